@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::advice::{Advice, Advised};
-use linerate_model::finding::{Cell, Finding, Response, TermName};
+use linerate_model::finding::{Cell, Finding, Metric, TermName};
 
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
@@ -193,7 +193,7 @@ fn retransmits(facts: &Facts<'_>, report: &[Cell]) -> Option<Advice> {
 fn drops(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<Advice> {
     let rules = &facts.rules.notes;
     let lossy = |f: &Finding| {
-        f.responses.iter().any(|r| matches!(r, Response::Loss | Response::Retransmits | Response::Throughput))
+        f.responses.iter().any(|r| matches!(r, Metric::Loss | Metric::Retransmits | Metric::Throughput))
     };
     let suspected: BTreeSet<&str> =
         findings.iter().filter(|f| lossy(f)).flat_map(|f| &f.affected).map(|(_, to)| to.as_str()).collect();

@@ -11,7 +11,7 @@ use crate::rules::CalibrationRules;
 
 /// A monotone map of probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Map {
+pub struct ProbabilityMap {
     /// Log odds are divided by this: above 1 the reasoning was too sure, below 1 not sure enough.
     pub temperature: f64,
     /// Share of verdicts that are wrong however sure they look.
@@ -21,7 +21,7 @@ pub struct Map {
 /// Keeps log odds finite.
 const NEARLY: f64 = 1e-12;
 
-impl Map {
+impl ProbabilityMap {
     /// Says what the reasoning says.
     pub const NONE: Self = Self { temperature: 1.0, lapse: 0.0 };
 
@@ -48,11 +48,11 @@ impl Map {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     /// That something is wrong where a finding says.
-    pub finding: Map,
+    pub finding: ProbabilityMap,
     /// That it is the first place and not one of the others.
-    pub place: Map,
+    pub place: ProbabilityMap,
     /// That it is this cause, if the place is right.
-    pub cause: Map,
+    pub cause: ProbabilityMap,
 }
 
 impl Calibration {
@@ -65,13 +65,13 @@ impl Calibration {
     pub fn of(rules: &CalibrationRules, imported: bool) -> Self {
         let r = rules;
         let cause = if imported {
-            Map { temperature: r.import_cause_temperature, lapse: r.import_cause_lapse }
+            ProbabilityMap { temperature: r.import_cause_temperature, lapse: r.import_cause_lapse }
         } else {
-            Map { temperature: r.cause_temperature, lapse: r.cause_lapse }
+            ProbabilityMap { temperature: r.cause_temperature, lapse: r.cause_lapse }
         };
         Self {
-            finding: Map { temperature: r.finding_temperature, lapse: r.finding_lapse },
-            place: Map { temperature: r.location_temperature, lapse: r.location_lapse },
+            finding: ProbabilityMap { temperature: r.finding_temperature, lapse: r.finding_lapse },
+            place: ProbabilityMap { temperature: r.location_temperature, lapse: r.location_lapse },
             cause,
         }
     }
@@ -81,7 +81,7 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    const WARM: Map = Map { temperature: 2.0, lapse: 0.02 };
+    const WARM: ProbabilityMap = ProbabilityMap { temperature: 2.0, lapse: 0.02 };
 
     #[test]
     fn the_order_stays_and_nothing_becomes_certain() {
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn no_map_changes_nothing() {
-        let said = Map::NONE.shares(&[0.7, 0.2]);
+        let said = ProbabilityMap::NONE.shares(&[0.7, 0.2]);
         assert!((said[0] - 0.7).abs() < 1e-9 && (said[1] - 0.2).abs() < 1e-9);
-        assert!((Map::NONE.chance(0.3) - 0.3).abs() < 1e-9);
-        assert_eq!(Map::NONE.shares(&[]), Vec::<f64>::new());
+        assert!((ProbabilityMap::NONE.chance(0.3) - 0.3).abs() < 1e-9);
+        assert_eq!(ProbabilityMap::NONE.shares(&[]), Vec::<f64>::new());
         assert_eq!(WARM.shares(&[0.0]), [0.0]);
     }
 }

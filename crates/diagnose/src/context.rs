@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Suspect};
 
 use crate::attribute::Peers;
 use crate::ceilings::Ports;
@@ -50,10 +50,10 @@ impl<'a> Context<'a> {
     }
 
     /// Whether what goes from one host to another passes an element in a direction.
-    pub(crate) fn passes(&self, element: &Element, direction: Direction, from: &str, to: &str) -> bool {
+    pub(crate) fn passes(&self, element: &Suspect, direction: Direction, from: &str, to: &str) -> bool {
         let inside = |host: &str| match element {
-            Element::Host(name) => name == host,
-            Element::Group(group) => self.facts.members(group).iter().any(|h| h.name == host),
+            Suspect::Host(name) => name == host,
+            Suspect::Group(group) => self.facts.members(group).iter().any(|h| h.name == host),
             _ => false,
         };
         match direction {

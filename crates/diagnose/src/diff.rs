@@ -19,7 +19,7 @@ use crate::words;
 /// What differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum DiffKind {
     /// A setting or property.
     Fact,
     /// Throughput of one ordered pair.
@@ -30,9 +30,9 @@ pub enum Kind {
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct RunDifference {
     /// Sort of thing.
-    pub kind: Kind,
+    pub kind: DiffKind,
     /// What: a key (`host key` between runs), a pair with its layer, or a set of pairs.
     pub subject: String,
     /// First value in words; empty when it is absent there.
@@ -52,12 +52,12 @@ pub struct Difference {
 const RULES: &TrialRules = &Rules::DEFAULT.trials;
 
 /// Facts of two hosts that differ, in the order of their keys.
-pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
+pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<RunDifference> {
     let empty = FactMap::default();
     facts(of(snapshot, a, &empty), of(snapshot, b, &empty), "")
 }
 
-fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<Difference> {
+fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<RunDifference> {
     let mut found = Vec::new();
     // Both are in the order of their keys: one walk over them, for there may be thousands of facts on each of
     // thousands of hosts.
@@ -78,12 +78,12 @@ fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<Difference> {
     }
 }
 
-fn fact(prefix: &str, key: &str, before: Option<&FactValue>, after: Option<&FactValue>) -> Difference {
+fn fact(prefix: &str, key: &str, before: Option<&FactValue>, after: Option<&FactValue>) -> RunDifference {
     let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
     let (before, after) = (say(before), say(after));
     let shown = |text: &str| if text.is_empty() { "absent".to_owned() } else { text.to_owned() };
-    Difference {
-        kind: Kind::Fact,
+    RunDifference {
+        kind: DiffKind::Fact,
         subject: format!("{prefix}{key}"),
         sentence: format!("{prefix}{key}: {} and {}", shown(&before), shown(&after)),
         before,
@@ -95,7 +95,7 @@ fn fact(prefix: &str, key: &str, before: Option<&FactValue>, after: Option<&Fact
 }
 
 /// What changed between two runs: effects on sets of pairs first, then cells, then facts.
-pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     let mut all = effects(before, after);
     all.extend(cells(before, after));
     let empty = FactMap::default();
@@ -141,7 +141,7 @@ fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
             || (ratio <= 1.0 / RULES.small_ratio && most(after) < least(before)))
 }
 
-fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+fn cells(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     let (old, new) = (rates(before), rates(after));
     let (tests_before, tests_after) = (measured(before), measured(after));
     old.iter()
@@ -163,8 +163,8 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
                     ),
                     (false, _) => format!(", {}", words::ratio(ratio)),
                 };
-                Difference {
-                    kind: Kind::Cell,
+                RunDifference {
+                    kind: DiffKind::Cell,
                     sentence: format!("{subject}: {} before, {} after{said}", words::bps(*a), words::bps(*b)),
                     subject,
                     before: words::bps(*a),
@@ -179,7 +179,7 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
 }
 
 /// The pairs that were slow before, as one set, beside the pairs that were not.
-fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
+fn effects(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     let collected = collect(before, &Rules::DEFAULT);
     let peers = peer_rates(&collected, &Rules::DEFAULT.evidence);
     let new = rates(after);
@@ -211,8 +211,8 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let control = control.map_or(String::new(), |c| {
         format!("; the {} other pairs changed by {}", fine.len(), words::ratio(c))
     });
-    vec![Difference {
-        kind: Kind::Effect,
+    vec![RunDifference {
+        kind: DiffKind::Effect,
         sentence: format!(
             "{verdict}: the {subject} went from {a} to {b}, {} (95 % interval {} to {}){control}",
             words::ratio(ratio),

@@ -11,7 +11,7 @@ use crate::stats::median;
 
 /// A step of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum DownloadStep {
     /// Resolving the name.
     Dns,
     /// TCP connection.
@@ -24,7 +24,7 @@ pub enum Step {
     Rate,
 }
 
-impl Step {
+impl DownloadStep {
     /// All, in the order of a download.
     pub const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::FirstByte, Self::Rate];
 
@@ -55,7 +55,7 @@ impl Step {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Which.
-    pub step: Step,
+    pub step: DownloadStep,
     /// Median.
     pub median: f64,
     /// Smallest and largest.
@@ -64,9 +64,9 @@ pub struct Spread {
 
 /// Why a front end stands out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Slow {
+pub struct SlowReason {
     /// The step with the largest loss.
-    pub step: Step,
+    pub step: DownloadStep,
     /// How many times worse than the best front ends, by the medians.
     pub times: f64,
     /// Probability that it is no chance, corrected for the number of comparisons; `None` when there were too
@@ -86,7 +86,7 @@ pub struct FrontEnd {
     /// Steps that were seen.
     pub steps: Vec<Spread>,
     /// Whether it stands out.
-    pub slow: Option<Slow>,
+    pub slow: Option<SlowReason>,
 }
 
 /// Front ends in the order in which they first appear.
@@ -102,7 +102,7 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             names.push(&fetch.via);
         }
     }
-    let of = |name: &str, step: Step| -> Vec<f64> {
+    let of = |name: &str, step: DownloadStep| -> Vec<f64> {
         fetches
             .iter()
             .filter(|f| f.via == name)
@@ -111,15 +111,16 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             .collect()
     };
     let all: Vec<Vec<Vec<f64>>> =
-        Step::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
+        DownloadStep::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
     names
         .iter()
         .enumerate()
         .map(|(index, name)| {
             let mine: Vec<&HttpFetch> = fetches.iter().filter(|f| f.via == *name).collect();
             let failed = mine.iter().filter(|f| f.error.is_some()).count();
-            let steps = Step::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
-            let slow = Step::ALL
+            let steps =
+                DownloadStep::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
+            let slow = DownloadStep::ALL
                 .iter()
                 .zip(&all)
                 .filter_map(|(step, values)| judged(*step, values, index, rules))
@@ -135,22 +136,22 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
         .collect()
 }
 
-fn spread(step: Step, values: &[f64]) -> Option<Spread> {
+fn spread(step: DownloadStep, values: &[f64]) -> Option<Spread> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
     Some(Spread { step, median: median(values)?, range: (least, most) })
 }
 
 /// Whether one front end is slow in a step. `values` has those of all front ends.
-fn judged(step: Step, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<Slow> {
+fn judged(step: DownloadStep, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<SlowReason> {
     // Bigger is worse: for a rate the time of a bit.
-    let cost = |v: f64| if step == Step::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
+    let cost = |v: f64| if step == DownloadStep::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
     let costs: Vec<Vec<f64>> = values.iter().map(|list| list.iter().map(|v| cost(*v)).collect()).collect();
     let medians: Vec<Option<f64>> = costs.iter().map(|list| median(list)).collect();
     let best = medians.iter().flatten().copied().reduce(f64::min)?;
     let mine = medians[index]?;
     let times = mine / best;
-    if times < rules.slower_min || (step != Step::Rate && mine - best < rules.lost_ms_min) {
+    if times < rules.slower_min || (step != DownloadStep::Rate && mine - best < rules.lost_ms_min) {
         return None;
     }
     let others: Vec<f64> = costs
@@ -165,7 +166,7 @@ fn judged(step: Step, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> O
     if enough && chance > rules.chance_max {
         return None;
     }
-    Some(Slow { step, times, sure: enough.then_some(1.0 - chance) })
+    Some(SlowReason { step, times, sure: enough.then_some(1.0 - chance) })
 }
 
 /// Probability that chance puts `high` above `low` as far or further (Mann and Whitney's U, one-sided; exact
@@ -252,7 +253,10 @@ mod tests {
         };
         assert_eq!(names(&once), ["arc-1", "arc-2", "arc-4"]);
         assert!(
-            compare(&once).iter().filter_map(|f| f.slow).all(|s| s.sure.is_none() && s.step == Step::Rate)
+            compare(&once)
+                .iter()
+                .filter_map(|f| f.slow)
+                .all(|s| s.sure.is_none() && s.step == DownloadStep::Rate)
         );
         let often: Vec<HttpFetch> = (0..5)
             .flat_map(|n| rates.map(|(via, rate)| fetch(via, 1.0, rate * (1.0 + f64::from(n) / 50.0))))
@@ -279,7 +283,7 @@ mod tests {
             })
             .collect();
         let slow = compare(&late).remove(1).slow.expect("b is slow");
-        assert_eq!(slow.step, Step::FirstByte);
+        assert_eq!(slow.step, DownloadStep::FirstByte);
         assert!((slow.times - 12.0).abs() < 1e-9 && slow.sure.is_some_and(|p| p > 0.95), "{slow:?}");
         // Three milliseconds that overlap with the others are no news.
         let wild = [2.0, 30.0, 1.0, 40.0, 3.0, 2.0];

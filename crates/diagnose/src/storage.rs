@@ -2,7 +2,7 @@
 //! transport. Figures come in, findings and refused evidence go out.
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 use linerate_model::names::natural;
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
@@ -28,8 +28,8 @@ pub(crate) struct StorageLoss {
 }
 
 /// The place of all storage findings.
-pub(crate) const PLACE: (Element, Direction, LayerScope, Response) =
-    (Element::All, Direction::Both, LayerScope::Any, Response::Storage);
+pub(crate) const PLACE: (Suspect, Direction, LayerScope, Metric) =
+    (Suspect::All, Direction::Both, LayerScope::Any, Metric::Storage);
 
 /// Figures that must not be used, with the reason.
 pub(crate) fn refused(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {

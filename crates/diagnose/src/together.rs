@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use linerate_model::finding::{Cell, Element, Finding, Response};
-use linerate_model::snapshot::{Snapshot, Watched};
+use linerate_model::finding::{Cell, Finding, Metric, Suspect};
+use linerate_model::snapshot::{CounterWatch, Snapshot};
 
 use crate::evidence::Facts;
 use crate::stats::median;
@@ -13,7 +13,7 @@ use crate::words;
 
 /// What the watched counters say.
 pub(crate) fn notes(facts: &Facts<'_>) -> Vec<String> {
-    let mut by_key: BTreeMap<&str, Vec<&Watched>> = BTreeMap::new();
+    let mut by_key: BTreeMap<&str, Vec<&CounterWatch>> = BTreeMap::new();
     for watched in facts.snapshot.watched.iter().filter(|w| w.growth.len() >= facts.rules.notes.intervals_min)
     {
         by_key.entry(&watched.key).or_default().push(watched);
@@ -21,12 +21,12 @@ pub(crate) fn notes(facts: &Facts<'_>) -> Vec<String> {
     by_key.into_iter().filter_map(|(key, series)| note(facts, key, &series)).collect()
 }
 
-fn note(facts: &Facts<'_>, key: &str, series: &[&Watched]) -> Option<String> {
+fn note(facts: &Facts<'_>, key: &str, series: &[&CounterWatch]) -> Option<String> {
     let rules = &facts.rules.notes;
     let correlation = |a: &[f64], b: &[f64]| correlation(a, b, rules.intervals_min);
     // The busiest one, and those that move with it.
     let leader = series.iter().max_by(|a, b| total(a).total_cmp(&total(b)))?;
-    let same: Vec<&&Watched> = series
+    let same: Vec<&&CounterWatch> = series
         .iter()
         .filter(|w| {
             w.host == leader.host
@@ -34,7 +34,8 @@ fn note(facts: &Facts<'_>, key: &str, series: &[&Watched]) -> Option<String> {
         })
         .filter(|w| total(w) >= rules.quiet * total(leader))
         .collect();
-    let quiet: Vec<&&Watched> = series.iter().filter(|w| total(w) < rules.quiet * total(leader)).collect();
+    let quiet: Vec<&&CounterWatch> =
+        series.iter().filter(|w| total(w) < rules.quiet * total(leader)).collect();
     if same.len() < 2 || total(leader) == 0.0 {
         return None;
     }
@@ -43,7 +44,7 @@ fn note(facts: &Facts<'_>, key: &str, series: &[&Watched]) -> Option<String> {
         .filter(|w| w.host != leader.host)
         .filter_map(|w| correlation(&leader.growth, &w.growth))
         .fold(1.0, f64::min);
-    let names = |list: &[&&Watched]| list.iter().map(|w| w.host.as_str()).collect::<Vec<_>>().join(", ");
+    let names = |list: &[&&CounterWatch]| list.iter().map(|w| w.host.as_str()).collect::<Vec<_>>().join(", ");
     let mut text = format!(
         "{key}: {} count the same packets: their counters move together (correlation {least:.2})",
         names(&same)
@@ -59,7 +60,7 @@ fn note(facts: &Facts<'_>, key: &str, series: &[&Watched]) -> Option<String> {
     Some(format!("{text}. {} a minute at {}", words::digits(rate), leader.host))
 }
 
-fn total(watched: &Watched) -> f64 {
+fn total(watched: &CounterWatch) -> f64 {
     watched.growth.iter().filter(|g| g.is_finite()).sum()
 }
 
@@ -75,11 +76,11 @@ fn correlation(a: &[f64], b: &[f64], least: usize) -> Option<f64> {
 }
 
 /// Facts that all of some hosts have alike and none of the others; and keys that only the others have.
-fn shared(facts: &Facts<'_>, mine: &[&&Watched], others: &[&&Watched]) -> Vec<String> {
+fn shared(facts: &Facts<'_>, mine: &[&&CounterWatch], others: &[&&CounterWatch]) -> Vec<String> {
     let Some(first) = mine.first().filter(|_| !others.is_empty()).and_then(|w| facts.of(&w.host)) else {
         return Vec::new();
     };
-    let value = |w: &Watched, key: &str| facts.get(&w.host, key);
+    let value = |w: &CounterWatch, key: &str| facts.get(&w.host, key);
     let mut found: Vec<String> = first
         .readings
         .iter()
@@ -109,7 +110,7 @@ const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
 /// Whether retransmits of a host show only under load, where its counter was watched over a time.
 pub(crate) fn at_rest(facts: &Facts<'_>, finding: &Finding) -> String {
     match finding.places.first().map(|p| &p.element) {
-        Some(Element::Host(host)) if finding.responses.first() == Some(&Response::Retransmits) => {
+        Some(Suspect::Host(host)) if finding.responses.first() == Some(&Metric::Retransmits) => {
             only_under_load(facts, host, finding.measured)
         }
         _ => String::new(),
@@ -132,7 +133,7 @@ fn only_under_load(facts: &Facts<'_>, host: &str, under_load: f64) -> String {
 /// not suffer.
 pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<String> {
     let rules = &facts.rules.notes;
-    if findings.iter().any(|f| f.responses.contains(&Response::Retransmits)) {
+    if findings.iter().any(|f| f.responses.contains(&Metric::Retransmits)) {
         return None;
     }
     let rates = || report.iter().filter_map(|c| Some((c.to.as_str(), c.retransmits_per_s?)));

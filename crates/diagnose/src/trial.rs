@@ -1,7 +1,7 @@
 //! The effect of a change: ratio of medians with a bootstrap interval, judged beside an untouched control
 //! pair. Arms in, effect out. It never decides what to try.
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::trial::{Arm, Effect, EffectSize};
 
 use crate::rules::{Rules, TrialRules};
@@ -10,32 +10,30 @@ use crate::stats::{median, median_ratio_interval};
 const RULES: &TrialRules = &Rules::DEFAULT.trials;
 
 /// Whether less is better for this response.
-fn less_is_better(response: Response) -> bool {
+fn less_is_better(response: Metric) -> bool {
     matches!(
         response,
-        Response::Loss
-            | Response::Retransmits
-            | Response::RttIdle
-            | Response::RttLoaded
-            | Response::Reordering
-            | Response::Stalls
-            | Response::CpuCost
+        Metric::Loss
+            | Metric::Retransmits
+            | Metric::RttIdle
+            | Metric::RttLoaded
+            | Metric::Reordering
+            | Metric::Stalls
+            | Metric::CpuCost
     )
 }
 
 /// Added to both sides of the ratio, in the unit of the response.
-fn floor(response: Response) -> f64 {
+fn floor(response: Metric) -> f64 {
     match response {
-        Response::Loss | Response::Reordering => RULES.floor_share,
-        Response::Retransmits | Response::Throughput | Response::TwoState | Response::PathMtu => {
-            RULES.floor_count
-        }
+        Metric::Loss | Metric::Reordering => RULES.floor_share,
+        Metric::Retransmits | Metric::Throughput | Metric::TwoState | Metric::PathMtu => RULES.floor_count,
         _ => RULES.floor_other,
     }
 }
 
 /// Effect of the change, from its arms in any order. Above 1 is better, whatever the response.
-pub fn effect(arms: &[Arm], response: Response, seed: u64) -> EffectSize {
+pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
     let add = floor(response);
     let pick = |changed: bool, control: bool| -> Vec<f64> {
         arms.iter()
@@ -106,7 +104,7 @@ fn judge(
     }
 }
 
-fn sentence(size: &EffectSize, enough: bool, response: Response) -> String {
+fn sentence(size: &EffectSize, enough: bool, response: Metric) -> String {
     let what = crate::words::response_name(response);
     let numbers = format!(
         "{} before, {} after, ratio {} (95 % interval {} to {})",
@@ -146,26 +144,25 @@ mod tests {
     fn better_worse_none_and_moved_control() {
         let still = |_| Some(100.0);
         let better =
-            effect(&arms(&[50., 51., 49., 50.], &[98., 99., 97., 99.], still), Response::Throughput, 1);
+            effect(&arms(&[50., 51., 49., 50.], &[98., 99., 97., 99.], still), Metric::Throughput, 1);
         assert_eq!(better.effect, Effect::Better);
         assert!(better.interval.0 > 1.8 && better.ratio < 2.1, "{better:?}");
-        let worse = effect(&arms(&[98., 99., 97.], &[50., 51., 49.], still), Response::Throughput, 1);
+        let worse = effect(&arms(&[98., 99., 97.], &[50., 51., 49.], still), Metric::Throughput, 1);
         assert_eq!(worse.effect, Effect::Worse);
-        let none =
-            effect(&arms(&[98., 99., 97., 98.], &[98., 98., 99., 97.], still), Response::Throughput, 1);
+        let none = effect(&arms(&[98., 99., 97., 98.], &[98., 98., 99., 97.], still), Metric::Throughput, 1);
         assert_eq!(none.effect, Effect::NoEffect);
         let moved = |changed| Some(if changed { 200.0 } else { 100.0 });
-        let moved = effect(&arms(&[50., 51., 49.], &[98., 99., 97.], moved), Response::Throughput, 1);
+        let moved = effect(&arms(&[50., 51., 49.], &[98., 99., 97.], moved), Metric::Throughput, 1);
         assert_eq!(moved.effect, Effect::NotShown);
-        assert_eq!(effect(&arms(&[1.0], &[2.0], still), Response::Throughput, 1).effect, Effect::NotShown);
+        assert_eq!(effect(&arms(&[1.0], &[2.0], still), Metric::Throughput, 1).effect, Effect::NotShown);
     }
 
     #[test]
     fn less_is_better_turns_the_ratio() {
-        let cpu = effect(&arms(&[5.0, 5.2, 4.9], &[0.5, 0.52, 0.49], |_| None), Response::CpuCost, 3);
+        let cpu = effect(&arms(&[5.0, 5.2, 4.9], &[0.5, 0.52, 0.49], |_| None), Metric::CpuCost, 3);
         assert_eq!(cpu.effect, Effect::Better);
         assert!(cpu.ratio > 9.0);
-        let loss = effect(&arms(&[0.01, 0.012, 0.011], &[0.0, 0.0, 0.0], |_| None), Response::Loss, 3);
+        let loss = effect(&arms(&[0.01, 0.012, 0.011], &[0.0, 0.0, 0.0], |_| None), Metric::Loss, 3);
         assert_eq!(loss.effect, Effect::Better);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{
-    Cell, Diagnosis, Direction, Element, Finding, Place as PlaceFound, RankedCause, Response,
+    Cell, Diagnosis, Direction, Finding, LossLocation as PlaceFound, Metric, RankedCause, Suspect,
 };
 use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
@@ -61,7 +61,7 @@ fn rank_of(finding: &Finding) -> u8 {
     match finding.responses.first() {
         Some(primary) if nothing_gets_through(finding, *primary) => 0,
         _ if finding.was_only_read() => 3,
-        _ if finding.responses == [Response::Setting] => 2,
+        _ if finding.responses == [Metric::Setting] => 2,
         _ => 1,
     }
 }
@@ -184,7 +184,7 @@ fn finding(
         .map(|i| (context.cells[*i].from, context.cells[*i].to))
         .collect();
     finding.sentence = sentence(&finding, passing.len());
-    if judged.located.values.is_some() && primary != Response::TwoState {
+    if judged.located.values.is_some() && primary != Metric::TwoState {
         finding.sentence += " It comes and goes: other tests there were good.";
     }
     finding.sentence += &crate::together::at_rest(&context.facts, &finding);
@@ -214,7 +214,7 @@ fn known_causes(
 }
 
 /// What is expected at a place and what was measured there.
-fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Response) -> [f64; 2] {
+fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Metric) -> [f64; 2] {
     let rows: Vec<_> =
         judged.located.rows.iter().map(|r| &context.rows[*r]).filter(|r| r.response == primary).collect();
     let median = |pick: fn(&metrics::Row) -> f64| {
@@ -238,7 +238,7 @@ fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability
 
 /// Differences that no file knows, as candidates with what little probability is left.
 fn unknown_causes(
-    innocent: &[linerate_model::finding::Innocent],
+    innocent: &[linerate_model::finding::BenignDifference],
     left: f64,
     most: usize,
 ) -> Vec<RankedCause> {
@@ -332,40 +332,40 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
 const RULES: &MergeRules = &Rules::DEFAULT.merge;
 
 /// Whether all is lost.
-fn nothing_gets_through(finding: &Finding, primary: Response) -> bool {
+fn nothing_gets_through(finding: &Finding, primary: Metric) -> bool {
     match primary {
-        Response::Throughput => finding.measured < 1.0,
-        Response::Loss => finding.measured > RULES.nothing,
+        Metric::Throughput => finding.measured < 1.0,
+        Metric::Loss => finding.measured > RULES.nothing,
         _ => false,
     }
 }
 
 /// How much is lost, in words.
-fn loss(finding: &Finding, primary: Response) -> String {
+fn loss(finding: &Finding, primary: Metric) -> String {
     let name = words::response_name(primary);
     let (measured, expected) =
         (words::value(finding.measured, primary), words::value(finding.expected, primary));
     match primary {
-        Response::Throughput if nothing_gets_through(finding, primary) => {
+        Metric::Throughput if nothing_gets_through(finding, primary) => {
             format!("nothing gets through, {expected} expected")
         }
         _ if nothing_gets_through(finding, primary) => "nothing gets through".to_owned(),
-        Response::Throughput | Response::Storage if finding.expected > 0.0 => {
+        Metric::Throughput | Metric::Storage if finding.expected > 0.0 => {
             let lost = 1.0 - finding.measured / finding.expected;
             format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))
         }
-        Response::TwoState => {
+        Metric::TwoState => {
             format!("throughput jumps between {expected} and {measured} (never a mean of the two)")
         }
-        Response::PathMtu => {
+        Metric::PathMtu => {
             format!("packets above {measured} do not arrive, although {expected} should fit")
         }
-        Response::Setting if !finding.affected.is_empty() => {
+        Metric::Setting if !finding.affected.is_empty() => {
             format!(
                 "the host was held back during {measured} of the tests there, which made many of them worthless"
             )
         }
-        Response::Setting => "what was read there is wrong or differs; no loss was measured of it".to_owned(),
+        Metric::Setting => "what was read there is wrong or differs; no loss was measured of it".to_owned(),
         _ => format!("{name} {measured} instead of {expected}"),
     }
 }
@@ -387,20 +387,20 @@ fn static_findings(
         explained.extend(j.causes.iter().take(rules.explained_max).map(|(s, _)| s.cause.id.as_str()));
         for (element, _, _) in &j.places {
             match element {
-                Element::Host(h) => drop(named.insert(h.clone())),
-                Element::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
+                Suspect::Host(h) => drop(named.insert(h.clone())),
+                Suspect::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
                 _ => {}
             }
         }
     }
-    let all_named = judged.iter().any(|j| j.places[0].0 == Element::All);
+    let all_named = judged.iter().any(|j| j.places[0].0 == Suspect::All);
     let mut findings: Vec<Finding> = Vec::new();
     for wrong in merge::wrong(context, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
         let taken = match &wrong.element {
-            Element::Host(_) if wrong.scored.cause.is_independent() => false,
-            Element::Host(h) => !named.insert(h.clone()),
-            Element::All => all_named,
+            Suspect::Host(_) if wrong.scored.cause.is_independent() => false,
+            Suspect::Host(h) => !named.insert(h.clone()),
+            Suspect::All => all_named,
             _ => false,
         };
         if !taken && !explained.contains(id) {
@@ -417,7 +417,7 @@ fn static_findings(
 /// Whether both say that the same thing differs between hosts: it takes two to differ.
 fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
     let what = |finding: &Finding| match &finding.places.first()?.element {
-        Element::Mismatch(key, _) => {
+        Suspect::Mismatch(key, _) => {
             Some((finding.causes.first()?.id.clone(), key.rsplit('.').next().map(str::to_owned)))
         }
         _ => None,
@@ -427,11 +427,11 @@ fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
 
 fn join_mismatch(known: &mut Finding, other: Finding) {
     let hosts_of = |finding: &Finding| match &finding.places[0].element {
-        Element::Mismatch(_, hosts) => hosts.clone(),
+        Suspect::Mismatch(_, hosts) => hosts.clone(),
         _ => Vec::new(),
     };
     let more = hosts_of(&other);
-    if let Element::Mismatch(_, hosts) = &mut known.places[0].element {
+    if let Suspect::Mismatch(_, hosts) = &mut known.places[0].element {
         hosts.extend(more);
     }
     for (cause, of_other) in known.causes.iter_mut().zip(other.causes) {
@@ -446,7 +446,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         element: &wrong.element,
         direction: wrong.direction,
         layer: wrong.layer,
-        responses: &[Response::Setting],
+        responses: &[Metric::Setting],
         shape: &crate::attribute::shape::Shape::default(),
         subjects: &subjects(context, &wrong.element, &[]),
         has_twin: false,
@@ -460,16 +460,16 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         && let Some(hit) =
             wrong.scored.hits.iter().find(|h| linerate_knowledge::keys::pattern_fits(pattern, &h.key))
     {
-        element = Element::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
+        element = Suspect::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
     }
-    let direction = if matches!(element, Element::Mismatch(..)) { Direction::Both } else { wrong.direction };
+    let direction = if matches!(element, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
     let mut finding = Finding {
         places: vec![PlaceFound { element, direction, probability: calibration.place.chance(1.0) }],
         layer: wrong.layer,
-        responses: vec![Response::Setting],
+        responses: vec![Metric::Setting],
         expected: 1.0,
         measured: 1.0,
-        unit: words::unit(Response::Setting),
+        unit: words::unit(Metric::Setting),
         probability: calibration.finding.chance(rules.read_finding),
         causes: vec![cause],
         innocent: Vec::new(),
@@ -481,8 +481,8 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let place = &finding.places[0];
     let (of, hosts) = (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
     let where_it_is = match &place.element {
-        Element::All if of < hosts => format!("{of} of {hosts} hosts"),
-        Element::All => format!("all {hosts} hosts"),
+        Suspect::All if of < hosts => format!("{of} of {hosts} hosts"),
+        Suspect::All => format!("all {hosts} hosts"),
         element => words::read_at(element, place.direction),
     };
     finding.sentence = sentence_of(&finding, &where_it_is, 0);

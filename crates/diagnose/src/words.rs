@@ -1,6 +1,6 @@
 //! How numbers and places are said to people: three significant digits, the unit beside the number.
 
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 use linerate_model::units::MetricUnit;
 
 /// A rate with its unit: `24.5 Gbit/s`.
@@ -55,72 +55,72 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// Name of what is measured.
-pub fn response_name(response: Response) -> &'static str {
+pub fn response_name(response: Metric) -> &'static str {
     match response {
-        Response::Throughput => "throughput",
-        Response::Loss => "UDP loss",
-        Response::Retransmits => "retransmits",
-        Response::RttIdle => "idle RTT",
-        Response::RttLoaded => "RTT under load",
-        Response::Reordering => "datagrams out of order or twice",
-        Response::Stalls => "longest standstill",
-        Response::CpuCost => "CPU cost",
-        Response::PathMtu => "path MTU",
-        Response::TwoState => "two-state throughput",
-        Response::Storage => "storage",
-        Response::Setting => "setting",
+        Metric::Throughput => "throughput",
+        Metric::Loss => "UDP loss",
+        Metric::Retransmits => "retransmits",
+        Metric::RttIdle => "idle RTT",
+        Metric::RttLoaded => "RTT under load",
+        Metric::Reordering => "datagrams out of order or twice",
+        Metric::Stalls => "longest standstill",
+        Metric::CpuCost => "CPU cost",
+        Metric::PathMtu => "path MTU",
+        Metric::TwoState => "two-state throughput",
+        Metric::Storage => "storage",
+        Metric::Setting => "setting",
     }
 }
 
 /// Unit of a response in a finding.
-pub fn unit(response: Response) -> MetricUnit {
-    if response == Response::Setting { MetricUnit::Share } else { response.unit() }
+pub fn unit(response: Metric) -> MetricUnit {
+    if response == Metric::Setting { MetricUnit::Share } else { response.unit() }
 }
 
 /// A value of a response with its unit.
-pub fn value(v: f64, response: Response) -> String {
+pub fn value(v: f64, response: Metric) -> String {
     match response {
-        Response::Throughput | Response::TwoState => bps(v),
-        Response::Loss | Response::Reordering | Response::Setting => percent(v),
-        Response::Retransmits => format!("{}/s", digits(v)),
-        Response::RttIdle | Response::RttLoaded | Response::Stalls => us(v),
-        Response::CpuCost => format!("{} CPU s/GB", digits(v)),
-        Response::PathMtu => format!("{v:.0} bytes"),
-        Response::Storage => format!("{} MB/s", digits(v / 1e6)),
+        Metric::Throughput | Metric::TwoState => bps(v),
+        Metric::Loss | Metric::Reordering | Metric::Setting => percent(v),
+        Metric::Retransmits => format!("{}/s", digits(v)),
+        Metric::RttIdle | Metric::RttLoaded | Metric::Stalls => us(v),
+        Metric::CpuCost => format!("{} CPU s/GB", digits(v)),
+        Metric::PathMtu => format!("{v:.0} bytes"),
+        Metric::Storage => format!("{} MB/s", digits(v / 1e6)),
     }
 }
 
 /// A place in words.
-pub fn place(element: &Element, direction: Direction) -> String {
+pub fn place(element: &Suspect, direction: Direction) -> String {
     let side = match direction {
         Direction::Tx => "what it sends",
         Direction::Rx => "what it receives",
         Direction::Both => "both directions",
     };
     match element {
-        Element::Host(h) => format!("host {h}, {side}"),
-        Element::Group(g) => match direction {
+        Suspect::Host(h) => format!("host {h}, {side}"),
+        Suspect::Group(g) => match direction {
             Direction::Rx => format!("group {g}, what it receives from other groups"),
             Direction::Tx => format!("group {g}, what it sends to other groups"),
             Direction::Both => format!("group {g}, both directions to other groups"),
         },
-        Element::GroupToGroup(a, b) => format!("traffic from group {a} to group {b}"),
-        Element::Pair(a, b) if direction == Direction::Both => {
+        Suspect::GroupToGroup(a, b) => format!("traffic from group {a} to group {b}"),
+        Suspect::Pair(a, b) if direction == Direction::Both => {
             format!("between {a} and {b}, both directions")
         }
-        Element::Pair(a, b) => format!("traffic from {a} to {b}"),
-        Element::Mismatch(key, hosts) if hosts.len() > 1 => format!("{key} of {} differs", hosts.join(", ")),
-        Element::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
-        Element::All => "every pair".to_owned(),
+        Suspect::Pair(a, b) => format!("traffic from {a} to {b}"),
+        Suspect::Mismatch(key, hosts) if hosts.len() > 1 => format!("{key} of {} differs", hosts.join(", ")),
+        Suspect::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
+        Suspect::All => "every pair".to_owned(),
     }
 }
 
 /// A place where something was read and no loss was measured: what stands for every pair stands for the
 /// hosts.
-pub fn read_at(element: &Element, direction: Direction) -> String {
+pub fn read_at(element: &Suspect, direction: Direction) -> String {
     match element {
-        Element::All => "most hosts".to_owned(),
-        Element::Host(host) if direction == Direction::Both => format!("host {host}"),
+        Suspect::All => "most hosts".to_owned(),
+        Suspect::Host(host) if direction == Direction::Both => format!("host {host}"),
         element => place(element, direction),
     }
 }

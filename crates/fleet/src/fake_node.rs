@@ -20,7 +20,7 @@ use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
-use linerate_wire::frame::{HEADER_BYTES, Kind, encode};
+use linerate_wire::frame::{FrameKind, HEADER_BYTES, encode};
 use linerate_wire::message::{Event, Hello, ObserveRequest, PROTOCOL, Request, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession};
 
@@ -88,7 +88,7 @@ fn huge() -> i32 {
     let mut session = NodeSession::new(hello());
     say(&session.take_output());
     let mut header = Vec::new();
-    encode(Kind::FromNode, b"", &mut header).unwrap();
+    encode(FrameKind::FromNode, b"", &mut header).unwrap();
     // The length stands before the checksum, both of four bytes, at the end of the header.
     header[HEADER_BYTES - 8..HEADER_BYTES - 4].copy_from_slice(&100_000_000_u32.to_le_bytes());
     let chunk = vec![b'x'; 1 << 20];

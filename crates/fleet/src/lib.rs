@@ -36,11 +36,11 @@ use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, TransportSp
 use tokio::sync::Semaphore;
 
 use link::HELLO_WAIT;
-pub use link::{Exchange, Link, LinkError, REQUEST_WAIT};
+pub use link::{LinkError, NodeLink, PendingRequest, REQUEST_WAIT};
 use pipes::Pipes;
-use programs::Programs;
+use programs::NodePrograms;
 
-use progress::{Phase, Progress, Silent};
+use progress::{Progress, ProgressPhase, Silent};
 
 /// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An
 /// sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but each host has its own; a jump
@@ -52,8 +52,8 @@ const TAKEN_UP_MAX: u32 = 3;
 /// Open sessions by host.
 #[derive(Debug, Default)]
 pub struct Fleet {
-    links: Mutex<BTreeMap<HostName, Arc<Link>>>,
-    programs: Arc<Programs>,
+    links: Mutex<BTreeMap<HostName, Arc<NodeLink>>>,
+    programs: Arc<NodePrograms>,
     /// How often each host was taken up again.
     taken_up: Mutex<BTreeMap<HostName, u32>>,
     /// Hosts that could not be reached, with the reason, and what is not to be seen on those that were.
@@ -86,7 +86,7 @@ impl Fleet {
         progress: &dyn Progress,
     ) -> Self {
         allow_files(inventory.hosts.len());
-        let programs = Arc::<Programs>::default();
+        let programs = Arc::<NodePrograms>::default();
         // Jobs and copies first: the steps are started in them.
         let ready = slurm::prepare(inventory, &wanted).await;
         let mut fleet = Self::open_with(
@@ -100,7 +100,7 @@ impl Fleet {
         let awaited = ready.awaited();
         if awaited > 0 {
             let name = "waiting for nodes to dial back";
-            progress.begin(&Phase { name, unit: "hosts", total: awaited, expected_s: None });
+            progress.begin(&ProgressPhase { name, unit: "hosts", total: awaited, expected_s: None });
             let before = fleet.links().len();
             fleet.adopt(ready.gather(inventory).await);
             progress.step(fleet.links().len() - before, "", None);
@@ -116,7 +116,7 @@ impl Fleet {
     /// The same with the programs to start on each host.
     pub async fn open_with(
         inventory: &Inventory,
-        programs: impl Fn(&Host) -> Arc<Programs>,
+        programs: impl Fn(&Host) -> Arc<NodePrograms>,
         wanted: impl Fn(&Host) -> bool,
         progress: &dyn Progress,
     ) -> Self {
@@ -137,7 +137,12 @@ impl Fleet {
         }
         let mut fleet = Self::default();
         let mut links = BTreeMap::new();
-        progress.begin(&Phase { name: "connecting", unit: "hosts", total: tasks.len(), expected_s: None });
+        progress.begin(&ProgressPhase {
+            name: "connecting",
+            unit: "hosts",
+            total: tasks.len(),
+            expected_s: None,
+        });
         while let Some(joined) = tasks.join_next().await {
             match joined {
                 Ok((name, programs, Ok(link))) => {
@@ -191,7 +196,7 @@ impl Fleet {
     }
 
     /// What was learned on the way: hosts without root, programs that were copied, warnings of ssh.
-    fn tell(&mut self, links: &BTreeMap<HostName, Arc<Link>>) {
+    fn tell(&mut self, links: &BTreeMap<HostName, Arc<NodeLink>>) {
         let mut copied: Vec<(&str, usize)> = Vec::new();
         for (name, link) in links {
             let reached = link.reached();
@@ -218,13 +223,13 @@ impl Fleet {
         }
     }
 
-    fn links(&self) -> MutexGuard<'_, BTreeMap<HostName, Arc<Link>>> {
+    fn links(&self) -> MutexGuard<'_, BTreeMap<HostName, Arc<NodeLink>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A fleet of sessions that are open already.
     #[cfg(any(test, feature = "testing"))]
-    pub fn of(links: Vec<Link>, gaps: Vec<Gap>) -> Self {
+    pub fn of(links: Vec<NodeLink>, gaps: Vec<Gap>) -> Self {
         let links = links.into_iter().map(|link| (link.host().to_owned(), Arc::new(link))).collect();
         Self { links: Mutex::new(links), gaps, ..Self::default() }
     }
@@ -256,7 +261,7 @@ impl Fleet {
     }
 
     /// The session with a host, or why there is none.
-    pub fn link(&self, host: &str) -> Result<Arc<Link>, LinkError> {
+    pub fn link(&self, host: &str) -> Result<Arc<NodeLink>, LinkError> {
         let Some(link) = self.links().get(host).map(Arc::clone) else {
             let reason = self.unreachable(host).unwrap_or("was not asked");
             return Err(LinkError::Lost { host: host.to_owned(), reason: reason.to_owned() });
@@ -316,7 +321,7 @@ impl Fleet {
 
     /// Opens a new session with a host, however often; [`Self::attach`] makes it the session of the host. It
     /// can run in a task of its own.
-    pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<Link, LinkError>> + Send + use<> {
+    pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<NodeLink, LinkError>> + Send + use<> {
         let (host, programs) = (host.clone(), Arc::clone(&self.programs));
         let job = self.slurm_jobs.get(&host.name).cloned();
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
@@ -324,7 +329,7 @@ impl Fleet {
     }
 
     /// Makes this the session of its host; one before it ends.
-    pub fn attach(&self, link: Arc<Link>) {
+    pub fn attach(&self, link: Arc<NodeLink>) {
         self.links().insert(link.host().to_owned(), link);
     }
 
@@ -375,21 +380,21 @@ fn allow_files(sessions: usize) {
 }
 
 /// Starts the node program on a host.
-async fn start(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
+async fn start(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLink, LinkError> {
     let lost = |error: &dyn Display| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
     let TransportSpec::Ssh(spec) = &host.transport else {
         let program = programs.own().map_err(|e| lost(&e))?;
         let pipes = Pipes::start(&transports::argv(host, &program)).map_err(|e| lost(&e))?;
-        return Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
+        return NodeLink::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
     };
     spec.check().map_err(|e| lost(&e))?;
     let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(|e| lost(&e))?;
     let greeted = ssh::greet(&mut pipes, (host, spec), programs, old).await;
     let (heard, reached) = greeted.map_err(|e| lost(&e))?;
-    Ok(Link::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
+    Ok(NodeLink::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
 }
 
-async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, LinkError> {
+async fn open_one(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLink, LinkError> {
     let link = start(host, programs, old).await.map_err(|error| match error {
         LinkError::Lost { host: name, reason } => {
             LinkError::Lost { reason: format!("over {}: {reason}", transports::name(host)), host: name }
@@ -402,9 +407,9 @@ async fn open_one(host: &Host, programs: &Programs, old: u32) -> Result<Link, Li
 async fn open_again(
     mut host: Host,
     job: Option<SlurmJob>,
-    programs: &Programs,
+    programs: &NodePrograms,
     old: u32,
-) -> Result<Link, LinkError> {
+) -> Result<NodeLink, LinkError> {
     if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
         let lost =
             |error: slurm::NodeError| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };

@@ -77,11 +77,11 @@ enum Order {
 
 /// A session with a node; see the file's head.
 #[derive(Debug)]
-pub struct Link {
+pub struct NodeLink {
     host: String,
     hello: Hello,
     clock_ahead_ms: Option<i64>,
-    reached: Reached,
+    reached: ConnectInfo,
     orders: mpsc::UnboundedSender<Order>,
     lost: watch::Receiver<Option<String>>,
     #[cfg(test)]
@@ -90,7 +90,7 @@ pub struct Link {
 
 /// What the transport learned on the way.
 #[derive(Debug, Clone, Default)]
-pub struct Reached {
+pub struct ConnectInfo {
     /// Address of the host at which the session arrived.
     pub address: Option<IpAddr>,
     /// Process id of the node program there; 0 where it is not known.
@@ -107,7 +107,7 @@ pub struct Reached {
 
 /// A request under way.
 #[derive(Debug)]
-pub struct Exchange {
+pub struct PendingRequest {
     host: String,
     /// Number of the request, for `StopLoad`.
     pub number: RequestId,
@@ -125,7 +125,7 @@ impl LinkError {
     }
 }
 
-impl Link {
+impl NodeLink {
     /// Tells a node program that said hello about its host.
     pub(super) async fn set_up(self, host: &Host) -> Result<Self, LinkError> {
         let setup = SessionRequest::Setup(Setup {
@@ -189,7 +189,7 @@ impl Link {
             host: host.to_owned(),
             clock_ahead_ms: hello.wall_ms.map(|ms| ahead_ms(ms, now_ms)),
             hello,
-            reached: Reached::default(),
+            reached: ConnectInfo::default(),
             orders,
             lost,
             #[cfg(test)]
@@ -214,12 +214,12 @@ impl Link {
     }
 
     /// The same with what the transport learned.
-    pub(super) fn with(self, reached: Reached) -> Self {
+    pub(super) fn with(self, reached: ConnectInfo) -> Self {
         Self { reached, ..self }
     }
 
     /// What the transport learned on the way.
-    pub fn reached(&self) -> &Reached {
+    pub fn reached(&self) -> &ConnectInfo {
         &self.reached
     }
 
@@ -235,7 +235,7 @@ impl Link {
     }
 
     /// Starts a request.
-    pub async fn start(&self, body: impl Into<Request>) -> Result<Exchange, LinkError> {
+    pub async fn start(&self, body: impl Into<Request>) -> Result<PendingRequest, LinkError> {
         let (events, events_rx) = mpsc::unbounded_channel();
         let (number, number_rx) = oneshot::channel();
         let gone = || LinkError::Lost {
@@ -246,7 +246,7 @@ impl Link {
             .send(Order::Request { body: Box::new(body.into()), events, number })
             .map_err(|_| gone())?;
         let number = number_rx.await.map_err(|_| gone())?;
-        Ok(Exchange { host: self.host.clone(), number, events: events_rx, lost: self.lost.clone() })
+        Ok(PendingRequest { host: self.host.clone(), number, events: events_rx, lost: self.lost.clone() })
     }
 
     /// Starts a request and collects its events up to its end.
@@ -272,7 +272,7 @@ impl Link {
     }
 }
 
-impl Exchange {
+impl PendingRequest {
     /// The next event. `Done` and `LoadDone` are the last ones; a refusal is an error.
     pub async fn next(&mut self, until: Instant) -> Result<Event, LinkError> {
         let begun = Instant::now();

@@ -81,14 +81,14 @@ fn beside(name: &str) -> PathBuf {
 
 /// A machine for which node programs are built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Machine {
+pub enum Architecture {
     /// 64-bit x86.
     X86_64,
     /// 64-bit Arm.
     Aarch64,
 }
 
-impl Machine {
+impl Architecture {
     /// By the words of `uname -s` and `uname -m`.
     pub fn of(system: &str, machine: &str) -> Result<Self, ProgramError> {
         match (system, machine) {
@@ -115,7 +115,7 @@ impl Machine {
 
 /// A node program that can be copied.
 #[derive(Debug)]
-pub struct Program {
+pub struct NodeProgram {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// SHA-256 of them, in lower-case hexadecimal.
@@ -124,9 +124,9 @@ pub struct Program {
     pub dynamic: bool,
 }
 
-impl Program {
+impl NodeProgram {
     /// Reads a program; refuses one for another machine.
-    fn read(path: &Path, machine: Machine) -> Result<Self, ProgramError> {
+    fn read(path: &Path, machine: Architecture) -> Result<Self, ProgramError> {
         let bytes = input::bytes(path, PROGRAM_BYTES_MAX)?;
         if let Some(other) = elf_machine(&bytes).filter(|m| *m != machine.elf()) {
             return Err(ProgramError::OtherMachine {
@@ -151,14 +151,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 /// A node program that others copy to hosts, with what it is checked by there.
 #[derive(Debug, Clone, Default)]
-pub struct Source {
+pub struct ProgramSource {
     /// Its file on this machine.
     pub path: PathBuf,
     /// SHA-256 of it, in lower-case hexadecimal.
     pub hash: String,
 }
 
-impl Source {
+impl ProgramSource {
     /// The node program for machines like this one.
     pub fn own() -> Result<Self, ProgramError> {
         Self::of(node_program()?)
@@ -171,7 +171,7 @@ impl Source {
     }
 }
 
-impl Machine {
+impl Architecture {
     /// `e_machine` of the System V ABI: `EM_X86_64`, `EM_AARCH64`.
     fn elf(self) -> u16 {
         match self {
@@ -206,17 +206,17 @@ fn elf_interpreted(bytes: &[u8]) -> bool {
 }
 
 /// A program for everybody who asks for it, or why there is none.
-type Found = Result<Arc<Program>, Arc<ProgramError>>;
+type Found = Result<Arc<NodeProgram>, Arc<ProgramError>>;
 
 /// Where node programs come from; each is read once.
 #[derive(Debug, Default)]
-pub struct Programs {
+pub struct NodePrograms {
     /// This one instead of those that are looked for.
     only: Option<PathBuf>,
-    read: Mutex<BTreeMap<Machine, Found>>,
+    read: Mutex<BTreeMap<Architecture, Found>>,
 }
 
-impl Programs {
+impl NodePrograms {
     /// The same program for every host.
     #[cfg(any(test, feature = "testing"))]
     pub fn only(path: PathBuf) -> Self {
@@ -229,26 +229,26 @@ impl Programs {
     }
 
     /// The program for a machine, to be copied.
-    pub fn of(&self, machine: Machine) -> Found {
+    pub fn of(&self, machine: Architecture) -> Found {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.entry(machine).or_insert_with(|| self.look(machine).map(Arc::new).map_err(Arc::new)).clone()
     }
 
-    fn look(&self, machine: Machine) -> Result<Program, ProgramError> {
+    fn look(&self, machine: Architecture) -> Result<NodeProgram, ProgramError> {
         let places = self.places(machine);
         let Some(path) = places.iter().find(|p| p.is_file()) else {
             return Err(ProgramError::NotBuilt { machine: machine.name(), looked: places });
         };
-        Program::read(path, machine)
+        NodeProgram::read(path, machine)
     }
 
     /// In this order: what was named for this machine, the folder that was named, beside this program.
-    fn places(&self, machine: Machine) -> Vec<PathBuf> {
+    fn places(&self, machine: Architecture) -> Vec<PathBuf> {
         if let Some(only) = &self.only {
             return vec![only.clone()];
         }
         let name = format!("linerate-node-{}", machine.name());
-        let own = Machine::own() == Some(machine);
+        let own = Architecture::own() == Some(machine);
         let named = own.then(|| std::env::var_os("LINERATE_NODE").map(PathBuf::from)).flatten();
         let folder = std::env::var_os("LINERATE_NODE_DIR").map(|folder| Path::new(&folder).join(&name));
         let plain = own.then(|| beside("linerate-node"));
@@ -274,11 +274,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node");
         std::fs::write(&path, elf(183, 1)).unwrap();
-        let error = Program::read(&path, Machine::X86_64).unwrap_err().to_string();
+        let error = NodeProgram::read(&path, Architecture::X86_64).unwrap_err().to_string();
         assert!(error.contains("is no program for x86_64") && error.contains("hint: "), "{error}");
-        assert!(!Program::read(&path, Machine::Aarch64).unwrap().dynamic);
+        assert!(!NodeProgram::read(&path, Architecture::Aarch64).unwrap().dynamic);
         std::fs::write(&path, elf(183, 3)).unwrap();
-        assert!(Program::read(&path, Machine::Aarch64).unwrap().dynamic);
+        assert!(NodeProgram::read(&path, Architecture::Aarch64).unwrap().dynamic);
     }
 
     #[test]
@@ -300,7 +300,7 @@ mod tests {
         std::fs::write(&path, "abc").unwrap();
         // FIPS 180-2, appendix B.1.
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(Program::read(&path, Machine::X86_64).unwrap().hash, known);
+        assert_eq!(NodeProgram::read(&path, Architecture::X86_64).unwrap().hash, known);
     }
 
     #[test]
@@ -311,9 +311,10 @@ mod tests {
         let long = folder.path().join("long");
         std::fs::File::create(&long).unwrap().set_len(PROGRAM_BYTES_MAX as u64 + 1).unwrap();
         for (path, why) in [(&fifo, "is a FIFO"), (&long, "longer than 256 MiB")] {
-            for error in
-                [Source::of(path.clone()).unwrap_err(), Program::read(path, Machine::X86_64).unwrap_err()]
-            {
+            for error in [
+                ProgramSource::of(path.clone()).unwrap_err(),
+                NodeProgram::read(path, Architecture::X86_64).unwrap_err(),
+            ] {
                 assert!(error.to_string().contains(why), "{error}");
             }
         }
@@ -321,9 +322,13 @@ mod tests {
 
     #[test]
     fn machines_are_known_by_uname() {
-        assert_eq!(Machine::of("Linux", "x86_64").unwrap(), Machine::X86_64);
-        assert_eq!(Machine::of("Linux", "aarch64").unwrap(), Machine::Aarch64);
-        assert!(matches!(Machine::of("Linux", "riscv64"), Err(ProgramError::Machine(m)) if m == "riscv64"));
-        assert!(matches!(Machine::of("FreeBSD", "amd64"), Err(ProgramError::System(s)) if s == "FreeBSD"));
+        assert_eq!(Architecture::of("Linux", "x86_64").unwrap(), Architecture::X86_64);
+        assert_eq!(Architecture::of("Linux", "aarch64").unwrap(), Architecture::Aarch64);
+        assert!(
+            matches!(Architecture::of("Linux", "riscv64"), Err(ProgramError::Machine(m)) if m == "riscv64")
+        );
+        assert!(
+            matches!(Architecture::of("FreeBSD", "amd64"), Err(ProgramError::System(s)) if s == "FreeBSD")
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A part of a command that takes its time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Phase<'a> {
+pub struct ProgressPhase<'a> {
     /// What is done: `measuring`.
     pub name: &'a str,
     /// What is counted: `hosts`, `tests`, `steps`.
@@ -20,7 +20,7 @@ pub struct Phase<'a> {
 /// Receives the progress of a command. Each phase begins, steps and ends before the next one.
 pub trait Progress {
     /// Another phase begins.
-    fn begin(&self, phase: &Phase<'_>);
+    fn begin(&self, phase: &ProgressPhase<'_>);
     /// So many are done; `what` is under way, empty when nothing new is; about so many seconds are to come,
     /// where that is known better than by the rate.
     fn step(&self, done: usize, what: &str, left_s: Option<f64>);
@@ -35,7 +35,7 @@ pub trait Progress {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn begin(&self, _: &Phase<'_>) {}
+    fn begin(&self, _: &ProgressPhase<'_>) {}
     fn step(&self, _: usize, _: &str, _: Option<f64>) {}
     fn note(&self, _: &str) {}
     fn end(&self) {}

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::meter::Meter;
 use super::pipes::Pipes;
-use super::{Fleet, HELLO_WAIT, Link, OPENING_MAX};
+use super::{Fleet, HELLO_WAIT, NodeLink, OPENING_MAX};
 use linerate_model::random::Random;
 
 /// Rate of every host's link, and hosts in a rack. Racks are oversubscribed two to one.
@@ -45,7 +45,7 @@ const NIC_READINGS: usize = 110;
 const COUNTERS: usize = 600;
 
 /// All nodes.
-pub struct World {
+pub struct SimulatedFleet {
     seed: u64,
     sick: usize,
     numbers: HashMap<IpAddr, usize>,
@@ -101,7 +101,7 @@ fn address(number: usize) -> IpAddr {
     Ipv4Addr::from(0x0a00_0001 + number as u32).into()
 }
 
-impl World {
+impl SimulatedFleet {
     /// A world in which the host of this number has a receive buffer that is too small.
     pub fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
         let numbers = (0..hosts).map(|number| (address(number), number)).collect();
@@ -126,7 +126,7 @@ impl World {
                 tokio::spawn(meter.over(node(world, number, theirs)));
                 let (from_node, to_node) = tokio::io::split(ours);
                 let pipes = Pipes::without_child(Box::new(from_node), Box::new(to_node));
-                (number, Link::over(&name(number), pipes, Vec::new(), HELLO_WAIT).await)
+                (number, NodeLink::over(&name(number), pipes, Vec::new(), HELLO_WAIT).await)
             });
         }
         let (mut links, mut gaps) = (Vec::new(), Vec::new());
@@ -199,7 +199,7 @@ impl World {
 }
 
 /// A node until its operator leaves or it dies.
-async fn node(world: Arc<World>, number: usize, stream: DuplexStream) {
+async fn node(world: Arc<SimulatedFleet>, number: usize, stream: DuplexStream) {
     let character = world.character(number);
     let begun = Instant::now();
     let (mut from_operator, mut to_operator) = tokio::io::split(stream);
@@ -278,7 +278,7 @@ fn hello() -> Hello {
 
 /// One end of a load, in the background: the sender writes both reports when its time is over.
 fn load(
-    world: &Arc<World>,
+    world: &Arc<SimulatedFleet>,
     (id, spec): (RequestId, LoadSpec),
     mut random: Random,
     answers: &mpsc::UnboundedSender<(RequestId, Event)>,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, SlurmSpec, SlurmSteps, TransportSpec};
 
-use super::programs::Source;
+use super::programs::ProgramSource;
 use super::transport::Transport;
 pub(super) use dialled::Gathered;
 pub(super) use job::remove;
@@ -85,7 +85,7 @@ pub(super) struct Ready {
     pub own: Option<Allocation>,
     /// Jobs whose nodes are reached by one step for all.
     one: Vec<(u32, BTreeSet<HostName>)>,
-    program: Source,
+    program: ProgramSource,
 }
 
 impl Ready {
@@ -173,7 +173,7 @@ pub(super) async fn prepare(inventory: &Inventory, wanted: impl Fn(&Host) -> boo
     if hosts.is_empty() {
         return Ready::default();
     }
-    let program = match Source::own() {
+    let program = match ProgramSource::own() {
         Ok(program) => program,
         Err(error) => {
             let error = NodeError::Program(Arc::new(error));
@@ -213,7 +213,7 @@ fn is_one_step(members: &[(&HostName, &SlurmSpec)]) -> bool {
 /// of the old program there has ended (its guardians stay and undo). Gives the job with the place of the
 /// copy, for a step of its own.
 pub(super) async fn again(spec: &SlurmSpec, job: &SlurmJob) -> Result<SlurmJob, NodeError> {
-    let Source { path, hash } = Source::own().map_err(Arc::new)?;
+    let ProgramSource { path, hash } = ProgramSource::own().map_err(Arc::new)?;
     let place = place_on_node(job.id).map_err(NodeError::random("name for its copy"))?;
     job::copy_again(job.id, &spec.node, &path, &place, &job.program).await?;
     Ok(SlurmJob { id: job.id, program: place, hash })
@@ -268,7 +268,7 @@ async fn jobs(hosts: &[(&HostName, &SlurmSpec)]) -> (Jobs, Option<Allocation>) {
 /// The node program on the nodes of one job: for each host where it lies, or why it did not get there.
 async fn spread(
     id: u32,
-    program: &Source,
+    program: &ProgramSource,
     hosts: &[(&HostName, &str)],
 ) -> Vec<(HostName, Result<SlurmJob, NodeError>)> {
     let nodes: Vec<&str> = hosts.iter().map(|(_, node)| *node).collect();

@@ -39,9 +39,9 @@ fn hosts() -> Vec<Host> {
 }
 
 /// Runs `check` with a link to a node of this behaviour over every transport.
-fn over_every_transport(behaviour: &str, check: impl AsyncFn(Result<Link, LinkError>)) {
+fn over_every_transport(behaviour: &str, check: impl AsyncFn(Result<NodeLink, LinkError>)) {
     let folder = tempfile::tempdir().unwrap();
-    let programs = Programs::only(fake_node::program(folder.path(), behaviour));
+    let programs = NodePrograms::only(fake_node::program(folder.path(), behaviour));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for host in hosts() {
         if matches!(host.transport, TransportSpec::Ssh(_))
@@ -145,7 +145,7 @@ fn a_program_that_is_no_node_is_quoted() {
 fn a_program_that_is_not_there_is_a_reason() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let host = hosts().remove(0);
-    let programs = Programs::only("/nonexistent/node".into());
+    let programs = NodePrograms::only("/nonexistent/node".into());
     let error = runtime.block_on(start(&host, &programs, 0)).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/node"), "{error}");
 }

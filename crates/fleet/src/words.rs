@@ -5,7 +5,7 @@
 //! What comes in: an event of a node. What goes out: the same event.
 
 use linerate_model::audit::{AuditPart, EXAMPLES_MAX};
-use linerate_model::durability::{DurabilityAnswer, Pattern, Place, Seen};
+use linerate_model::durability::{DurabilityAnswer, FileState, FolderLocation, Pattern};
 use linerate_model::load::LoadReport;
 use linerate_model::printable;
 use linerate_model::printable::one_line;
@@ -55,7 +55,7 @@ fn tame_part(part: &mut AuditPart) {
 }
 
 fn tame_answer(answer: &mut DurabilityAnswer) {
-    let place = |place: &mut Place| {
+    let place = |place: &mut FolderLocation| {
         let texts = [&mut place.filesystem, &mut place.source, &mut place.mount, &mut place.options];
         texts.into_iter().chain([&mut place.boot, &mut place.device]).chain(&mut place.run).for_each(tame);
     };
@@ -71,7 +71,7 @@ fn tame_answer(answer: &mut DurabilityAnswer) {
         DurabilityAnswer::Place(its) => place(its),
         DurabilityAnswer::Written { error, .. } => error.iter_mut().for_each(tame),
         DurabilityAnswer::Seen(files) => files.iter_mut().for_each(|file| {
-            if let Seen::Corrupt { what, .. } = &mut file.state {
+            if let FileState::Corrupt { what, .. } = &mut file.state {
                 tame(what);
             }
         }),

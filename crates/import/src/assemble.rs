@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::foreign::Foreign;
+use linerate_model::foreign::Imported;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
-use crate::options::Options;
+use crate::options::ImportOptions;
 use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
 
 /// Longest chain of names that stand for each other.
 const CHAIN_MAX: usize = 8;
 
 /// The snapshot.
-pub(crate) fn snapshot(mut sink: Sink, options: &Options, account: &mut Foreign) -> Snapshot {
+pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Imported) -> Snapshot {
     let names = Names::new(&mut sink, options);
     let mut values: BTreeMap<String, Values> = BTreeMap::new();
     for (host, found) in std::mem::take(&mut sink.facts) {
@@ -86,7 +86,7 @@ struct Names {
 }
 
 impl Names {
-    fn new(sink: &mut Sink, options: &Options) -> Self {
+    fn new(sink: &mut Sink, options: &ImportOptions) -> Self {
         let mut aliases = BTreeMap::new();
         // Options of the user have priority, then tables of names, then prompts.
         for host in options.inventory.iter().flat_map(|i| &i.hosts) {
@@ -292,7 +292,7 @@ fn inventory(
     facts: &BTreeMap<String, HostFacts>,
     names: &Names,
     sink: &mut Sink,
-    options: &Options,
+    options: &ImportOptions,
 ) -> Inventory {
     let mut inventory = options
         .inventory

@@ -21,18 +21,18 @@ mod sink;
 mod units;
 mod walk;
 
-use linerate_model::foreign::{Foreign, UNREAD_MAX};
+use linerate_model::foreign::{Imported, UNREAD_MAX};
 use linerate_model::snapshot::Snapshot;
 
 pub use document::{BYTES_MAX, Document};
 pub use formats::formats;
 pub use names::is_wanted_of_sosreport;
-pub use options::Options;
+pub use options::ImportOptions;
 
 /// Reads texts into one snapshot. Its field `foreign` accounts for every line; its gaps are what is missing.
-pub fn read(documents: &[Document], options: &Options) -> Snapshot {
+pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
     let mut sink = sink::Sink::default();
-    let mut account = Foreign::default();
+    let mut account = Imported::default();
     let roots = names::Roots::of(documents);
     for document in documents {
         walk::document(document, options, &roots, &mut sink, &mut account);

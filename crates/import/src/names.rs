@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::context::{Command, Context, TOOLS, is_host};
 use crate::document::Document;
-use crate::options::Options;
+use crate::options::ImportOptions;
 
 /// Words of file names that describe the content and name no host.
 const WORDS: [&str; 61] = [
@@ -156,7 +156,7 @@ impl Roots {
 }
 
 /// Context of a file, from its name and its lines.
-pub(crate) fn context(file: &str, lines: &[&str], options: &Options, roots: &Roots) -> Context {
+pub(crate) fn context(file: &str, lines: &[&str], options: &ImportOptions, roots: &Roots) -> Context {
     let base = file.rsplit('/').next().unwrap_or(file);
     let mut context = Context { file: file.to_owned(), layer: options.layer, ..Context::default() };
     let of_device = of_device(base, lines);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn of(file: &str, lines: &[&str]) -> (String, String, String) {
-        let context = context(file, lines, &Options::default(), &Roots::default());
+        let context = context(file, lines, &ImportOptions::default(), &Roots::default());
         (context.host.unwrap_or_default(), context.peer.unwrap_or_default(), context.command.words.join(" "))
     }
 

@@ -4,7 +4,7 @@ use linerate_model::inventory::{Inventory, Layer};
 
 /// How texts are read.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ImportOptions {
     /// Host of everything that has no prompt with a name.
     pub host: Option<String>,
     /// Read every text as this format.

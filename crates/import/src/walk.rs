@@ -1,12 +1,12 @@
 //! Walks a text from its first line to its last: prompts change the context, a reader takes each piece, the
 //! rest is quoted. A document comes in, the sink and the account are filled.
 
-use linerate_model::foreign::{Foreign, Piece, UNREAD_MAX, Unread};
+use linerate_model::foreign::{Imported, Piece, UNREAD_MAX, Unread};
 
 use crate::context::{Command, Context};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
-use crate::options::Options;
+use crate::options::ImportOptions;
 use crate::reader::{Block, LONG_LINE, Reader};
 use crate::sink::Sink;
 use crate::{formats, names, prompt};
@@ -17,10 +17,10 @@ const QUOTE_MAX: usize = 120;
 /// Reads one document.
 pub(crate) fn document(
     document: &Document,
-    options: &Options,
+    options: &ImportOptions,
     roots: &names::Roots,
     sink: &mut Sink,
-    account: &mut Foreign,
+    account: &mut Imported,
 ) {
     if let Some(why) = document::refused(&document.bytes) {
         account.unread_lines += 1;
@@ -57,7 +57,7 @@ struct Walk<'a> {
     context: Context,
     forced: Option<&'static dyn Reader>,
     sink: &'a mut Sink,
-    account: &'a mut Foreign,
+    account: &'a mut Imported,
 }
 
 impl Walk<'_> {

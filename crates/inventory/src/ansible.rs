@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::inventory::TransportSpec;
 
-use super::draft::{Draft, HOSTS_MAX, Understood, Way};
+use super::draft::{ConnectMethod, Draft, HOSTS_MAX, Understood};
 use super::error::Flaw;
 use super::host_list::port;
 use super::range::{Dialect, expand};
@@ -151,7 +151,7 @@ fn settle(draft: &mut Draft, host: &str, vars: &Vars) -> Result<(), (usize, Flaw
     reach.user = value(Var::User).map(|(user, _)| user.to_owned());
     match value(Var::Connection) {
         Some(("local", line)) => {
-            draft.host(host).map_err(at(line))?.way = Way::Known(TransportSpec::Local);
+            draft.host(host).map_err(at(line))?.way = ConnectMethod::Known(TransportSpec::Local);
         }
         Some((other, line)) if !["ssh", "smart", "paramiko", "paramiko_ssh"].contains(&other) => {
             let why = "no transport of ours; the host is taken as one with an ssh server";

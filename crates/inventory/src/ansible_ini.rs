@@ -7,7 +7,7 @@
 use super::ansible::Collected;
 use super::draft::Understood;
 use super::error::{Flaw, InventoryError, shown};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct AnsibleIni;
@@ -39,7 +39,7 @@ impl Reader for AnsibleIni {
         })
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut collected = Collected::default();
         let mut at = Section::Hosts("ungrouped".to_owned());
         for (number, line) in source.lines() {

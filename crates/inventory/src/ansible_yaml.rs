@@ -6,7 +6,7 @@
 use super::ansible::Collected;
 use super::draft::Understood;
 use super::error::{Flaw, InventoryError, shown};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 use super::yaml::{self, Value, Yaml};
 
 /// The format.
@@ -32,7 +32,7 @@ impl Reader for AnsibleYaml {
         })
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let tree = yaml::parse(source.text).map_err(|(line, what)| {
             source.at(line, Flaw::new(format!("not YAML: {what}"), "or name another format with --format"))
         })?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::draft::{Draft, Understood};
 use super::error::{Flaw, InventoryError, line_of};
 use super::json::{line_of_word, text_at};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct Docker;
@@ -29,7 +29,7 @@ impl Reader for Docker {
             && !text.contains("\"apiVersion\"")
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut draft = Draft::default();
         let mut values = serde_json::Deserializer::from_str(source.text).into_iter::<Value>();
         loop {

@@ -30,7 +30,7 @@ const REMARKS_MAX: usize = 1000;
 
 /// What is known about reaching a host over ssh.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Reach {
+pub struct SshAccess {
     /// What `ssh` is called with when it is not the name of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
@@ -45,19 +45,19 @@ pub struct Reach {
 /// How a host is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum ConnectMethod {
     /// Said by the inventory.
     Known(TransportSpec),
     /// Formats that know no transport of ours mean machines with an ssh server.
-    Ssh(Reach),
+    Ssh(SshAccess),
 }
 
 /// The transport of a host that a foreign format named. The only place that turns a [`Reach`] into what the
 /// fleet works with.
-pub fn transport_of(host: &str, way: &Way) -> Result<TransportSpec, Flaw> {
+pub fn transport_of(host: &str, way: &ConnectMethod) -> Result<TransportSpec, Flaw> {
     match way {
-        Way::Known(spec) => Ok(spec.clone()),
-        Way::Ssh(reach) => {
+        ConnectMethod::Known(spec) => Ok(spec.clone()),
+        ConnectMethod::Ssh(reach) => {
             let spec = SshSpec {
                 host: reach.address.clone().unwrap_or_else(|| host.to_owned()),
                 user: reach.user.clone(),
@@ -76,7 +76,7 @@ pub struct HostRead {
     /// Name.
     pub name: HostName,
     /// How it is reached.
-    pub way: Way,
+    pub way: ConnectMethod,
     /// Groups that it is a direct member of.
     pub groups: Vec<GroupName>,
     /// Addresses to measure between.
@@ -128,7 +128,7 @@ impl Understood {
     pub(super) fn ours(format: &'static str, inventory: Inventory) -> Self {
         let host = |host: Host| HostRead {
             name: host.name,
-            way: Way::Known(host.transport),
+            way: ConnectMethod::Known(host.transport),
             groups: host.groups,
             endpoints: host.endpoints,
             state_dir: host.state_dir,
@@ -202,14 +202,14 @@ impl Draft {
     }
 
     /// What is known about reaching a host.
-    pub(super) fn reach(&mut self, name: &str) -> Result<&mut Reach, Flaw> {
+    pub(super) fn reach(&mut self, name: &str) -> Result<&mut SshAccess, Flaw> {
         let host = self.host(name)?;
-        if let Way::Known(_) = host.way {
-            host.way = Way::Ssh(Reach::default());
+        if let ConnectMethod::Known(_) = host.way {
+            host.way = ConnectMethod::Ssh(SshAccess::default());
         }
         match &mut host.way {
-            Way::Ssh(reach) => Ok(reach),
-            Way::Known(_) => unreachable!("it was made one above"),
+            ConnectMethod::Ssh(reach) => Ok(reach),
+            ConnectMethod::Known(_) => unreachable!("it was made one above"),
         }
     }
 
@@ -238,7 +238,7 @@ impl Draft {
         }
         self.hosts.push(HostRead {
             name: name.to_owned(),
-            way: Way::Ssh(Reach::default()),
+            way: ConnectMethod::Ssh(SshAccess::default()),
             groups: Vec::new(),
             endpoints: Vec::new(),
             state_dir: None,
@@ -453,7 +453,7 @@ impl Draft {
 
 /// Refuses what `ssh` could take for an option, or a shell for a command.
 fn fits_ssh(host: &HostRead) -> Result<(), Flaw> {
-    let Way::Ssh(reach) = &host.way else { return Ok(()) };
+    let ConnectMethod::Ssh(reach) = &host.way else { return Ok(()) };
     let address = reach.address.as_deref().unwrap_or(&host.name);
     for (what, text, more) in [
         ("address", address, "-_.:%"),

@@ -6,7 +6,7 @@
 
 use super::draft::{Draft, Understood};
 use super::error::{Flaw, InventoryError, shown};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct Drbd;
@@ -30,7 +30,7 @@ impl Reader for Drbd {
             .any(|w| w[0].text == "resource" && !w[0].quoted && (w[1].text == "{" || w[2].text == "{"))
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut reading = Reading::default();
         let mut statement: Vec<Token<'_>> = Vec::new();
         for token in tokens(source.text) {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use super::draft::{Draft, Understood, unfit};
 use super::error::{Flaw, InventoryError, shown};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct EtcHosts;
@@ -33,7 +33,7 @@ impl Reader for EtcHosts {
         }) && any
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut draft = Draft::default();
         for (number, line) in source.lines() {
             take(&mut draft, &words(line), number).map_err(|flaw| source.at(number, flaw))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::draft::Understood;
 use super::error::InventoryError;
-use super::reader::{Source, TEXT_BYTES_MAX};
+use super::reader::{SourceText, TEXT_BYTES_MAX};
 use super::readers::{READERS, understand};
 use super::{alike, ssh_config};
 use linerate_input::{self as input, InputError};
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
         let own = home.join(".ssh/config").canonicalize();
         own.is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
     });
-    let source = Source { file: &file, text: &text, include: &include, known_to_ssh };
+    let source = SourceText { file: &file, text: &text, include: &include, known_to_ssh };
     // A file of ours that is still empty or broken at its first line is best judged by our own reader.
     let named = path.extension().is_some_and(|e| e == "toml");
     let recognised = READERS.iter().any(|reader| reader.looks_like(&text));

@@ -4,8 +4,8 @@
 use linerate_model::inventory::TransportSpec;
 use proptest::prelude::*;
 
-use super::draft::{Remark, Way};
-use super::reader::Source;
+use super::draft::{ConnectMethod, Remark};
+use super::reader::SourceText;
 use super::readers::{READERS, understand};
 use super::*;
 
@@ -42,7 +42,7 @@ fn read(name: &str) -> Understood {
         }
         _ => Err("no such file".to_owned()),
     };
-    let source = Source { include: &include, ..Source::alone(name, &text) };
+    let source = SourceText { include: &include, ..SourceText::alone(name, &text) };
     understand(&source, None).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -50,9 +50,9 @@ fn read(name: &str) -> Understood {
 fn line(understood: &Understood, name: &str) -> String {
     let host = understood.hosts.iter().find(|h| h.name == name).unwrap_or_else(|| panic!("no {name}"));
     let way = match &host.way {
-        Way::Known(TransportSpec::Local) => "local".to_owned(),
-        Way::Known(other) => format!("{other:?}"),
-        Way::Ssh(reach) => format!(
+        ConnectMethod::Known(TransportSpec::Local) => "local".to_owned(),
+        ConnectMethod::Known(other) => format!("{other:?}"),
+        ConnectMethod::Ssh(reach) => format!(
             "{}@{}:{}",
             reach.user.as_deref().unwrap_or("-"),
             reach.address.as_deref().unwrap_or("-"),
@@ -114,7 +114,7 @@ fn the_configuration_of_ssh() {
     has(&read.ignored, 10, "proxyjump for arc-2");
     has(&read.ignored, 11, "Match host arc-3");
     let text = fixture("ssh_config");
-    let source = Source { known_to_ssh: true, ..Source::alone("config", &text) };
+    let source = SourceText { known_to_ssh: true, ..SourceText::alone("config", &text) };
     let own = understand(&source, None).unwrap();
     assert_eq!(line(&own, "arc-1"), "-@-:0 10.0.0.1 ", "ssh knows the rest by the name");
     has(&own.ignored, 1, "Include more.conf: is not read here");
@@ -125,7 +125,7 @@ fn files_of_ssh_that_include_each_other_end() {
     let include =
         |pattern: &str| Ok(vec![(pattern.to_owned(), format!("Include {pattern}\nInclude {pattern}\n"))]);
     let text = "Include a\nHost x\n";
-    let source = Source { include: &include, ..Source::alone("config", text) };
+    let source = SourceText { include: &include, ..SourceText::alone("config", text) };
     let error = understand(&source, None).unwrap_err().to_string();
     assert!(error.contains("include each other"), "{error}");
 }
@@ -181,7 +181,7 @@ fn what_slurm_prints() {
 
     // Nodes and switches one behind the other.
     let both = fixture("slurm.conf") + &fixture("topology.conf");
-    let both = understand(&Source::alone("both", &both), None).unwrap();
+    let both = understand(&SourceText::alone("both", &both), None).unwrap();
     assert_eq!(groups(&both), "leaf1:switch<spine leaf2:switch<spine spine:switch");
     assert_eq!(line(&both, "n4"), "-@10.55.0.4:0 10.55.0.4 leaf2");
     assert_eq!(names(&read("topology.conf")), "n1 n2 n3 n4 n5 n6", "a topology by itself has hosts too");
@@ -266,15 +266,15 @@ const REFUSED: [(&str, &str, usize, &str); 21] = [
 #[test]
 fn bad_texts_are_refused_with_file_line_and_hint() {
     for (format, text, line, part) in REFUSED {
-        let error = understand(&Source::alone("the-file", text), Some(format)).unwrap_err();
+        let error = understand(&SourceText::alone("the-file", text), Some(format)).unwrap_err();
         let said = error.to_string();
         assert_eq!(error.line, line, "{format}: {text}\n{said}");
         assert!(said.contains(part) && said.starts_with("the-file:"), "{said}");
         assert!(said.contains("hint: "), "{said}");
     }
-    let error = understand(&Source::alone("x", "?!\n"), None).unwrap_err().to_string();
+    let error = understand(&SourceText::alone("x", "?!\n"), None).unwrap_err().to_string();
     assert!(error.contains("--format: kubernetes, docker"), "{error}");
-    let error = understand(&Source::alone("x", "a\n"), Some("ansibel")).unwrap_err().to_string();
+    let error = understand(&SourceText::alone("x", "a\n"), Some("ansibel")).unwrap_err().to_string();
     assert!(error.contains("did you mean `ansible`?"), "{error}");
 }
 
@@ -283,15 +283,15 @@ fn hosts_over_ssh_are_written_so_that_they_are_reached_the_same() {
     for (name, _) in FIXTURES {
         let first = read(name);
         let text = write::toml(&first);
-        let second =
-            understand(&Source::alone("again.toml", &text), None).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let second = understand(&SourceText::alone("again.toml", &text), None)
+            .unwrap_or_else(|e| panic!("{e}\n{text}"));
         // And what was read back is written the same, but for the head.
         assert_eq!(
             second.clone().into_inventory().unwrap().hosts,
             first.into_inventory().unwrap().hosts,
             "{name}"
         );
-        let again = understand(&Source::alone("third.toml", &write::toml(&second)), None).unwrap();
+        let again = understand(&SourceText::alone("third.toml", &write::toml(&second)), None).unwrap();
         assert_eq!(again.hosts, second.hosts, "{name}");
     }
 }
@@ -301,10 +301,10 @@ fn what_is_written_in_our_format_says_the_same() {
     for (name, _) in FIXTURES {
         let mut first = read(name);
         // Hosts over ssh are as good as local ones for this.
-        first.hosts.iter_mut().for_each(|host| host.way = Way::Known(TransportSpec::Local));
+        first.hosts.iter_mut().for_each(|host| host.way = ConnectMethod::Known(TransportSpec::Local));
         let text = write::toml(&first);
-        let second =
-            understand(&Source::alone("again.toml", &text), None).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let second = understand(&SourceText::alone("again.toml", &text), None)
+            .unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(second.format, "toml", "{name}");
         assert_eq!((second.groups, second.hosts), (first.groups, first.hosts), "{name}");
     }
@@ -314,7 +314,7 @@ fn what_is_written_in_our_format_says_the_same() {
 fn read_all(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let include = |pattern: &str| Ok(vec![(pattern.to_owned(), "Host x\n".to_owned())]);
-    let source = Source { include: &include, ..Source::alone("x", &text) };
+    let source = SourceText { include: &include, ..SourceText::alone("x", &text) };
     let _ = understand(&source, None);
     for reader in READERS {
         reader.looks_like(&text);

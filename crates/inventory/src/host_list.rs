@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use super::draft::{Draft, HOSTS_MAX, Understood};
 use super::error::{Flaw, InventoryError, shown};
 use super::range::{Dialect, expand, split_outside};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct HostList;
@@ -33,7 +33,7 @@ impl Reader for HostList {
         !first.is_empty() && first.iter().all(|line| line.chars().all(word) && !line.starts_with(['-', '/']))
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut draft = Draft::default();
         for (number, line) in source.lines() {
             for word in split_outside(without_remark(line)) {

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::error::{Flaw, InventoryError, line_of};
-use super::reader::Source;
+use super::reader::SourceText;
 
 /// The document.
-pub(super) fn parse_json(source: &Source<'_>) -> Result<Value, InventoryError> {
+pub(super) fn parse_json(source: &SourceText<'_>) -> Result<Value, InventoryError> {
     serde_json::from_str(source.text).map_err(|error| {
         source.at(error.line(), Flaw::new(format!("not JSON: {error}"), "was the output cut?"))
     })

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::draft::{Draft, Understood};
 use super::error::{Flaw, InventoryError, shown};
 use super::json::{line_of_word, parse_json, text_at, texts};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct Kubernetes;
@@ -30,7 +30,7 @@ impl Reader for Kubernetes {
         text.trim_start().starts_with('{') && text.contains("\"apiVersion\"")
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let value = parse_json(source)?;
         let mut draft = Draft::default();
         let one = std::slice::from_ref(&value);

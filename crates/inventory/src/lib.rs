@@ -62,7 +62,7 @@ pub fn understand(path: &Path, format: Option<&str>) -> Result<Understood, Inven
 /// Checks the text of an inventory in our own format; `file` is for error texts only.
 #[cfg(test)]
 fn parse(file: &str, text: &str) -> Result<Inventory, InventoryError> {
-    let source = reader::Source::alone(file, text);
+    let source = reader::SourceText::alone(file, text);
     let understood =
         readers::READERS.iter().find(|r| r.name() == "toml").expect("it is in the list").read(&source)?;
     understood.into_inventory().map_err(|flaw| source.at(0, flaw))

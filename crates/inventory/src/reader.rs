@@ -14,7 +14,7 @@ pub const TEXT_BYTES_MAX: usize = 64 << 20;
 pub type Include<'a> = dyn Fn(&str) -> Result<Vec<(String, String)>, String> + 'a;
 
 /// A text to read.
-pub struct Source<'a> {
+pub struct SourceText<'a> {
     /// Name of the file, for error texts.
     pub file: &'a str,
     /// What stands in it.
@@ -25,7 +25,7 @@ pub struct Source<'a> {
     pub known_to_ssh: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceText<'a> {
     /// A text by itself: what it includes is not there.
     pub fn alone(file: &'a str, text: &'a str) -> Self {
         Self { file, text, include: &|_| Err("is not read here".to_owned()), known_to_ssh: false }
@@ -52,5 +52,5 @@ pub trait Reader: Sync {
     /// reads.
     fn looks_like(&self, text: &str) -> bool;
     /// Reads a text.
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError>;
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError>;
 }

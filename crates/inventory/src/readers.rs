@@ -2,7 +2,7 @@
 
 use super::draft::Understood;
 use super::error::{Flaw, InventoryError, did_you_mean};
-use super::reader::{Reader, Source, TEXT_BYTES_MAX};
+use super::reader::{Reader, SourceText, TEXT_BYTES_MAX};
 use super::{
     ansible_ini, ansible_yaml, docker, drbd, etc_hosts, host_list, kubernetes, slurm, ssh_config, toml,
 };
@@ -27,7 +27,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// Reads a text in the format of this name, or in the one it looks like.
-pub fn understand(source: &Source<'_>, format: Option<&str>) -> Result<Understood, InventoryError> {
+pub fn understand(source: &SourceText<'_>, format: Option<&str>) -> Result<Understood, InventoryError> {
     if source.text.len() > TEXT_BYTES_MAX {
         let what = format!("the text has {} bytes, at most {TEXT_BYTES_MAX}", source.text.len());
         return Err(source.at(0, Flaw::new(what, "leave out what is not about hosts")));

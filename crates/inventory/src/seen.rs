@@ -17,7 +17,7 @@ pub const NEEDED: [&str; 3] = ["machine.", "nic.", "lldp."];
 
 /// What was seen.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
+pub struct InventoryEntry {
     /// Groups with their members and the fact that told it, in the order of their names.
     pub groups: Vec<(Group, Vec<(HostName, String)>)>,
     /// What could not be told.
@@ -28,8 +28,8 @@ pub struct Seen {
 type Members = BTreeMap<GroupName, Vec<(HostName, String)>>;
 
 /// All groups that the facts show.
-pub fn groups(facts: &BTreeMap<HostName, HostFacts>) -> Seen {
-    let mut seen = Seen::default();
+pub fn groups(facts: &BTreeMap<HostName, HostFacts>) -> InventoryEntry {
+    let mut seen = InventoryEntry::default();
     hypervisors(facts, &mut seen);
     switches(facts, &mut seen);
     subnets(facts, &mut seen);
@@ -98,7 +98,7 @@ fn told_by(guest: &HostFacts, own: &BTreeSet<String>, host: &HostFacts) -> Optio
     tap.map(|mac| format!("a tap device there belongs to {mac}"))
 }
 
-fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
+fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry) {
     let mut members = Members::new();
     for (name, guest) in facts {
         let own = macs(guest);
@@ -129,7 +129,7 @@ fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
     }
 }
 
-fn switches(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
+fn switches(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry) {
     let mut members = Members::new();
     for (name, host) in facts {
         for (nic, chassis) in of_devices(host, "lldp.", ".chassis") {
@@ -148,7 +148,7 @@ fn switches(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
     }
 }
 
-fn subnets(facts: &BTreeMap<HostName, HostFacts>, seen: &mut Seen) {
+fn subnets(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry) {
     let mut members: BTreeMap<(IpAddr, u8), BTreeMap<HostName, (IpAddr, String)>> = BTreeMap::new();
     for (name, host) in facts {
         for (nic, list) in of_devices(host, "nic.", ".addresses") {
@@ -194,7 +194,7 @@ fn network(address: IpAddr, bits: u8) -> Option<IpAddr> {
     }
 }
 
-fn push(seen: &mut Seen, mut group: Group, hosts: Vec<(HostName, String)>) {
+fn push(seen: &mut InventoryEntry, mut group: Group, hosts: Vec<(HostName, String)>) {
     if name_fits("group", &group.name).is_err() {
         // Switches call themselves anything.
         let fit = |c: char| if c.is_alphanumeric() || "-_.:@".contains(c) { c } else { '-' };
@@ -210,7 +210,7 @@ fn push(seen: &mut Seen, mut group: Group, hosts: Vec<(HostName, String)>) {
 impl Understood {
     /// Adds groups that were seen. A group that is there already gets the members that it lacks; its own
     /// words stay.
-    pub fn add(&mut self, seen: Seen) {
+    pub fn add(&mut self, seen: InventoryEntry) {
         for (group, hosts) in seen.groups {
             for (name, why) in hosts {
                 if let Some(host) =
@@ -249,7 +249,7 @@ mod tests {
         FactValue::List(texts.iter().map(|t| (*t).to_owned()).collect())
     }
 
-    fn told(hosts: &[(&str, HostFacts)]) -> (Vec<String>, Seen) {
+    fn told(hosts: &[(&str, HostFacts)]) -> (Vec<String>, InventoryEntry) {
         let facts = hosts.iter().map(|(name, facts)| ((*name).to_owned(), facts.clone())).collect();
         let seen = groups(&facts);
         let line = |(group, hosts): &(Group, Vec<(HostName, String)>)| {
@@ -324,12 +324,12 @@ mod tests {
     #[test]
     fn what_was_seen_joins_what_was_written() {
         let text = "[[group]]\nname = \"vs-4\"\nkind = \"hypervisor\"\n[[host]]\nname = \"a\"\ngroups = [\"vs-4\"]\n[[host]]\nname = \"b\"\n";
-        let source = super::super::reader::Source::alone("x.toml", text);
+        let source = super::super::reader::SourceText::alone("x.toml", text);
         let mut understood = super::super::readers::understand(&source, None).unwrap();
         let group =
             |name: &str| Group { name: name.to_owned(), kind: "hypervisor".to_owned(), ..Group::default() };
         let members = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), "seen".to_owned())).collect();
-        understood.add(Seen {
+        understood.add(InventoryEntry {
             groups: vec![(group("vs-4"), members(&["a", "b"])), (group("vs-5"), members(&["b", "nobody"]))],
             untold: vec![],
         });

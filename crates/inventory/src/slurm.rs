@@ -14,7 +14,7 @@ use super::draft::{Draft, HOSTS_MAX, Understood};
 use super::error::{Flaw, InventoryError};
 use super::json::{line_of_word, parse_json, texts};
 use super::range::{Dialect, expand, split_outside};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct Slurm;
@@ -40,7 +40,7 @@ impl Reader for Slurm {
         text.lines().any(|line| record_of(line).is_some() || sinfo_line(line).is_some())
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut reading = Reading::default();
         if source.text.trim_start().starts_with('{') {
             let value = parse_json(source)?;

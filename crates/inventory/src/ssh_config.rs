@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::draft::{Draft, Understood};
 use super::error::{Flaw, InventoryError};
 use super::host_list::port;
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 
 /// The format.
 pub(super) struct SshConfig;
@@ -45,7 +45,7 @@ impl Reader for SshConfig {
             .any(|(word, value)| ["host", "match", "include"].contains(&word.as_str()) && !value.is_empty())
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let mut reading = Reading::default();
         reading.begin(vec!["*".to_owned()]);
         reading.file(source, 0)?;
@@ -148,7 +148,7 @@ impl Reading {
         self.blocks.len() - 1
     }
 
-    fn file(&mut self, source: &Source<'_>, depth: usize) -> Result<(), InventoryError> {
+    fn file(&mut self, source: &SourceText<'_>, depth: usize) -> Result<(), InventoryError> {
         // `None` inside of a `Match`.
         let mut block = Some(self.blocks.len() - 1);
         for (line, text) in source.lines() {
@@ -195,7 +195,7 @@ impl Reading {
 
     fn include(
         &mut self,
-        source: &Source<'_>,
+        source: &SourceText<'_>,
         line: usize,
         pattern: &str,
         patterns: &[String],
@@ -220,7 +220,7 @@ impl Reading {
             }
             // What stands in the file before its first `Host` belongs to the block of the `Include`.
             self.begin(patterns.to_vec());
-            self.file(&Source { file: &file, text: &text, ..*source }, depth + 1)?;
+            self.file(&SourceText { file: &file, text: &text, ..*source }, depth + 1)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use linerate_model::inventory::Inventory;
 use super::check;
 use super::draft::Understood;
 use super::error::{InventoryError, Problem, line_of, nearest};
-use super::reader::{Reader, Source};
+use super::reader::{Reader, SourceText};
 use super::tables::File;
 
 /// The format.
@@ -27,7 +27,7 @@ impl Reader for Toml {
         lines.clone().any(|line| line.starts_with("[[")) || lines.next().is_some_and(ours)
     }
 
-    fn read(&self, source: &Source<'_>) -> Result<Understood, InventoryError> {
+    fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
         let inventory = parse(source.text).map_err(|problem| InventoryError {
             file: source.file.to_owned(),
             line: line_of(source.text, problem.at),

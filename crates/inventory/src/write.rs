@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
 
-use super::draft::{HostRead, Reach, Understood, Way};
+use super::draft::{ConnectMethod, HostRead, SshAccess, Understood};
 
 /// The whole as TOML. Writing into a `String` cannot fail, so that the results are dropped.
 pub fn toml(understood: &Understood) -> String {
@@ -50,10 +50,10 @@ fn write_host(text: &mut String, host: &HostRead) {
     text.push_str("\n[[host]]\n");
     pair(text, "name", &host.name);
     match &host.way {
-        Way::Ssh(Reach { address, user, port }) => {
+        ConnectMethod::Ssh(SshAccess { address, user, port }) => {
             write_ssh(text, address.as_deref(), user.as_deref(), *port, true);
         }
-        Way::Known(spec) => write_transport(text, &host.name, spec),
+        ConnectMethod::Known(spec) => write_transport(text, &host.name, spec),
     }
     if !host.groups.is_empty() {
         let list = host.groups.iter().map(|group| ::toml::Value::String(group.clone())).collect();
@@ -102,10 +102,10 @@ fn write_ssh(text: &mut String, host: Option<&str>, user: Option<&str>, port: Op
     }
 }
 
-fn write_endpoint(text: &mut String, endpoint: &Endpoint, way: &Way) {
+fn write_endpoint(text: &mut String, endpoint: &Endpoint, way: &ConnectMethod) {
     text.push_str("\n[[host.endpoint]]\n");
     pair(text, "address", &endpoint.address.to_string());
-    if let Way::Known(TransportSpec::Iperf3 { port }) = way {
+    if let ConnectMethod::Known(TransportSpec::Iperf3 { port }) = way {
         pair(text, "kind", "iperf3");
         let _ = writeln!(text, "port = {port}");
     }

@@ -18,11 +18,11 @@ use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::{socket, socket_options};
 
 use super::SLICE;
-use super::client::{Client, Event, Failure};
+use super::client::{Client, ClientAction, ClientFailure};
 use super::control::{Came, Control, connect};
-use super::parameters::{Parameters, Protocol};
+use super::parameters::{Iperf3Protocol, Parameters};
 use super::protocol::{COOKIE_BYTES, Cookie, UDP_HELLO, cookie};
-use super::record::{Interval, Record};
+use super::record::{RecordInterval, TestRecord};
 use super::results::{Results, ServerOutput};
 use super::streams::Wire;
 use super::traffic::Traffic;
@@ -30,7 +30,7 @@ use super::traffic::Traffic;
 pub use error::AskError;
 pub(super) use error::io_error;
 pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
-pub use wish::{Credentials, Family, Wish};
+pub use wish::{AddressFamily, ClientSpec, Credentials};
 
 /// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at
 /// once.
@@ -45,15 +45,15 @@ const UDP_REPLY_WAIT: Duration = Duration::from_secs(10);
 /// Who looks on while a test runs.
 pub trait Watcher {
     /// The streams are there.
-    fn connected(&mut self, _record: &Record) {}
+    fn connected(&mut self, _record: &TestRecord) {}
     /// An interval has ended; it is the last one of the record.
-    fn interval(&mut self, _record: &Record, _interval: &Interval) {}
+    fn interval(&mut self, _record: &TestRecord, _interval: &RecordInterval) {}
     /// What was printed so far, for a client that asks its server.
-    fn output(&mut self, _record: &Record) -> Option<ServerOutput> {
+    fn output(&mut self, _record: &TestRecord) -> Option<ServerOutput> {
         None
     }
     /// The test is over.
-    fn finished(&mut self, _record: &Record) {}
+    fn finished(&mut self, _record: &TestRecord) {}
 }
 
 /// Looks at nothing.
@@ -72,7 +72,7 @@ fn random_cookie() -> io::Result<Cookie> {
 }
 
 /// Makes a test.
-pub fn run(wish: &Wish, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> Record {
+pub fn run(wish: &ClientSpec, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> TestRecord {
     let until = Instant::now() + wish.patience;
     loop {
         let mut record = empty(wish);
@@ -89,8 +89,8 @@ pub fn run(wish: &Wish, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> R
     }
 }
 
-fn empty(wish: &Wish) -> Record {
-    Record {
+fn empty(wish: &ClientSpec) -> TestRecord {
+    TestRecord {
         server: false,
         parameters: wish.parameters.clone(),
         cookie: [0; COOKIE_BYTES],
@@ -115,7 +115,7 @@ fn empty(wish: &Wish) -> Record {
 }
 
 struct Asking<'a> {
-    wish: &'a Wish,
+    wish: &'a ClientSpec,
     stop: &'a dyn Fn() -> bool,
     peer: SocketAddr,
     control: Control,
@@ -129,10 +129,10 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn run(
-        wish: &'a Wish,
+        wish: &'a ClientSpec,
         stop: &'a dyn Fn() -> bool,
         watcher: &mut dyn Watcher,
-        record: &mut Record,
+        record: &mut TestRecord,
     ) -> Result<(), AskError> {
         wish.parameters.check()?;
         let mut parameters = wish.parameters.clone();
@@ -143,11 +143,12 @@ impl<'a> Asking<'a> {
         }
         let (stream, peer) = dial(wish, stop)?;
         record.mss = socket_options::segment(&stream).unwrap_or(0);
-        if parameters.protocol == Protocol::Udp {
+        if parameters.protocol == Iperf3Protocol::Udp {
             let payload = parameters.len.unwrap_or(record.mss.clamp(16, PAYLOAD_MAX));
             parameters.len = Some(payload);
         }
-        let large = parameters.protocol == Protocol::Tcp && parameters.by_time() && parameters.rate_bps == 0;
+        let large =
+            parameters.protocol == Iperf3Protocol::Tcp && parameters.by_time() && parameters.rate_bps == 0;
         record.block = parameters.len.unwrap_or(if large { BLOCK_LARGE } else { BLOCK });
         record.cookie = random_cookie().map_err(io_error("make a cookie"))?;
         record.start_unix_ms = unix_ms();
@@ -176,7 +177,7 @@ impl<'a> Asking<'a> {
         result
     }
 
-    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
         loop {
             self.flush()?;
             while let Some(event) = self.machine.poll_event() {
@@ -191,7 +192,7 @@ impl<'a> Asking<'a> {
                 self.machine.stop();
                 // The server may be gone already; what counts is that we stop.
                 let _ = self.flush();
-                return Err(Failure::ClientStopped.into());
+                return Err(ClientFailure::ClientStopped.into());
             }
             if self.running {
                 self.look(watcher, record)?;
@@ -219,7 +220,7 @@ impl<'a> Asking<'a> {
     }
 
     /// A look at a running test.
-    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
         if let Some(interval) = self.traffic.tick() {
             Traffic::keep(record, interval);
             tell(watcher, record);
@@ -238,7 +239,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Our senders stop, then the server is told.
-    fn end(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), AskError> {
+    fn end(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
         self.running = false;
         if let Some(interval) = self.traffic.drain() {
             Traffic::keep(record, interval);
@@ -256,12 +257,12 @@ impl<'a> Asking<'a> {
 
     fn event(
         &mut self,
-        event: Event,
+        event: ClientAction,
         watcher: &mut dyn Watcher,
-        record: &mut Record,
+        record: &mut TestRecord,
     ) -> Result<(), AskError> {
         match event {
-            Event::OpenStreams => {
+            ClientAction::OpenStreams => {
                 while self.traffic.missing() > 0 {
                     let wire = self.open(record)?;
                     self.traffic.add(wire).map_err(io_error("take a stream"))?;
@@ -271,12 +272,12 @@ impl<'a> Asking<'a> {
                 record.congestion = self.traffic.congestion();
                 watcher.connected(record);
             }
-            Event::Start => {}
-            Event::Run => {
+            ClientAction::Start => {}
+            ClientAction::Run => {
                 self.traffic.go().map_err(io_error("start the streams"))?;
                 self.running = true;
             }
-            Event::Results => {
+            ClientAction::Results => {
                 if self.running {
                     // The server has had enough first.
                     self.end(watcher, record)?;
@@ -287,19 +288,19 @@ impl<'a> Asking<'a> {
                 record.costs = self.traffic.costs();
                 self.machine.results(&self.traffic.results(record));
             }
-            Event::Finished(theirs) => self.finish(&theirs, record),
-            Event::Failed(failure) => return Err(failure.into()),
+            ClientAction::Finished(theirs) => self.finish(&theirs, record),
+            ClientAction::Failed(failure) => return Err(failure.into()),
         }
         Ok(())
     }
 
-    fn finish(&mut self, theirs: &Results, record: &mut Record) {
+    fn finish(&mut self, theirs: &Results, record: &mut TestRecord) {
         record.merge(theirs, &self.traffic.omitted());
         self.machine.finish();
     }
 
     /// Opens the next stream.
-    fn open(&self, record: &Record) -> Result<Wire, AskError> {
+    fn open(&self, record: &TestRecord) -> Result<Wire, AskError> {
         let number = self.parameters.streams() - self.traffic.missing();
         let port = match self.wish.client_port {
             0 => 0,
@@ -314,7 +315,7 @@ impl<'a> Asking<'a> {
         let local = wanted.then(|| SocketAddr::new(self.wish.bind.unwrap_or(any), port));
         let prepare = |socket: BorrowedFd<'_>| prepare(&self.parameters, socket, self.peer.is_ipv6());
         match self.parameters.protocol {
-            Protocol::Tcp => {
+            Iperf3Protocol::Tcp => {
                 let stream = connect(local, self.peer, self.wish.connect_wait, self.stop, &prepare)
                     .map_err(|source| AskError::Connect { peer: self.peer, source })?;
                 finish_tcp(&self.parameters, &stream).map_err(io_error("set the options of a stream"))?;
@@ -326,7 +327,7 @@ impl<'a> Asking<'a> {
                     .map_err(io_error("set the options of a stream"))?;
                 Ok(Wire::Tcp(Arc::new(stream)))
             }
-            Protocol::Udp => {
+            Iperf3Protocol::Udp => {
                 let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))
                     .map_err(io_error("open a UDP socket"))?;
                 prepare(udp.as_fd()).map_err(io_error("set the options of a stream"))?;
@@ -362,13 +363,13 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn tell(watcher: &mut dyn Watcher, record: &Record) {
+fn tell(watcher: &mut dyn Watcher, record: &TestRecord) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
     }
 }
 
-fn dial(wish: &Wish, stop: &dyn Fn() -> bool) -> Result<(TcpStream, SocketAddr), AskError> {
+fn dial(wish: &ClientSpec, stop: &dyn Fn() -> bool) -> Result<(TcpStream, SocketAddr), AskError> {
     let unknown = |why: String| AskError::Resolve { host: wish.host.clone(), why };
     let addresses = (wish.host.as_str(), wish.port).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
     let mut last = unknown("none of the wanted family".to_owned());

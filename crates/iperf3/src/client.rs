@@ -10,7 +10,7 @@ use super::results::Results;
 
 /// What the client's driver has to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ClientAction {
     /// Open the streams, in order.
     OpenStreams,
     /// All streams are there: start the clocks.
@@ -22,12 +22,12 @@ pub enum Event {
     /// The server's results are here: print, close the streams, call [`Client::finish`].
     Finished(Box<Results>),
     /// It is over before its end. Nothing follows.
-    Failed(Failure),
+    Failed(ClientFailure),
 }
 
 /// Why a test ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum ClientFailure {
     /// The server serves somebody else.
     #[error("the server is busy running a test; try again later")]
     Busy,
@@ -93,7 +93,7 @@ pub struct Client {
     parameters: Vec<u8>,
     inbox: Inbox,
     output: Vec<u8>,
-    events: VecDeque<Event>,
+    events: VecDeque<ClientAction>,
     theirs: Option<Box<Results>>,
     /// The server's output was asked for.
     wants_output: bool,
@@ -130,7 +130,7 @@ impl Client {
     }
 
     /// What is to be done next.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ClientAction> {
         self.events.pop_front()
     }
 
@@ -200,17 +200,17 @@ impl Client {
     pub fn stop(&mut self) {
         if !self.is_over() {
             self.output.push(State::ClientTerminate.byte());
-            self.fail(Failure::ClientStopped);
+            self.fail(ClientFailure::ClientStopped);
         }
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: ClientFailure) {
         self.step = Step::Over;
-        self.events.push_back(Event::Failed(failure));
+        self.events.push_back(ClientAction::Failed(failure));
     }
 
     /// Takes one thing out of the inbox; `false` when there is none, or it is our turn.
-    fn advance(&mut self) -> Result<bool, Failure> {
+    fn advance(&mut self) -> Result<bool, ClientFailure> {
         match self.step {
             Step::Over | Step::OwnResults | Step::Finishing => Ok(false),
             Step::TheirResults => {
@@ -226,7 +226,7 @@ impl Client {
                 let Some(bytes) = self.inbox.take::<8>() else { return Ok(false) };
                 let both = u64::from_be_bytes(bytes);
                 // Two integers of 32 bits, in two's complement.
-                Err(Failure::Refused { number: (both >> 32) as i32, errno: both as i32 })
+                Err(ClientFailure::Refused { number: (both >> 32) as i32, errno: both as i32 })
             }
             _ => {
                 let Some([byte]) = self.inbox.take::<1>() else { return Ok(false) };
@@ -237,24 +237,24 @@ impl Client {
         }
     }
 
-    fn state(&mut self, state: State, wrong: Violation) -> Result<(), Failure> {
+    fn state(&mut self, state: State, wrong: Violation) -> Result<(), ClientFailure> {
         let (next, event) = match (self.step, state) {
-            (_, State::AccessDenied) => return Err(Failure::Busy),
-            (_, State::ServerTerminate) => return Err(Failure::ServerStopped),
+            (_, State::AccessDenied) => return Err(ClientFailure::Busy),
+            (_, State::ServerTerminate) => return Err(ClientFailure::ServerStopped),
             (_, State::ServerError) => (Step::Refusal, None),
             (Step::Parameters, State::ParamExchange) => {
                 self.output.extend(framed(&self.parameters));
                 (Step::CreateStreams, None)
             }
-            (Step::CreateStreams, State::CreateStreams) => (Step::Streams, Some(Event::OpenStreams)),
-            (Step::Streams, State::TestStart) => (Step::Streams, Some(Event::Start)),
-            (Step::Streams, State::TestRunning) => (Step::Running, Some(Event::Run)),
+            (Step::CreateStreams, State::CreateStreams) => (Step::Streams, Some(ClientAction::OpenStreams)),
+            (Step::Streams, State::TestStart) => (Step::Streams, Some(ClientAction::Start)),
+            (Step::Streams, State::TestRunning) => (Step::Running, Some(ClientAction::Run)),
             // A server that has had enough of a test ends it by itself.
             (Step::Running | Step::Ending, State::ExchangeResults) => {
-                (Step::OwnResults, Some(Event::Results))
+                (Step::OwnResults, Some(ClientAction::Results))
             }
             (Step::Display, State::DisplayResults) => {
-                (Step::Finishing, self.theirs.take().map(Event::Finished))
+                (Step::Finishing, self.theirs.take().map(ClientAction::Finished))
             }
             _ => return Err(wrong.into()),
         };

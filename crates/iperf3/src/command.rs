@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use linerate_sys::interrupt::Interrupt;
 
-use super::flags::{self, Order};
+use super::flags::{self, Iperf3Command};
 use super::printer::Printer;
 use super::{ask, serve};
 
@@ -31,13 +31,13 @@ pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     };
     let mut printer = Printer::new(std::io::stdout(), show);
     match order {
-        Order::Help => printer.line(flags::HELP.trim_end()),
-        Order::Version => printer.line(&format!("linerate-node {}", env!("CARGO_PKG_VERSION"))),
-        Order::Ask(wish) => {
+        Iperf3Command::Help => printer.line(flags::HELP.trim_end()),
+        Iperf3Command::Version => printer.line(&format!("linerate-node {}", env!("CARGO_PKG_VERSION"))),
+        Iperf3Command::Ask(wish) => {
             let record = ask::run(&wish, &stop, &mut printer);
             return Ok(if record.error.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
         }
-        Order::Serve(wish) => {
+        Iperf3Command::Serve(wish) => {
             let ready = |at: std::net::SocketAddr| {
                 // Not part of any test's output, so that JSON stays JSON.
                 let _ = writeln!(std::io::stderr(), "listening on {at}; Ctrl-C ends it");

@@ -11,22 +11,22 @@ use std::time::Duration;
 
 use lexopt::{Arg, ValueExt};
 
-use super::ask::{self, Credentials, Family};
+use super::ask::{self, AddressFamily, Credentials};
 use super::auth::{Padding, Rsa};
-use super::parameters::{Direction, Protocol};
-use super::serve::{self, Door};
-use super::text::Unit;
+use super::parameters::{DataDirection, Iperf3Protocol};
+use super::serve::{self, AccessPolicy};
+use super::text::RateUnit;
 
 pub use table::HELP;
 use table::{CLIENT_VALUES, SERVER_VALUES, is_in, takes_value, unknown};
 
 /// What is to be done.
 #[derive(Debug, Clone)]
-pub enum Order {
+pub enum Iperf3Command {
     /// A test.
-    Ask(Box<ask::Wish>),
+    Ask(Box<ask::ClientSpec>),
     /// Serve.
-    Serve(Box<serve::Wish>),
+    Serve(Box<serve::ServerSpec>),
     /// Print [`HELP`].
     Help,
     /// Print the version.
@@ -35,22 +35,22 @@ pub enum Order {
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Show {
+pub struct OutputStyle {
     /// As JSON.
     pub json: bool,
     /// Details at the end.
     pub verbose: bool,
     /// Unit of rates.
-    pub unit: Unit,
+    pub unit: RateUnit,
 }
 
 /// Everything, before it is known which end we are.
 struct Draft {
     server: bool,
     client: Option<String>,
-    ask: ask::Wish,
-    serve: serve::Wish,
-    show: Show,
+    ask: ask::ClientSpec,
+    serve: serve::ServerSpec,
+    show: OutputStyle,
     rate: Option<u64>,
     ends: u32,
     port: u16,
@@ -69,13 +69,13 @@ struct Draft {
 pub fn parse(
     arguments: impl IntoIterator<Item = String>,
     password: impl FnOnce() -> Option<String>,
-) -> Result<(Order, Show), String> {
+) -> Result<(Iperf3Command, OutputStyle), String> {
     let mut draft = Draft {
         server: false,
         client: None,
-        ask: ask::Wish::new(""),
-        serve: serve::Wish::default(),
-        show: Show::default(),
+        ask: ask::ClientSpec::new(""),
+        serve: serve::ServerSpec::default(),
+        show: OutputStyle::default(),
         rate: None,
         ends: 0,
         port: super::protocol::PORT,
@@ -91,8 +91,8 @@ pub fn parse(
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
         let flag = match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok((Order::Help, draft.show)),
-            Arg::Short('v') | Arg::Long("version") => return Ok((Order::Version, draft.show)),
+            Arg::Short('h') | Arg::Long("help") => return Ok((Iperf3Command::Help, draft.show)),
+            Arg::Short('v') | Arg::Long("version") => return Ok((Iperf3Command::Version, draft.show)),
             Arg::Short(letter) => format!("-{letter}"),
             Arg::Long(name) => format!("--{name}"),
             Arg::Value(_) => return Err(format!("{}\nhint: --help", argument.unexpected())),
@@ -115,9 +115,9 @@ impl Draft {
         let parameters = &mut self.ask.parameters;
         let mut client = true;
         match flag {
-            "-u" | "--udp" => parameters.protocol = Protocol::Udp,
-            "-R" | "--reverse" => parameters.direction = Direction::Reverse,
-            "--bidir" => parameters.direction = Direction::Both,
+            "-u" | "--udp" => parameters.protocol = Iperf3Protocol::Udp,
+            "-R" | "--reverse" => parameters.direction = DataDirection::Reverse,
+            "--bidir" => parameters.direction = DataDirection::Both,
             "-N" | "--no-delay" => parameters.nodelay = true,
             "--get-server-output" => parameters.get_server_output = true,
             "--udp-counters-64bit" => parameters.udp_counters_64bit = true,
@@ -138,8 +138,8 @@ impl Draft {
             }
             "-J" | "--json" => self.show.json = true,
             "-V" | "--verbose" => self.show.verbose = true,
-            "-4" | "--version4" => self.family(Family::V4),
-            "-6" | "--version6" => self.family(Family::V6),
+            "-4" | "--version4" => self.family(AddressFamily::V4),
+            "-6" | "--version6" => self.family(AddressFamily::V6),
             "--use-pkcs1-padding" => self.pkcs1 = true,
             // Every line is.
             "--forceflush" => {}
@@ -148,7 +148,7 @@ impl Draft {
         true
     }
 
-    fn family(&mut self, family: Family) {
+    fn family(&mut self, family: AddressFamily) {
         (self.ask.family, self.serve.family) = (family, family);
     }
 
@@ -176,7 +176,7 @@ impl Draft {
                 (self.ask.interval, self.serve.interval) = (every, every);
             }
             "-f" | "--format" => {
-                self.show.unit = Unit::of(value).ok_or_else(|| wrong("one of k m g t K M G T"))?;
+                self.show.unit = RateUnit::of(value).ok_or_else(|| wrong("one of k m g t K M G T"))?;
             }
             "--rcv-timeout" => {
                 let wait = milliseconds(value).ok_or_else(|| wrong("100 to 86400000 ms"))?;
@@ -262,7 +262,10 @@ impl Draft {
         Ok(())
     }
 
-    fn order(mut self, password: impl FnOnce() -> Option<String>) -> Result<(Order, Show), String> {
+    fn order(
+        mut self,
+        password: impl FnOnce() -> Option<String>,
+    ) -> Result<(Iperf3Command, OutputStyle), String> {
         let padding = if self.pkcs1 { Padding::Pkcs1 } else { Padding::Oaep };
         match (self.server, self.client) {
             (true, Some(_)) => Err("either -s or -c".to_owned()),
@@ -274,7 +277,7 @@ impl Draft {
                 self.serve.port = self.port;
                 self.serve.door = match (self.private_key, self.users) {
                     (Some(key), Some(users)) => {
-                        Some(Door { rsa: Rsa { key, padding }, users, skew_s: self.skew_s })
+                        Some(AccessPolicy { rsa: Rsa { key, padding }, users, skew_s: self.skew_s })
                     }
                     (None, None) => None,
                     _ => {
@@ -283,7 +286,7 @@ impl Draft {
                         );
                     }
                 };
-                Ok((Order::Serve(Box::new(self.serve)), self.show))
+                Ok((Iperf3Command::Serve(Box::new(self.serve)), self.show))
             }
             (false, Some(host)) => {
                 if let Some(flag) = self.only_server {
@@ -299,7 +302,7 @@ impl Draft {
                     parameters.time_s = 0;
                 }
                 // iperf3's own default, so that nobody floods a network by mistake.
-                let default = if parameters.protocol == Protocol::Udp { 1 << 20 } else { 0 };
+                let default = if parameters.protocol == Iperf3Protocol::Udp { 1 << 20 } else { 0 };
                 parameters.rate_bps = self.rate.unwrap_or(default);
                 parameters.check().map_err(|unfit| unfit.to_string())?;
                 self.ask.credentials = match (self.user, self.public_key) {
@@ -310,7 +313,7 @@ impl Draft {
                     (None, None) => None,
                     _ => return Err("--username and --rsa-public-key-path go together".to_owned()),
                 };
-                Ok((Order::Ask(Box::new(self.ask)), self.show))
+                Ok((Iperf3Command::Ask(Box::new(self.ask)), self.show))
             }
         }
     }

@@ -3,13 +3,13 @@
 use super::*;
 use proptest::prelude::*;
 
-fn parsed(line: &str) -> Result<(Order, Show), String> {
+fn parsed(line: &str) -> Result<(Iperf3Command, OutputStyle), String> {
     parse(line.split_whitespace().map(str::to_owned), || Some("rossi".to_owned()))
 }
 
-fn asked(line: &str) -> ask::Wish {
+fn asked(line: &str) -> ask::ClientSpec {
     match parsed(line) {
-        Ok((Order::Ask(wish), _)) => *wish,
+        Ok((Iperf3Command::Ask(wish), _)) => *wish,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -20,10 +20,13 @@ fn a_client_line_is_understood() {
         "-c h -p 5202 -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --cport 7000 -i 0.5 -4 --get-server-output",
     );
     let p = &wish.parameters;
-    assert_eq!((wish.host.as_str(), wish.port, wish.family, wish.client_port), ("h", 5202, Family::V4, 7000));
+    assert_eq!(
+        (wish.host.as_str(), wish.port, wish.family, wish.client_port),
+        ("h", 5202, AddressFamily::V4, 7000)
+    );
     assert_eq!(
         (p.protocol, p.direction, p.rate_bps, p.burst),
-        (Protocol::Udp, Direction::Reverse, 10_000_000, 4)
+        (Iperf3Protocol::Udp, DataDirection::Reverse, 10_000_000, 4)
     );
     assert_eq!((p.len, p.parallel, p.time_s, p.omit_s, p.window), (Some(1400), 3, 2, 1, Some(256 << 10)));
     assert_eq!((p.tos, p.get_server_output, wish.interval), (0x20, true, Duration::from_millis(500)));
@@ -32,7 +35,7 @@ fn a_client_line_is_understood() {
     assert_eq!((p.bytes, p.time_s, p.mss, p.nodelay, p.tos), (1 << 20, 0, Some(1400), true, 46 << 2));
     assert_eq!(p.congestion.as_deref(), Some("reno"));
     assert_eq!(asked("-c h -u").parameters.rate_bps, 1 << 20);
-    assert_eq!(asked("-c h -uR --bidir").parameters.direction, Direction::Both);
+    assert_eq!(asked("-c h -uR --bidir").parameters.direction, DataDirection::Both);
     let who =
         asked("-c h --username mario --rsa-public-key-path k.pem --use-pkcs1-padding").credentials.unwrap();
     assert_eq!((who.password.as_str(), who.rsa.padding), ("rossi", Padding::Pkcs1));
@@ -40,7 +43,8 @@ fn a_client_line_is_understood() {
 
 #[test]
 fn a_server_line_is_understood() {
-    let Ok((Order::Serve(wish), show)) = parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5")
+    let Ok((Iperf3Command::Serve(wish), show)) =
+        parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5")
     else {
         panic!()
     };
@@ -49,7 +53,7 @@ fn a_server_line_is_understood() {
         (wish.port, wish.bind, wish.rate_bps_max),
         (5300, Some("127.0.0.1".parse().unwrap()), 1_000_000_000)
     );
-    let Ok((Order::Serve(wish), _)) =
+    let Ok((Iperf3Command::Serve(wish), _)) =
         parsed("-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3")
     else {
         panic!()
@@ -83,8 +87,8 @@ fn what_is_wrong_is_named() {
         let error = parsed(line).map(|_| ()).unwrap_err();
         assert!(error.contains(words), "{line}: {error}");
     }
-    assert!(matches!(parsed("--help"), Ok((Order::Help, _))));
-    assert!(matches!(parsed("-v"), Ok((Order::Version, _))));
+    assert!(matches!(parsed("--help"), Ok((Iperf3Command::Help, _))));
+    assert!(matches!(parsed("-v"), Ok((Iperf3Command::Version, _))));
 }
 
 #[test]

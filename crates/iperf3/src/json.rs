@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::parameters::{Direction, VERSION};
+use super::parameters::{DataDirection, VERSION};
 use super::protocol::cookie_text;
-use super::record::{Interval, Lane, LaneEnd, Record, Side, StreamInterval};
+use super::record::{Lane, LaneEnd, RecordInterval, StreamCount, StreamInterval, TestRecord};
 use super::results::ServerOutput;
 
 /// The document of a test.
-pub fn document(record: &Record) -> Value {
+pub fn document(record: &TestRecord) -> Value {
     let mut document = Map::new();
     document.insert("start".to_owned(), start(record));
     document.insert("intervals".to_owned(), record.intervals.iter().map(|i| interval(record, i)).collect());
@@ -40,7 +40,7 @@ pub fn document(record: &Record) -> Value {
     Value::Object(document)
 }
 
-fn start(record: &Record) -> Value {
+fn start(record: &TestRecord) -> Value {
     let parameters = &record.parameters;
     let mut start = json!({
         "connected": record.lanes.iter().map(connected).collect::<Vec<_>>(),
@@ -62,10 +62,10 @@ fn start(record: &Record) -> Value {
             "duration": parameters.time_s,
             "bytes": parameters.bytes,
             "blocks": parameters.blocks,
-            "reverse": i32::from(parameters.direction == Direction::Reverse),
+            "reverse": i32::from(parameters.direction == DataDirection::Reverse),
             "tos": parameters.tos,
             "target_bitrate": parameters.rate_bps,
-            "bidir": i32::from(parameters.direction == Direction::Both),
+            "bidir": i32::from(parameters.direction == DataDirection::Both),
             "fqrate": parameters.fq_rate_bps,
             "interval": record.interval_s,
             // Sending and receiving in trains is not offered here, so nobody asked for it.
@@ -148,7 +148,7 @@ fn lost_percent(lost: i64, packets: u64) -> f64 {
     if packets == 0 { 0.0 } else { lost as f64 * 100.0 / packets as f64 }
 }
 
-fn interval(record: &Record, interval: &Interval) -> Value {
+fn interval(record: &TestRecord, interval: &RecordInterval) -> Value {
     let streams: Vec<Value> = record
         .lanes
         .iter()
@@ -162,7 +162,12 @@ fn interval(record: &Record, interval: &Interval) -> Value {
     value
 }
 
-fn stream_interval(record: &Record, interval: &Interval, lane: &Lane, stream: &StreamInterval) -> Value {
+fn stream_interval(
+    record: &TestRecord,
+    interval: &RecordInterval,
+    lane: &Lane,
+    stream: &StreamInterval,
+) -> Value {
     let mut value = row(interval.start_s, interval.end_s, stream.bytes);
     value["socket"] = lane.socket.into();
     if let Some(tcp) = &stream.tcp {
@@ -181,7 +186,7 @@ fn stream_interval(record: &Record, interval: &Interval, lane: &Lane, stream: &S
     value
 }
 
-fn datagrams(record: &Record, value: &mut Value, stream: &StreamInterval, sends: bool) {
+fn datagrams(record: &TestRecord, value: &mut Value, stream: &StreamInterval, sends: bool) {
     if !record.is_udp() {
         return;
     }
@@ -194,7 +199,7 @@ fn datagrams(record: &Record, value: &mut Value, stream: &StreamInterval, sends:
 }
 
 /// One direction of an interval, all streams.
-pub(super) fn summed(record: &Record, interval: &Interval, sends: bool) -> StreamInterval {
+pub(super) fn summed(record: &TestRecord, interval: &RecordInterval, sends: bool) -> StreamInterval {
     let mut sum = StreamInterval::default();
     let mut lanes = 0.0;
     for (_, stream) in record.lanes.iter().zip(&interval.streams).filter(|(lane, _)| lane.sends == sends) {
@@ -214,7 +219,7 @@ pub(super) fn summed(record: &Record, interval: &Interval, sends: bool) -> Strea
     sum
 }
 
-fn interval_sum(record: &Record, interval: &Interval, sends: bool) -> Value {
+fn interval_sum(record: &TestRecord, interval: &RecordInterval, sends: bool) -> Value {
     let sum = summed(record, interval, sends);
     let mut value = row(interval.start_s, interval.end_s, sum.bytes);
     if let Some(tcp) = &sum.tcp {
@@ -226,11 +231,11 @@ fn interval_sum(record: &Record, interval: &Interval, sends: bool) -> Value {
     value
 }
 
-fn side_row(side: &Side) -> Value {
+fn side_row(side: &StreamCount) -> Value {
     row(0.0, side.seconds, side.bytes)
 }
 
-fn end(record: &Record) -> Value {
+fn end(record: &TestRecord) -> Value {
     if record.ends.is_empty() {
         return json!({});
     }
@@ -307,7 +312,7 @@ fn put_loss(value: &mut Value, jitter_s: f64, lost: i64, packets: u64) {
 }
 
 /// What was sent, with the receiver's view of it.
-fn udp_sum(sent: &Side, received: &Side, sends: bool) -> Value {
+fn udp_sum(sent: &StreamCount, received: &StreamCount, sends: bool) -> Value {
     let mut value = side_row(sent);
     put_loss(&mut value, received.jitter_s, received.lost, sent.packets.max(received.packets));
     value["sender"] = sends.into();

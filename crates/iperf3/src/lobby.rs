@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::protocol::{COOKIE_BYTES, Cookie, STREAMS_MAX, State};
-use linerate_load::unproven::{Limits, Shown, Unproven};
+use linerate_load::unproven::{Limits, ProofRead, Unproven};
 
 /// So many wait at most. A client shows its cookie at once, so that those that wait are lost or silent.
 const LIMITS: Limits =
@@ -28,17 +28,17 @@ struct Visitor {
 
 impl Visitor {
     /// Reads on.
-    fn look(&mut self) -> Shown<Cookie> {
+    fn look(&mut self) -> ProofRead<Cookie> {
         while self.shown < COOKIE_BYTES {
             match self.stream.read(&mut self.cookie[self.shown..]) {
-                Ok(0) => return Shown::Wrong,
+                Ok(0) => return ProofRead::Wrong,
                 Ok(length) => self.shown += length,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Shown::Part,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return ProofRead::Part,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Shown::Wrong,
+                Err(_) => return ProofRead::Wrong,
             }
         }
-        Shown::Proof(self.cookie)
+        ProofRead::Proof(self.cookie)
     }
 }
 

@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 
 use super::client::{self, Client};
-use super::parameters::{Direction, Parameters, Protocol, Unfit, VERSION};
+use super::parameters::{DataDirection, Iperf3Protocol, Parameters, Unfit, VERSION};
 use super::protocol::{
     COOKIE_BYTES, PARAMETERS_BYTES_MAX, RESULTS_BYTES_MAX, State, Violation, cookie, framed, number, refusal,
 };
 use super::results::{Results, ServerOutput, StreamResult, stream_ids};
-use super::server::{self, Server};
+use super::server::{self, Iperf3Server};
 
 fn parameters() -> Parameters {
     Parameters { time_s: 1, parallel: 2, client_version: VERSION.to_owned(), ..Parameters::default() }
@@ -35,9 +35,9 @@ fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
 }
 
 /// A whole test between the two machines; what each of them was told, in order.
-fn whole_test(wanted: &Parameters, cuts: &[usize]) -> (Vec<client::Event>, Vec<server::Event>) {
+fn whole_test(wanted: &Parameters, cuts: &[usize]) -> (Vec<client::ClientAction>, Vec<server::ServerAction>) {
     let mut client = Client::new(&cookie(&[7; 36]), wanted.to_json());
-    let mut server = Server::default();
+    let mut server = Iperf3Server::default();
     let (mut at_client, mut at_server) = (Vec::new(), Vec::new());
     for _ in 0..100 {
         for piece in pieces(&client.take_output(), cuts) {
@@ -45,10 +45,10 @@ fn whole_test(wanted: &Parameters, cuts: &[usize]) -> (Vec<client::Event>, Vec<s
         }
         while let Some(event) = server.poll_event() {
             match &event {
-                server::Event::Parameters { .. } => server.accept(),
-                server::Event::End => server.stopped(),
-                server::Event::Results(_) => server.results(&results(7)),
-                server::Event::Done | server::Event::Failed(_) => {}
+                server::ServerAction::Parameters { .. } => server.accept(),
+                server::ServerAction::End => server.stopped(),
+                server::ServerAction::Results(_) => server.results(&results(7)),
+                server::ServerAction::Done | server::ServerAction::Failed(_) => {}
             }
             at_server.push(event);
         }
@@ -57,11 +57,11 @@ fn whole_test(wanted: &Parameters, cuts: &[usize]) -> (Vec<client::Event>, Vec<s
         }
         while let Some(event) = client.poll_event() {
             match &event {
-                client::Event::OpenStreams => server.run(),
-                client::Event::Run => client.end_test(),
-                client::Event::Results => client.results(&results(9)),
-                client::Event::Finished(_) => client.finish(),
-                client::Event::Start | client::Event::Failed(_) => {}
+                client::ClientAction::OpenStreams => server.run(),
+                client::ClientAction::Run => client.end_test(),
+                client::ClientAction::Results => client.results(&results(9)),
+                client::ClientAction::Finished(_) => client.finish(),
+                client::ClientAction::Start | client::ClientAction::Failed(_) => {}
             }
             at_client.push(event);
         }
@@ -78,21 +78,21 @@ proptest! {
     fn a_test_goes_through_however_its_bytes_are_cut(cuts in prop::collection::vec(any::<usize>(), 0..12)) {
         let (at_client, at_server) = whole_test(&parameters(), &cuts);
         prop_assert_eq!(at_client, vec![
-            client::Event::OpenStreams,
-            client::Event::Start,
-            client::Event::Run,
-            client::Event::Results,
-            client::Event::Finished(Box::new(results(7))),
+            client::ClientAction::OpenStreams,
+            client::ClientAction::Start,
+            client::ClientAction::Run,
+            client::ClientAction::Results,
+            client::ClientAction::Finished(Box::new(results(7))),
         ]);
         prop_assert_eq!(at_server, vec![
-            server::Event::Parameters {
+            server::ServerAction::Parameters {
                 cookie: Box::new(cookie(&[7; 36])),
                 parameters: Box::new(parameters()),
                 unfit: None,
             },
-            server::Event::End,
-            server::Event::Results(Box::new(results(9))),
-            server::Event::Done,
+            server::ServerAction::End,
+            server::ServerAction::Results(Box::new(results(9))),
+            server::ServerAction::Done,
         ]);
     }
 
@@ -108,11 +108,11 @@ proptest! {
     ) {
         let some = |n: u32| (n > 0).then_some(n);
         let sent = Parameters {
-            protocol: if udp { Protocol::Udp } else { Protocol::Tcp },
+            protocol: if udp { Iperf3Protocol::Udp } else { Iperf3Protocol::Tcp },
             direction: match (both, reverse) {
-                (true, _) => Direction::Both,
-                (false, true) => Direction::Reverse,
-                (false, false) => Direction::Forward,
+                (true, _) => DataDirection::Both,
+                (false, true) => DataDirection::Reverse,
+                (false, false) => DataDirection::Forward,
             },
             omit_s: numbers[0],
             time_s: numbers[1],
@@ -143,11 +143,11 @@ proptest! {
 
     #[test]
     fn hostile_bytes_never_panic_a_server(bytes in prop::collection::vec(any::<u8>(), 0..400), cuts in prop::collection::vec(any::<usize>(), 0..6)) {
-        let mut server = Server::default();
+        let mut server = Iperf3Server::default();
         for piece in pieces(&bytes, &cuts) {
             server.received(piece);
             while let Some(event) = server.poll_event() {
-                if matches!(event, server::Event::Parameters { .. }) {
+                if matches!(event, server::ServerAction::Parameters { .. }) {
                     server.accept();
                     server.run();
                 }
@@ -175,20 +175,20 @@ proptest! {
     }
 }
 
-fn failure(said: &[u8]) -> Option<client::Failure> {
+fn failure(said: &[u8]) -> Option<client::ClientFailure> {
     let mut client = Client::new(&cookie(&[1; 36]), parameters().to_json());
     client.received(said);
     std::iter::from_fn(|| client.poll_event()).find_map(|event| match event {
-        client::Event::Failed(failure) => Some(failure),
+        client::ClientAction::Failed(failure) => Some(failure),
         _ => None,
     })
 }
 
 #[test]
 fn what_a_server_may_say_instead_of_going_on() {
-    assert_eq!(failure(&[0xff]), Some(client::Failure::Busy));
-    assert_eq!(failure(&[9, 11]), Some(client::Failure::ServerStopped));
-    let refused = client::Failure::Refused { number: 37, errno: 0 };
+    assert_eq!(failure(&[0xff]), Some(client::ClientFailure::Busy));
+    assert_eq!(failure(&[9, 11]), Some(client::ClientFailure::ServerStopped));
+    let refused = client::ClientFailure::Refused { number: 37, errno: 0 };
     assert!(refused.to_string().contains("duration is above the server's limit"));
     assert_eq!(failure(&[&[9][..], &refusal(37, 0)].concat()), Some(refused));
     let wrong = Violation::State { byte: 14, during: "the word to open streams" };
@@ -198,10 +198,11 @@ fn what_a_server_may_say_instead_of_going_on() {
 
 #[test]
 fn lengths_beyond_the_limits_are_refused_without_their_bytes() {
-    let mut server = Server::default();
+    let mut server = Iperf3Server::default();
     server.received(&[b'a'; COOKIE_BYTES]);
     server.received(&(PARAMETERS_BYTES_MAX as u32 + 1).to_be_bytes());
-    let Some(server::Event::Failed(server::Failure::Violation(violation))) = server.poll_event() else {
+    let Some(server::ServerAction::Failed(server::ServerFailure::Violation(violation))) = server.poll_event()
+    else {
         panic!("not refused");
     };
     assert!(matches!(violation, Violation::TooLong { bytes: 8193, limit: 8192, .. }), "{violation}");
@@ -215,13 +216,13 @@ fn lengths_beyond_the_limits_are_refused_without_their_bytes() {
     let last = std::iter::from_fn(|| client.poll_event()).last();
     assert!(matches!(
         last,
-        Some(client::Event::Failed(client::Failure::Violation(Violation::TooLong { .. })))
+        Some(client::ClientAction::Failed(client::ClientFailure::Violation(Violation::TooLong { .. })))
     ));
 }
 
 #[test]
 fn a_client_that_sends_out_of_turn_fills_no_memory() {
-    let mut server = Server::default();
+    let mut server = Iperf3Server::default();
     server.received(&[b'a'; COOKIE_BYTES]);
     server.received(&framed(&parameters().to_json()));
     for _ in 0..1000 {
@@ -229,15 +230,18 @@ fn a_client_that_sends_out_of_turn_fills_no_memory() {
     }
     assert!(server.is_over());
     let last = std::iter::from_fn(|| server.poll_event()).last();
-    assert!(matches!(last, Some(server::Event::Failed(server::Failure::Violation(Violation::Flood { .. })))));
+    assert!(matches!(
+        last,
+        Some(server::ServerAction::Failed(server::ServerFailure::Violation(Violation::Flood { .. })))
+    ));
 }
 
 #[test]
 fn a_vanished_peer_ends_each_side_with_words() {
-    let mut server = Server::default();
+    let mut server = Iperf3Server::default();
     server.received(&[b'a'; 5]);
     server.closed();
-    let Some(server::Event::Failed(failure)) = server.poll_event() else { panic!() };
+    let Some(server::ServerAction::Failed(failure)) = server.poll_event() else { panic!() };
     assert_eq!(failure.to_string(), "the control connection ended in the middle of the cookie");
     let mut client = Client::new(&cookie(&[1; 36]), vec![]);
     client.received(&[9, 10]);
@@ -251,10 +255,10 @@ fn a_stopped_end_tells_the_other() {
     client.received(&[9, 10, 1, 2]);
     client.stop();
     assert_eq!(client.take_output().last(), Some(&State::ClientTerminate.byte()));
-    let mut server = Server::default();
+    let mut server = Iperf3Server::default();
     server.stop();
     assert_eq!(server.take_output(), [State::ServerTerminate.byte()]);
-    let mut refusing = Server::default();
+    let mut refusing = Iperf3Server::default();
     refusing.received(&[b'a'; COOKIE_BYTES]);
     refusing.refuse(number::PARAMETERS, 0);
     assert_eq!(refusing.take_output(), [&[9][..], &[0xfe, 0, 0, 0, 114, 0, 0, 0, 0]].concat());
@@ -274,7 +278,7 @@ fn parameters_of_several_versions() {
         "gro":0,"gro_bf_size":65507,"repeating_payload":0,"zerocopy":0,"dont_fragment":0,"skip_rx_copy":1}"#;
     let (read, unfit) = Parameters::from_json(udp).unwrap();
     assert_eq!(unfit, None);
-    assert_eq!((read.protocol, read.direction), (Protocol::Udp, Direction::Reverse));
+    assert_eq!((read.protocol, read.direction), (Iperf3Protocol::Udp, DataDirection::Reverse));
     assert!(read.udp_counters_64bit && !read.dont_fragment);
 
     let strange = br#"{"tcp":true,"parallel":"two","time":[],"num":null,"reverse":false,"congestion":5,"MSS":-3,"new":{"a":1}}"#;

@@ -15,7 +15,7 @@ pub const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
 
 /// Protocol of the streams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum Iperf3Protocol {
     /// TCP.
     #[default]
     Tcp,
@@ -25,7 +25,7 @@ pub enum Protocol {
 
 /// Which way the data goes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Direction {
+pub enum DataDirection {
     /// The client sends.
     #[default]
     Forward,
@@ -54,9 +54,9 @@ pub const BLOCK_MAX: u32 = 1 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parameters {
     /// Protocol of the streams.
-    pub protocol: Protocol,
+    pub protocol: Iperf3Protocol,
     /// Which way the data goes.
-    pub direction: Direction,
+    pub direction: DataDirection,
     /// Start-up that is left out, seconds.
     pub omit_s: u32,
     /// Length, seconds; 0 when bytes or blocks end it.
@@ -125,7 +125,7 @@ pub enum Unfit {
 impl Parameters {
     /// Streams of the whole test: twice as many when both ends send.
     pub fn streams(&self) -> usize {
-        self.parallel as usize * if self.direction == Direction::Both { 2 } else { 1 }
+        self.parallel as usize * if self.direction == DataDirection::Both { 2 } else { 1 }
     }
 
     /// Whether a time ends the test.
@@ -136,7 +136,7 @@ impl Parameters {
     /// The message of a client.
     pub fn to_json(&self) -> Vec<u8> {
         let mut map = Map::new();
-        let protocol = if self.protocol == Protocol::Udp { "udp" } else { "tcp" };
+        let protocol = if self.protocol == Iperf3Protocol::Udp { "udp" } else { "tcp" };
         let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
         put(protocol, true.into());
         put("omit", self.omit_s.into());
@@ -146,8 +146,8 @@ impl Parameters {
         put("parallel", self.parallel.into());
         for (key, set) in [
             ("nodelay", self.nodelay),
-            ("reverse", self.direction == Direction::Reverse),
-            ("bidirectional", self.direction == Direction::Both),
+            ("reverse", self.direction == DataDirection::Reverse),
+            ("bidirectional", self.direction == DataDirection::Both),
         ] {
             if set {
                 put(key, true.into());
@@ -202,16 +202,16 @@ impl Parameters {
         let flag = |key: &str| lenient::flag(get(key));
         let small = |key: &str| lenient::small(get(key)).filter(|number| *number != 0);
         let mut unfit = None;
-        let protocol = if flag("udp") { Protocol::Udp } else { Protocol::Tcp };
+        let protocol = if flag("udp") { Iperf3Protocol::Udp } else { Iperf3Protocol::Tcp };
         for (key, what) in [("sctp", "SCTP"), ("mptcp", "Multipath TCP")] {
             if flag(key) {
                 unfit = Some(Unfit::Missing { what });
             }
         }
         let direction = match (flag("bidirectional"), flag("reverse")) {
-            (true, _) => Direction::Both,
-            (false, true) => Direction::Reverse,
-            (false, false) => Direction::Forward,
+            (true, _) => DataDirection::Both,
+            (false, true) => DataDirection::Reverse,
+            (false, false) => DataDirection::Forward,
         };
         let parameters = Self {
             protocol,
@@ -265,8 +265,8 @@ impl Parameters {
         most("the burst", Some(self.burst), 1000, "up to 1000 blocks")?;
         let len = u64::from(self.len.unwrap_or(UDP_LEN.0));
         match self.protocol {
-            Protocol::Tcp => over("the length of a block", len, len <= BLOCK_MAX.into(), "up to 1 MiB"),
-            Protocol::Udp => {
+            Iperf3Protocol::Tcp => over("the length of a block", len, len <= BLOCK_MAX.into(), "up to 1 MiB"),
+            Iperf3Protocol::Udp => {
                 let fits = (u64::from(UDP_LEN.0)..=u64::from(UDP_LEN.1)).contains(&len);
                 over("the length of a datagram", len, fits, "16 to 65507 bytes")
             }

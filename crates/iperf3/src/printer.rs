@@ -6,15 +6,15 @@
 use std::io::Write;
 
 use super::ask::Watcher;
-use super::flags::Show;
-use super::record::{Interval, Record};
+use super::flags::OutputStyle;
+use super::record::{RecordInterval, TestRecord};
 use super::results::ServerOutput;
 use super::{json, text};
 
 /// A printer of tests.
 pub struct Printer<W> {
     out: W,
-    show: Show,
+    show: OutputStyle,
     /// Text of this test so far.
     said: String,
     /// The closing lines are out already.
@@ -27,7 +27,7 @@ const SAID_BYTES_MAX: usize = 4 << 20;
 
 impl<W: Write> Printer<W> {
     /// Prints to `out`.
-    pub fn new(out: W, show: Show) -> Self {
+    pub fn new(out: W, show: OutputStyle) -> Self {
         Self { out, show, said: String::new(), closed: false, gone: false }
     }
 
@@ -57,7 +57,7 @@ impl<W: Write> Printer<W> {
         self.write(text);
     }
 
-    fn close(&mut self, record: &Record) {
+    fn close(&mut self, record: &TestRecord) {
         if !std::mem::replace(&mut self.closed, true) {
             self.say(&text::closing(record, self.show.unit));
             if self.show.verbose && !record.ends.is_empty() {
@@ -68,17 +68,17 @@ impl<W: Write> Printer<W> {
 }
 
 impl<W: Write> Watcher for Printer<W> {
-    fn connected(&mut self, record: &Record) {
+    fn connected(&mut self, record: &TestRecord) {
         self.said.clear();
         self.closed = false;
         self.say(&text::opening(record));
     }
 
-    fn interval(&mut self, record: &Record, interval: &Interval) {
+    fn interval(&mut self, record: &TestRecord, interval: &RecordInterval) {
         self.say(&text::interval(record, interval, self.show.unit));
     }
 
-    fn output(&mut self, record: &Record) -> Option<ServerOutput> {
+    fn output(&mut self, record: &TestRecord) -> Option<ServerOutput> {
         if self.show.json {
             return Some(ServerOutput::Json(json::document(record)));
         }
@@ -86,7 +86,7 @@ impl<W: Write> Watcher for Printer<W> {
         Some(ServerOutput::Text(self.said.clone()))
     }
 
-    fn finished(&mut self, record: &Record) {
+    fn finished(&mut self, record: &TestRecord) {
         if self.show.json {
             // A value of our own making can always be written.
             let document = serde_json::to_string_pretty(&json::document(record)).unwrap_or_default();

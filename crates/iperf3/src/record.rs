@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use linerate_sys::cpu::ThreadTimes;
 use linerate_sys::tcp_info::TcpInfo;
 
-use super::parameters::{Direction, Parameters, Protocol};
+use super::parameters::{DataDirection, Iperf3Protocol, Parameters};
 use super::protocol::Cookie;
 use super::results::{Results, ServerOutput, StreamResult};
 
@@ -70,7 +70,7 @@ pub struct TcpNow {
 
 /// An interval.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Interval {
+pub struct RecordInterval {
     /// Begin, seconds after the start.
     pub start_s: f64,
     /// End.
@@ -83,7 +83,7 @@ pub struct Interval {
 
 /// What one end counted of a stream, without what was omitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Side {
+pub struct StreamCount {
     /// Bytes.
     pub bytes: u64,
     /// How long, seconds.
@@ -100,7 +100,7 @@ pub struct Side {
     pub jitter_s: f64,
 }
 
-impl Side {
+impl StreamCount {
     /// bit/s.
     pub fn bits_per_second(&self) -> f64 {
         if self.seconds > 0.0 { self.bytes as f64 * 8.0 / self.seconds } else { 0.0 }
@@ -126,9 +126,9 @@ pub struct Extremes {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LaneEnd {
     /// As its sender counted.
-    pub sent: Side,
+    pub sent: StreamCount,
     /// As its receiver counted.
-    pub received: Side,
+    pub received: StreamCount,
     /// When this end sent.
     pub extremes: Extremes,
     /// State of the connection at the end, when this end sent by TCP.
@@ -137,7 +137,7 @@ pub struct LaneEnd {
 
 /// A test as this end saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct TestRecord {
     /// This end is the server.
     pub server: bool,
     /// What was asked.
@@ -159,7 +159,7 @@ pub struct Record {
     /// Streams, in order of creation.
     pub lanes: Vec<Lane>,
     /// Intervals.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<RecordInterval>,
     /// Streams at their end; empty when it did not come to that.
     pub ends: Vec<LaneEnd>,
     /// CPU of this process: all, user, system; percent of one CPU.
@@ -187,11 +187,11 @@ pub(super) struct Omitted {
     pub(super) lost: i64,
 }
 
-impl Record {
+impl TestRecord {
     /// Sums of one direction: as its senders counted, as its receivers did.
-    pub fn sums(&self, sends: bool) -> (Side, Side) {
-        let of = |pick: fn(&LaneEnd) -> Side| {
-            let mut sum = Side::default();
+    pub fn sums(&self, sends: bool) -> (StreamCount, StreamCount) {
+        let of = |pick: fn(&LaneEnd) -> StreamCount| {
+            let mut sum = StreamCount::default();
             let mut lanes = 0.0;
             for (_, end) in self.lanes.iter().zip(&self.ends).filter(|(lane, _)| lane.sends == sends) {
                 let side = pick(end);
@@ -217,15 +217,15 @@ impl Record {
     /// The directions in which this end has streams: first the one from client to server, as in iperf3.
     pub fn directions(&self) -> Vec<bool> {
         match (self.parameters.direction, self.server) {
-            (Direction::Both, server) => vec![!server, server],
-            (Direction::Forward, false) | (Direction::Reverse, true) => vec![true],
-            (Direction::Forward, true) | (Direction::Reverse, false) => vec![false],
+            (DataDirection::Both, server) => vec![!server, server],
+            (DataDirection::Forward, false) | (DataDirection::Reverse, true) => vec![true],
+            (DataDirection::Forward, true) | (DataDirection::Reverse, false) => vec![false],
         }
     }
 
     /// Whether the streams are UDP.
     pub fn is_udp(&self) -> bool {
-        self.parameters.protocol == Protocol::Udp
+        self.parameters.protocol == Iperf3Protocol::Udp
     }
 
     /// Takes what the peer counted; our own side is in the ends already.
@@ -249,10 +249,10 @@ impl Record {
     }
 }
 
-fn remote_side(stream: &StreamResult, omitted: Omitted, seconds: f64) -> Side {
+fn remote_side(stream: &StreamResult, omitted: Omitted, seconds: f64) -> StreamCount {
     let packets = stream.omitted_packets.unwrap_or(omitted.packets as i64);
     let lost = stream.omitted_errors.unwrap_or(omitted.lost);
-    Side {
+    StreamCount {
         bytes: stream.bytes,
         seconds: if stream.end_s > 0.0 { stream.end_s } else { seconds },
         retransmits: u64::try_from(stream.retransmits).ok(),

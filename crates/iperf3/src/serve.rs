@@ -23,18 +23,18 @@ use super::ask::{self, BLOCK, Watcher, finish_accepted, finish_udp, unix_ms};
 use super::auth::Users;
 use super::control::{Came, Control};
 use super::lobby::Lobby;
-use super::parameters::{Parameters, Protocol};
+use super::parameters::{Iperf3Protocol, Parameters};
 use super::protocol::{Cookie, UDP_REPLY};
-use super::record::Record;
+use super::record::TestRecord;
 use super::results::Results;
-use super::server::{Event, Failure, Server};
+use super::server::{Iperf3Server, ServerAction, ServerFailure};
 use super::streams::Wire;
 use super::traffic::Traffic;
 
 pub use error::ServeError;
 use error::io_error;
 use listener::Listener;
-pub use wish::{Door, Wish};
+pub use wish::{AccessPolicy, ServerSpec};
 
 /// A client has so long for each step before and after the test itself.
 const STEP_WAIT: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ const DATAGRAMS_MAX: usize = 64;
 
 /// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
 pub fn run(
-    wish: &Wish,
+    wish: &ServerSpec,
     stop: &dyn Fn() -> bool,
     ready: &dyn Fn(SocketAddr),
     watcher: &mut dyn Watcher,
@@ -74,7 +74,7 @@ pub fn run(
             listener: &mut listener,
             udp: None,
             control,
-            machine: Server::default(),
+            machine: Iperf3Server::default(),
             lobby: &mut lobby,
             traffic: None,
             heard: Instant::now(),
@@ -101,9 +101,9 @@ fn renew(listener: &mut Listener, lobby: &mut Lobby) -> io::Result<()> {
     listener.renew()
 }
 
-fn empty(control: &Control, cookie: Cookie, interval: Duration) -> Record {
+fn empty(control: &Control, cookie: Cookie, interval: Duration) -> TestRecord {
     let peer = control.stream().peer_addr();
-    Record {
+    TestRecord {
         server: true,
         parameters: Parameters { parallel: 1, ..Parameters::default() },
         cookie,
@@ -128,13 +128,13 @@ fn empty(control: &Control, cookie: Cookie, interval: Duration) -> Record {
 }
 
 struct Serving<'a> {
-    wish: &'a Wish,
+    wish: &'a ServerSpec,
     stop: &'a dyn Fn() -> bool,
     listener: &'a mut Listener,
     /// Takes the next stream of UDP.
     udp: Option<UdpSocket>,
     control: Control,
-    machine: Server,
+    machine: Iperf3Server,
     lobby: &'a mut Lobby,
     traffic: Option<Traffic>,
     /// When the client did something last.
@@ -143,7 +143,7 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
-    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+    fn drive(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         loop {
             self.flush()?;
             while let Some(event) = self.machine.poll_event() {
@@ -158,7 +158,7 @@ impl Serving<'_> {
                 self.machine.stop();
                 // The client may be gone already.
                 let _ = self.flush();
-                return Err(Failure::ServerStopped.into());
+                return Err(ServerFailure::ServerStopped.into());
             }
             self.visitors(watcher, record)?;
             self.look(watcher, record)?;
@@ -190,7 +190,7 @@ impl Serving<'_> {
     }
 
     /// Streams of this test are taken; everybody else is told that we are busy.
-    fn visitors(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+    fn visitors(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         self.lobby.accept(self.listener.socket()).map_err(io_error("take a connection"))?;
         let missing = self.traffic.as_ref().map_or(0, Traffic::missing);
         if missing == 0 {
@@ -198,7 +198,7 @@ impl Serving<'_> {
             return Ok(());
         }
         while let Some((stream, cookie)) = self.lobby.next() {
-            let wanted = record.parameters.protocol == Protocol::Tcp
+            let wanted = record.parameters.protocol == Iperf3Protocol::Tcp
                 && cookie == record.cookie
                 && self.traffic.as_ref().is_some_and(|traffic| traffic.missing() > 0);
             if !wanted {
@@ -225,7 +225,7 @@ impl Serving<'_> {
 
     /// Each stream of UDP opens with a datagram to the shared port. A call takes a bounded number of
     /// datagrams: those of other hosts do not hold up the clock, the control connection or a stop.
-    fn datagram_streams(&mut self, record: &Record) -> Result<(), ServeError> {
+    fn datagram_streams(&mut self, record: &TestRecord) -> Result<(), ServeError> {
         let cannot = io_error("open a UDP stream");
         let client = self.control.stream().peer_addr().map_err(&cannot)?.ip().to_canonical();
         for _ in 0..DATAGRAMS_MAX {
@@ -266,12 +266,12 @@ impl Serving<'_> {
 
     fn event(
         &mut self,
-        event: Event,
+        event: ServerAction,
         watcher: &mut dyn Watcher,
-        record: &mut Record,
+        record: &mut TestRecord,
     ) -> Result<(), ServeError> {
         match event {
-            Event::Parameters { parameters, unfit, .. } => {
+            ServerAction::Parameters { parameters, unfit, .. } => {
                 record.parameters = *parameters;
                 if let Some(unfit) = unfit {
                     return Err(unfit.into());
@@ -280,7 +280,7 @@ impl Serving<'_> {
                 self.prepare(record)?;
                 self.machine.accept();
             }
-            Event::End => {
+            ServerAction::End => {
                 self.draining = true;
                 if let Some(traffic) = &mut self.traffic {
                     if let Some(interval) = traffic.drain() {
@@ -295,15 +295,15 @@ impl Serving<'_> {
                 }
                 self.machine.stopped();
             }
-            Event::Results(theirs) => self.results(&theirs, watcher, record),
-            Event::Done => {}
-            Event::Failed(failure) => return Err(failure.into()),
+            ServerAction::Results(theirs) => self.results(&theirs, watcher, record),
+            ServerAction::Done => {}
+            ServerAction::Failed(failure) => return Err(failure.into()),
         }
         Ok(())
     }
 
     /// Whether this client may have this test.
-    fn judge(&self, record: &mut Record) -> Result<(), ServeError> {
+    fn judge(&self, record: &mut TestRecord) -> Result<(), ServeError> {
         let parameters = &record.parameters;
         if let Some(door) = &self.wish.door {
             let users = Users::load(&door.users, door.skew_s)?;
@@ -326,23 +326,26 @@ impl Serving<'_> {
     }
 
     /// Makes ready for the streams.
-    fn prepare(&mut self, record: &mut Record) -> Result<(), ServeError> {
+    fn prepare(&mut self, record: &mut TestRecord) -> Result<(), ServeError> {
         let parameters = &record.parameters;
         match parameters.protocol {
-            Protocol::Tcp => {
+            Iperf3Protocol::Tcp => {
                 // What is set on the listener holds for the streams that it takes.
                 self.listener.prepare(parameters).map_err(io_error("set the options of the streams"))?;
             }
-            Protocol::Udp => self.udp = Some(self.bind_udp(parameters)?),
+            Iperf3Protocol::Udp => self.udp = Some(self.bind_udp(parameters)?),
         }
         let payload = record.mss.clamp(16, BLOCK);
-        record.block =
-            parameters.len.unwrap_or(if parameters.protocol == Protocol::Udp { payload } else { BLOCK });
+        record.block = parameters.len.unwrap_or(if parameters.protocol == Iperf3Protocol::Udp {
+            payload
+        } else {
+            BLOCK
+        });
         self.traffic = Some(Traffic::new(parameters, true, record.block, self.wish.interval));
         Ok(())
     }
 
-    fn begin(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+    fn begin(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         self.udp = None;
         self.lobby.deny_shown();
         // The streams have their options; whatever connects from here on is of another test. Should there be
@@ -362,7 +365,7 @@ impl Serving<'_> {
     }
 
     /// A look at the clock, and at a running test.
-    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut Record) -> Result<(), ServeError> {
+    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         let silence = |what, limit: Duration| ServeError::Silence { what, waited_s: limit.as_secs() };
         if !self.is_running() {
             return if self.heard.elapsed() > STEP_WAIT {
@@ -389,7 +392,7 @@ impl Serving<'_> {
         Ok(())
     }
 
-    fn results(&mut self, theirs: &Results, watcher: &mut dyn Watcher, record: &mut Record) {
+    fn results(&mut self, theirs: &Results, watcher: &mut dyn Watcher, record: &mut TestRecord) {
         let Some(traffic) = &self.traffic else { return };
         record.merge(theirs, &traffic.omitted());
         record.server_output =
@@ -398,7 +401,7 @@ impl Serving<'_> {
     }
 
     /// Ends a test early; the client is told why, where it still listens.
-    fn give_up(&mut self, error: &ServeError, record: &mut Record) {
+    fn give_up(&mut self, error: &ServeError, record: &mut TestRecord) {
         if let Some(traffic) = &mut self.traffic {
             traffic.stop();
             if record.ends.is_empty() {
@@ -417,7 +420,7 @@ impl Serving<'_> {
     }
 }
 
-fn tell(watcher: &mut dyn Watcher, record: &Record) {
+fn tell(watcher: &mut dyn Watcher, record: &TestRecord) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
     }

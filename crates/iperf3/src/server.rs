@@ -14,7 +14,7 @@ use super::results::Results;
 
 /// What the server's driver has to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum ServerAction {
     /// The client's wishes, and what of them is not taken. Answer with [`Server::accept`] when ready for its
     /// streams, or [`Server::refuse`].
     Parameters {
@@ -32,12 +32,12 @@ pub enum Event {
     /// The client is done.
     Done,
     /// It is over before its end. Nothing follows.
-    Failed(Failure),
+    Failed(ServerFailure),
 }
 
 /// Why a test ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
+pub enum ServerFailure {
     /// The client was stopped.
     #[error("the client was stopped")]
     ClientStopped,
@@ -82,15 +82,15 @@ impl Step {
 
 /// The server of one test.
 #[derive(Debug)]
-pub struct Server {
+pub struct Iperf3Server {
     step: Step,
     cookie: Cookie,
     inbox: Inbox,
     output: Vec<u8>,
-    events: VecDeque<Event>,
+    events: VecDeque<ServerAction>,
 }
 
-impl Default for Server {
+impl Default for Iperf3Server {
     fn default() -> Self {
         Self {
             step: Step::Cookie,
@@ -102,14 +102,14 @@ impl Default for Server {
     }
 }
 
-impl Server {
+impl Iperf3Server {
     /// Bytes to send.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
     /// What is to be done next.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ServerAction> {
         self.events.pop_front()
     }
 
@@ -154,7 +154,7 @@ impl Server {
             // Some clients close instead of saying that they are done.
             Step::Display => {
                 self.step = Step::Over;
-                self.events.push_back(Event::Done);
+                self.events.push_back(ServerAction::Done);
             }
             step => self.fail(Violation::Closed { during: step.words() }.into()),
         }
@@ -209,17 +209,17 @@ impl Server {
     pub fn stop(&mut self) {
         if !self.is_over() {
             self.output.push(State::ServerTerminate.byte());
-            self.fail(Failure::ServerStopped);
+            self.fail(ServerFailure::ServerStopped);
         }
     }
 
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: ServerFailure) {
         self.step = Step::Over;
-        self.events.push_back(Event::Failed(failure));
+        self.events.push_back(ServerAction::Failed(failure));
     }
 
     /// Takes one thing out of the inbox; `false` when there is none, or it is our turn.
-    fn advance(&mut self) -> Result<bool, Failure> {
+    fn advance(&mut self) -> Result<bool, ServerFailure> {
         match self.step {
             Step::Over | Step::Judging | Step::Draining | Step::OwnResults => Ok(false),
             Step::Cookie => {
@@ -235,7 +235,7 @@ impl Server {
                 };
                 let (parameters, unfit) = Parameters::from_json(&message)?;
                 let (cookie, parameters) = (Box::new(self.cookie), Box::new(parameters));
-                self.events.push_back(Event::Parameters { cookie, parameters, unfit });
+                self.events.push_back(ServerAction::Parameters { cookie, parameters, unfit });
                 self.step = Step::Judging;
                 Ok(true)
             }
@@ -243,21 +243,21 @@ impl Server {
                 let Some(message) = self.inbox.message("results", RESULTS_BYTES_MAX)? else {
                     return Ok(false);
                 };
-                self.events.push_back(Event::Results(Box::new(Results::from_json_plain(&message)?)));
+                self.events.push_back(ServerAction::Results(Box::new(Results::from_json_plain(&message)?)));
                 self.step = Step::OwnResults;
                 Ok(true)
             }
             Step::Streams | Step::Running | Step::Display => {
                 let Some([byte]) = self.inbox.take::<1>() else { return Ok(false) };
                 match (self.step, State::of(byte)) {
-                    (_, Some(State::ClientTerminate)) => return Err(Failure::ClientStopped),
+                    (_, Some(State::ClientTerminate)) => return Err(ServerFailure::ClientStopped),
                     (Step::Running, Some(State::TestEnd)) => {
                         self.step = Step::Draining;
-                        self.events.push_back(Event::End);
+                        self.events.push_back(ServerAction::End);
                     }
                     (Step::Display, Some(State::Done)) => {
                         self.step = Step::Over;
-                        self.events.push_back(Event::Done);
+                        self.events.push_back(ServerAction::Done);
                     }
                     _ => {
                         let during = self.step.words();

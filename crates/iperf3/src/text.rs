@@ -5,12 +5,12 @@
 use std::fmt::Write as _;
 
 use super::json::summed;
-use super::parameters::Direction;
-use super::record::{Interval, Record, Side, StreamInterval};
+use super::parameters::DataDirection;
+use super::record::{RecordInterval, StreamCount, StreamInterval, TestRecord};
 
 /// In which unit rates are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unit {
+pub enum RateUnit {
     /// Whatever fits: bits.
     #[default]
     Fitting,
@@ -23,7 +23,7 @@ pub enum Unit {
     },
 }
 
-impl Unit {
+impl RateUnit {
     /// iperf3's letters: `kmgt` for bits, `KMGT` for bytes.
     pub fn of(letter: &str) -> Option<Self> {
         let lower = letter.to_ascii_lowercase();
@@ -61,7 +61,7 @@ fn amount(bytes: u64) -> String {
 }
 
 /// The first lines of a test: who is connected with whom.
-pub fn opening(record: &Record) -> String {
+pub fn opening(record: &TestRecord) -> String {
     let mut text = String::new();
     let (host, port) = &record.target;
     if record.server {
@@ -71,7 +71,7 @@ pub fn opening(record: &Record) -> String {
         }
     } else {
         let _ = writeln!(text, "Connected to host {host}, port {port}");
-        if record.parameters.direction == Direction::Reverse {
+        if record.parameters.direction == DataDirection::Reverse {
             let _ = writeln!(text, "Reverse mode, the server sends");
         }
     }
@@ -89,11 +89,11 @@ pub fn opening(record: &Record) -> String {
     text + &heading(record, false)
 }
 
-fn is_both(record: &Record) -> bool {
-    record.parameters.direction == Direction::Both
+fn is_both(record: &TestRecord) -> bool {
+    record.parameters.direction == DataDirection::Both
 }
 
-fn heading(record: &Record, end: bool) -> String {
+fn heading(record: &TestRecord, end: bool) -> String {
     let role = if is_both(record) { "[Role]" } else { "" };
     let sends = record.directions().contains(&true);
     let rest = match (record.is_udp(), sends, end) {
@@ -106,7 +106,7 @@ fn heading(record: &Record, end: bool) -> String {
     format!("[ ID]{role} Interval           Transfer     Bitrate       {rest}\n")
 }
 
-fn name(record: &Record, socket: Option<i32>, sends: bool) -> String {
+fn name(record: &TestRecord, socket: Option<i32>, sends: bool) -> String {
     let name = socket.map_or_else(|| "[SUM]".to_owned(), |socket| format!("[{socket:3}]"));
     if !is_both(record) {
         return name;
@@ -114,7 +114,7 @@ fn name(record: &Record, socket: Option<i32>, sends: bool) -> String {
     format!("{name}[{}-{}]", if sends { "TX" } else { "RX" }, if record.server { "S" } else { "C" })
 }
 
-fn columns(name: &str, start_s: f64, end_s: f64, bytes: u64, unit: Unit) -> String {
+fn columns(name: &str, start_s: f64, end_s: f64, bytes: u64, unit: RateUnit) -> String {
     let seconds = end_s - start_s;
     let rate = if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
     format!("{name} {start_s:6.2}-{end_s:<6.2} sec  {:>12}  {:>15}", amount(bytes), unit.rate(rate))
@@ -126,7 +126,7 @@ fn loss(lost: i64, packets: u64) -> String {
 }
 
 /// The lines of an interval.
-pub fn interval(record: &Record, interval: &Interval, unit: Unit) -> String {
+pub fn interval(record: &TestRecord, interval: &RecordInterval, unit: RateUnit) -> String {
     let mut text = String::new();
     let mut line = |socket: Option<i32>, sends: bool, stream: &StreamInterval| {
         let name = name(record, socket, sends);
@@ -157,13 +157,13 @@ pub fn interval(record: &Record, interval: &Interval, unit: Unit) -> String {
 }
 
 /// The lines at the end: as sender and receiver counted.
-pub fn closing(record: &Record, unit: Unit) -> String {
+pub fn closing(record: &TestRecord, unit: RateUnit) -> String {
     let mut text = String::new();
     if !record.ends.is_empty() {
         let _ = writeln!(text, "- - - - - - - - - - - - - - - - - - - - - - - - -");
         text += &heading(record, true);
     }
-    let mut both = |socket: Option<i32>, sends: bool, sent: &Side, received: &Side| {
+    let mut both = |socket: Option<i32>, sends: bool, sent: &StreamCount, received: &StreamCount| {
         let name = name(record, socket, sends);
         for (side, word) in [(sent, "sender"), (received, "receiver")] {
             // A side that nobody has told us about is left out.
@@ -192,7 +192,7 @@ pub fn closing(record: &Record, unit: Unit) -> String {
 }
 
 /// What an asker wants to know beside the figures.
-pub fn details(record: &Record) -> String {
+pub fn details(record: &TestRecord) -> String {
     let [total, user, system] = record.cpu_percent;
     let [remote, remote_user, remote_system] = record.cpu_percent_remote;
     let mut text = format!(
@@ -216,10 +216,10 @@ mod tests {
         assert_eq!(amount(1_048_576), "1.00 MBytes");
         assert_eq!(amount(820 << 20), "820 MBytes");
         assert_eq!(amount(999), "999 Bytes");
-        assert_eq!(Unit::Fitting.rate(6.87e9), "6.87 Gbits/sec");
-        assert_eq!(Unit::Fitting.rate(1e15), "1000 Tbits/sec");
-        assert_eq!(Unit::of("m").map(|u| u.rate(6.87e9)), Some("6870 Mbits/sec".to_owned()));
-        assert_eq!(Unit::of("M").map(|u| u.rate(8.0 * 1_048_576.0)), Some("1.00 MBytes/sec".to_owned()));
-        assert_eq!(Unit::of("x"), None);
+        assert_eq!(RateUnit::Fitting.rate(6.87e9), "6.87 Gbits/sec");
+        assert_eq!(RateUnit::Fitting.rate(1e15), "1000 Tbits/sec");
+        assert_eq!(RateUnit::of("m").map(|u| u.rate(6.87e9)), Some("6870 Mbits/sec".to_owned()));
+        assert_eq!(RateUnit::of("M").map(|u| u.rate(8.0 * 1_048_576.0)), Some("1.00 MBytes/sec".to_owned()));
+        assert_eq!(RateUnit::of("x"), None);
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use linerate_sys::{cpu, socket, tcp_info};
 
 use super::board::Board;
-use super::parameters::{Direction, Parameters};
-use super::record::{Extremes, Interval, Lane, LaneEnd, Omitted, Record, Side};
+use super::parameters::{DataDirection, Parameters};
+use super::record::{Extremes, Lane, LaneEnd, Omitted, RecordInterval, StreamCount, TestRecord};
 use super::results::{Results, StreamResult, stream_ids};
 use super::streams::{self, Pace, Wire};
 
@@ -52,7 +52,7 @@ impl Traffic {
     /// For a test; `every` is the length of an interval (zero for none), `block` what is sent at once.
     pub(super) fn new(parameters: &Parameters, server: bool, block: u32, every: Duration) -> Self {
         // A server counts down only where its client cannot be left waiting for what was lost.
-        let bounded = !server || parameters.protocol == super::parameters::Protocol::Tcp;
+        let bounded = !server || parameters.protocol == super::parameters::Iperf3Protocol::Tcp;
         Self {
             board: Arc::new(Board::new(parameters, bounded)),
             streams: Vec::new(),
@@ -86,9 +86,9 @@ impl Traffic {
     pub(super) fn next_sends(&self) -> bool {
         let first_half = self.streams.len() < self.parameters.parallel as usize;
         match self.parameters.direction {
-            Direction::Forward => !self.server,
-            Direction::Reverse => self.server,
-            Direction::Both => first_half != self.server,
+            DataDirection::Forward => !self.server,
+            DataDirection::Reverse => self.server,
+            DataDirection::Both => first_half != self.server,
         }
     }
 
@@ -215,7 +215,7 @@ impl Traffic {
     }
 
     /// An interval, when one has ended.
-    pub(super) fn tick(&mut self) -> Option<Interval> {
+    pub(super) fn tick(&mut self) -> Option<RecordInterval> {
         let now = self.elapsed();
         if self.begun.is_none() || self.ended.is_some() {
             return None;
@@ -242,10 +242,10 @@ impl Traffic {
         })
     }
 
-    fn take_interval(&mut self, now: Duration) -> Interval {
+    fn take_interval(&mut self, now: Duration) -> RecordInterval {
         let shift = if self.omitting { Duration::ZERO } else { self.omit() };
         let streams = self.streams.iter_mut().map(Stream::interval).collect();
-        let interval = Interval {
+        let interval = RecordInterval {
             start_s: self.last_end.saturating_sub(shift).as_secs_f64(),
             end_s: now.saturating_sub(shift).as_secs_f64(),
             omitted: self.omitting,
@@ -256,7 +256,7 @@ impl Traffic {
     }
 
     /// Senders stop; receivers go on until nothing comes any more. Gives the last interval.
-    pub(super) fn drain(&mut self) -> Option<Interval> {
+    pub(super) fn drain(&mut self) -> Option<RecordInterval> {
         if self.ended.is_some() {
             return None;
         }
@@ -334,7 +334,7 @@ impl Traffic {
                     .saturating_sub(self.begun.unwrap_or_default());
                 // A receiver counts until its last byte, which may come after the end.
                 let until = if stream.lane.sends { ended } else { ended.max(last) };
-                let side = Side {
+                let side = StreamCount {
                     bytes: now.bytes.saturating_sub(base.bytes),
                     seconds: until.saturating_sub(omit).as_secs_f64(),
                     retransmits: info.map(|_| now.retransmits.saturating_sub(base.retransmits)),
@@ -343,8 +343,11 @@ impl Traffic {
                     out_of_order: now.tally.out_of_order.saturating_sub(base.tally.out_of_order),
                     jitter_s: now.tally.jitter_s,
                 };
-                let (sent, received) =
-                    if stream.lane.sends { (side, Side::default()) } else { (Side::default(), side) };
+                let (sent, received) = if stream.lane.sends {
+                    (side, StreamCount::default())
+                } else {
+                    (StreamCount::default(), side)
+                };
                 LaneEnd { sent, received, extremes: stream.extremes, info }
             })
             .collect()
@@ -371,7 +374,7 @@ impl Traffic {
     }
 
     /// The message with this end's counts.
-    pub(super) fn results(&self, record: &Record) -> Results {
+    pub(super) fn results(&self, record: &TestRecord) -> Results {
         let streams =
             self.streams.iter().zip(&record.ends).zip(self.omitted()).map(|((stream, end), omitted)| {
                 let own = if stream.lane.sends { end.sent } else { end.received };
@@ -401,7 +404,7 @@ impl Traffic {
     }
 
     /// Keeps an interval in the record.
-    pub(super) fn keep(record: &mut Record, interval: Interval) {
+    pub(super) fn keep(record: &mut TestRecord, interval: RecordInterval) {
         if record.intervals.len() < INTERVALS_MAX {
             record.intervals.push(interval);
         }

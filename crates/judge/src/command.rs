@@ -11,13 +11,13 @@ use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
 use linerate_sys::interrupt::Interrupt;
 
-use crate::options::Options;
-use crate::record::Record;
+use crate::options::JudgeOptions;
+use crate::record::JudgedRun;
 use crate::{fit, keep, picture, reliability, run, simulate, table};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
-pub struct Wanted {
+pub struct RunArgs {
     /// Number of runs with one fault.
     #[arg(long, default_value_t = 100)]
     runs: usize,
@@ -88,7 +88,7 @@ pub struct Wanted {
     via: String,
 }
 
-impl Wanted {
+impl RunArgs {
     /// Whether clusters are to be built.
     pub fn measures(&self) -> bool {
         self.again.is_empty()
@@ -112,7 +112,7 @@ impl Wanted {
             )));
         }
         let (tables, picture) = (self.tables, self.picture);
-        let options = Options {
+        let options = JudgeOptions {
             runs: self.runs,
             healthy: self.healthy,
             two: self.two,
@@ -160,7 +160,7 @@ impl Wanted {
 }
 
 fn show(
-    records: &[Record],
+    records: &[JudgedRun],
     tables: Option<PathBuf>,
     picture: Option<PathBuf>,
     say: &mut dyn FnMut(&str),

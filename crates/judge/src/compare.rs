@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::guess::Guess;
 use crate::methods::METHODS;
-use crate::record::Record;
+use crate::record::JudgedRun;
 use crate::reliability::wilson;
 
 /// A row of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// Method; `linerate` is ours.
     pub method: String,
     /// Runs with faults that it was asked about.
@@ -28,10 +28,11 @@ pub struct Row {
 }
 
 /// All methods on the same runs, ours first. Runs without cells are left out for all.
-pub fn rows(records: &[Record]) -> Vec<Row> {
-    let asked: Vec<&Record> = records.iter().filter(|r| !r.guesses.is_empty()).collect();
-    let (sick, healthy): (Vec<&Record>, Vec<&Record>) = asked.iter().partition(|r| !r.run.broken.is_empty());
-    let ours = Row {
+pub fn rows(records: &[JudgedRun]) -> Vec<ComparisonRow> {
+    let asked: Vec<&JudgedRun> = records.iter().filter(|r| !r.guesses.is_empty()).collect();
+    let (sick, healthy): (Vec<&JudgedRun>, Vec<&JudgedRun>) =
+        asked.iter().partition(|r| !r.run.broken.is_empty());
+    let ours = ComparisonRow {
         method: "linerate".to_owned(),
         runs: sick.len(),
         right: sick.iter().filter(|r| r.exact).count(),
@@ -39,10 +40,10 @@ pub fn rows(records: &[Record]) -> Vec<Row> {
         alarms: healthy.iter().filter(|r| !r.said.is_empty()).count(),
     };
     let theirs = METHODS.iter().map(|method| {
-        let is = |r: &Record, pick: fn(&Guess) -> bool| {
+        let is = |r: &JudgedRun, pick: fn(&Guess) -> bool| {
             r.guesses.iter().any(|guess| guess.method == method.name && pick(guess))
         };
-        Row {
+        ComparisonRow {
             method: method.name.to_owned(),
             runs: sick.len(),
             right: sick.iter().filter(|r| is(r, |g| g.right)).count(),
@@ -54,7 +55,7 @@ pub fn rows(records: &[Record]) -> Vec<Row> {
 }
 
 /// The comparison as Markdown; nothing when no run has cells.
-pub fn table(records: &[Record]) -> String {
+pub fn table(records: &[JudgedRun]) -> String {
     let rows = rows(records);
     if rows.iter().all(|row| row.runs + row.healthy == 0) {
         return String::new();

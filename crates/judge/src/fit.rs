@@ -9,10 +9,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::calibrate::Map;
+use linerate_diagnose::calibrate::ProbabilityMap;
 
-use crate::record::{Record, Said};
-use crate::reliability::About;
+use crate::record::{ClaimedFinding, JudgedRun};
+use crate::reliability::ClaimSubject;
 
 /// One statement before any map: all candidates with their raw probabilities, the said one first, and whether
 /// it was true.
@@ -30,12 +30,12 @@ const STEPS: std::ops::RangeInclusive<i32> = -20..=30;
 const LAPSES: std::ops::RangeInclusive<u32> = 0..=200;
 
 /// What fits, as text.
-pub fn fit(records: &[Record]) -> String {
+pub fn fit(records: &[JudgedRun]) -> String {
     let mut text = String::from(
         "| probability of | statements | right | temperature | lapse | log loss before | after | held out |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
-    for about in [About::Finding, About::Place, About::Cause] {
+    for about in [ClaimSubject::Finding, ClaimSubject::Place, ClaimSubject::Cause] {
         let raws: Vec<(usize, Raw)> = records
             .iter()
             .enumerate()
@@ -47,7 +47,9 @@ pub fn fit(records: &[Record]) -> String {
         let all: Vec<&Raw> = raws.iter().map(|(_, raw)| raw).collect();
         let map = best(about, &all);
         let held = held_out(about, &raws);
-        let mean = |map: &Map| all.iter().map(|raw| loss(about, map, raw)).sum::<f64>() / all.len() as f64;
+        let mean = |map: &ProbabilityMap| {
+            all.iter().map(|raw| loss(about, map, raw)).sum::<f64>() / all.len() as f64
+        };
         let _ = writeln!(
             text,
             "| {} | {} | {} | {:.2} | {:.3} | {:.3} | {:.3} | {:.3} |",
@@ -56,7 +58,7 @@ pub fn fit(records: &[Record]) -> String {
             all.iter().filter(|raw| raw.right).count(),
             map.temperature,
             map.lapse,
-            mean(&Map::NONE),
+            mean(&ProbabilityMap::NONE),
             mean(&map),
             held
         );
@@ -66,7 +68,7 @@ pub fn fit(records: &[Record]) -> String {
 
 /// Surprise per statement when each hand of runs meets the map that the others made. All statements of a run
 /// go to the same hand: they stand and fall together.
-fn held_out(about: About, raws: &[(usize, Raw)]) -> f64 {
+fn held_out(about: ClaimSubject, raws: &[(usize, Raw)]) -> f64 {
     let mut total = 0.0;
     for hand in 0..HANDS {
         let of =
@@ -79,13 +81,13 @@ fn held_out(about: About, raws: &[(usize, Raw)]) -> f64 {
 }
 
 /// The statements of a record about one thing.
-fn raw(record: &Record, about: About) -> Vec<Raw> {
-    let one = |said: &Said| {
+fn raw(record: &JudgedRun, about: ClaimSubject) -> Vec<Raw> {
+    let one = |said: &ClaimedFinding| {
         let real = record.run.broken.iter().any(|b| said.among(&b.truth));
         let here: Vec<_> = record.run.broken.iter().filter(|b| said.at(&b.truth)).collect();
         match about {
-            About::Finding => Some(Raw { candidates: vec![said.probability], right: real }),
-            About::Place => real.then(|| Raw {
+            ClaimSubject::Finding => Some(Raw { candidates: vec![said.probability], right: real }),
+            ClaimSubject::Place => real.then(|| Raw {
                 candidates: said.places.iter().map(|p| p.probability).collect(),
                 right: !here.is_empty(),
             }),
@@ -100,12 +102,16 @@ fn raw(record: &Record, about: About) -> Vec<Raw> {
     record.said.iter().filter_map(one).collect()
 }
 
-fn said(about: About, map: &Map, raw: &Raw) -> f64 {
-    if about == About::Finding { map.chance(raw.candidates[0]) } else { map.shares(&raw.candidates)[0] }
+fn said(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
+    if about == ClaimSubject::Finding {
+        map.chance(raw.candidates[0])
+    } else {
+        map.shares(&raw.candidates)[0]
+    }
 }
 
 /// Surprise at what was true.
-fn loss(about: About, map: &Map, raw: &Raw) -> f64 {
+fn loss(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
     let p = said(about, map, raw).clamp(1e-6, 1.0 - 1e-6);
     -(if raw.right { p } else { 1.0 - p }).ln()
 }
@@ -116,14 +122,14 @@ const USUAL_DOUBLINGS: f64 = 1.0;
 
 /// The map with the least surprise. So many right verdicts in a row prove no lapse below one in as many and
 /// two (Laplace).
-fn best(about: About, raws: &[&Raw]) -> Map {
+fn best(about: ClaimSubject, raws: &[&Raw]) -> ProbabilityMap {
     let least = 1.0 / (raws.len() + 2) as f64;
-    let mut best = (f64::INFINITY, Map::NONE);
+    let mut best = (f64::INFINITY, ProbabilityMap::NONE);
     for step in STEPS {
         let temperature = (0.1 * f64::from(step)).exp2();
         for lapse in LAPSES.map(|thousandths| f64::from(thousandths) / 1000.0).filter(|lapse| *lapse >= least)
         {
-            let map = Map { temperature, lapse };
+            let map = ProbabilityMap { temperature, lapse };
             let prior = 0.5 * (temperature.log2() / USUAL_DOUBLINGS).powi(2);
             let total = prior + raws.iter().map(|raw| loss(about, &map, raw)).sum::<f64>();
             if total < best.0 {
@@ -141,7 +147,7 @@ mod tests {
     use super::*;
 
     /// Statements whose truth is drawn with the probability that a map gives them.
-    fn drawn(map: &Map, count: usize) -> Vec<Raw> {
+    fn drawn(map: &ProbabilityMap, count: usize) -> Vec<Raw> {
         let mut random = Random(11);
         let one = |_| {
             let first = 0.34 + 0.659 * random.fraction();
@@ -154,12 +160,12 @@ mod tests {
 
     #[test]
     fn the_map_that_made_the_truth_is_found_again() {
-        let made = Map { temperature: 2.0, lapse: 0.05 };
+        let made = ProbabilityMap { temperature: 2.0, lapse: 0.05 };
         let raws = drawn(&made, 4000);
-        let found = best(About::Place, &raws.iter().collect::<Vec<_>>());
+        let found = best(ClaimSubject::Place, &raws.iter().collect::<Vec<_>>());
         // A little more of the one and less of the other say nearly the same: what they say together counts.
         for first in [0.4, 0.6, 0.8, 0.9, 0.99] {
-            let said = |map: &Map| map.shares(&[first, 1.0 - first])[0];
+            let said = |map: &ProbabilityMap| map.shares(&[first, 1.0 - first])[0];
             assert!((said(&made) - said(&found)).abs() < 0.03, "{first}: {found:?}");
         }
     }
@@ -167,7 +173,7 @@ mod tests {
     #[test]
     fn few_runs_that_were_all_right_prove_no_certainty() {
         let raws = vec![Raw { candidates: vec![0.999], right: true }; 18];
-        let found = best(About::Finding, &raws.iter().collect::<Vec<_>>());
+        let found = best(ClaimSubject::Finding, &raws.iter().collect::<Vec<_>>());
         assert!(found.lapse >= 0.05, "{found:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! they are told how many faults there are.
 
 use linerate_lab::faults::fault::Truth;
-use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
@@ -42,12 +42,12 @@ fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction)
         let way =
             directions.is_empty() || directions.contains(&direction) || directions.contains(&Direction::Both);
         match element {
-            Element::Host(name) => name == host && way,
-            Element::Group(group) => inside(group) && way,
-            Element::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
-            Element::Pair(a, b) => a == host || b == host,
-            Element::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),
-            Element::All => false,
+            Suspect::Host(name) => name == host && way,
+            Suspect::Group(group) => inside(group) && way,
+            Suspect::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
+            Suspect::Pair(a, b) => a == host || b == host,
+            Suspect::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),
+            Suspect::All => false,
         }
     })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_lab::damage::{Damage, Machine};
+use linerate_lab::damage::{ClusterMachine, Damage};
 use linerate_lab::error::Result;
 use linerate_model::random::Random;
 
@@ -48,7 +48,7 @@ pub(crate) fn differ(damage: &mut Damage<'_>, hosts: &BTreeSet<String>, seed: u6
     Ok(said)
 }
 
-fn apply(damage: &mut Damage<'_>, machine: Machine, choice: usize) -> Result<String> {
+fn apply(damage: &mut Damage<'_>, machine: ClusterMachine, choice: usize) -> Result<String> {
     if let Some((key, value)) = SYSCTLS.get(choice) {
         damage.sysctl(machine, key, value)?;
         return Ok(format!("{key} = {value}"));

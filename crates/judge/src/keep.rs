@@ -18,14 +18,14 @@ use linerate_lab::error::{LabError, Result};
 use linerate_model::snapshot::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Record, Run};
+use crate::record::{JudgedRun, LabeledRun};
 
 /// What is kept beside the snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// What was done.
     #[serde(flatten)]
-    pub run: Run,
+    pub run: LabeledRun,
     /// Duration of the survey.
     pub seconds: f64,
     /// Why there is no snapshot.
@@ -95,7 +95,7 @@ fn unreadable(path: &Path, error: &serde_json::Error) -> LabError {
 }
 
 /// Judges all kept runs with the present knowledge and reasoning.
-pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> Result<Vec<Record>> {
+pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> Result<Vec<JudgedRun>> {
     let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let mut records = Vec::new();
     each(folders, &mut |kept, snapshot| {
@@ -103,7 +103,7 @@ pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> 
         let reason = kept.error.as_deref().unwrap_or("no snapshot").to_owned();
         let verdict = diagnosis.as_ref().ok_or(reason.as_str());
         let inventory = snapshot.as_ref().map(|s| &s.inventory);
-        let record = Record::new(kept.run, verdict, inventory, kept.seconds);
+        let record = JudgedRun::new(kept.run, verdict, inventory, kept.seconds);
         if !record.right() {
             tell(&format!("{:4}  {}", record.run.index + 1, record.line()));
         }
@@ -116,21 +116,28 @@ pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Case;
+    use crate::record::RunCategory;
 
     #[test]
     fn a_kept_run_comes_back_as_it_was_and_one_without_snapshot_is_a_failure() {
         let folder = linerate_lab::folder::Folder::create().unwrap();
         let kept = folder.path().join("kept");
         let world = crate::simulate::draw(
-            crate::simulate::Size { hosts: 6, faults: 0, rounds: 4, lost: 0.5 },
+            crate::simulate::ClusterSize { hosts: 6, faults: 0, rounds: 4, lost: 0.5 },
             &crate::simulate::Nature::default(),
             3,
         );
         let file = folder.path().join("snapshot.json");
         std::fs::write(&file, serde_json::to_vec(&world.snapshot).unwrap()).unwrap();
         let run = |index| Kept {
-            run: Run { index, seed: 7, lab: "three".into(), hosts: 6, case: Case::Healthy, ..Run::default() },
+            run: LabeledRun {
+                index,
+                seed: 7,
+                lab: "three".into(),
+                hosts: 6,
+                case: RunCategory::Healthy,
+                ..LabeledRun::default()
+            },
             seconds: 3.0,
             error: (index == 1).then(|| "crashed".into()),
         };

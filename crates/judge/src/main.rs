@@ -26,12 +26,12 @@ enum Command {
     /// Inject faults at random targets and report linerate's accuracy.
     Run {
         #[command(flatten)]
-        wanted: Box<command::Wanted>,
+        wanted: Box<command::RunArgs>,
     },
     /// Simulate large clusters; report accuracy and time of finding bad receivers.
     Simulate {
         #[command(flatten)]
-        wanted: simulate::command::Wanted,
+        wanted: simulate::command::SimulateArgs,
     },
     /// Halve and double every number of the reasoning; count the verdicts that change, as Markdown.
     Rules {

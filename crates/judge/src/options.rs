@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// What to judge.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct JudgeOptions {
     /// Runs with one fault.
     pub runs: usize,
     /// Runs without; every second one has harmless differences on one host.

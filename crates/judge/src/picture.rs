@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::reliability::{About, Bin};
+use crate::reliability::{Bin, ClaimSubject};
 
 const SIDE: f64 = 420.0;
 const LEFT: f64 = 60.0;
@@ -61,7 +61,7 @@ pub(crate) fn picture(bins: &[Bin]) -> String {
         x(1.0),
         y(1.0)
     );
-    for (number, (about, colour)) in About::ALL.into_iter().zip(COLOURS).enumerate() {
+    for (number, (about, colour)) in ClaimSubject::ALL.into_iter().zip(COLOURS).enumerate() {
         points(&mut svg, bins, about, colour, 3.0 * (number as f64 - 1.5));
         let _ = writeln!(
             svg,
@@ -84,7 +84,7 @@ pub(crate) fn picture(bins: &[Bin]) -> String {
 
 /// The points of one kind of statement, a little aside so that they do not hide each other; larger for more
 /// statements.
-fn points(svg: &mut String, bins: &[Bin], about: About, colour: &str, aside: f64) {
+fn points(svg: &mut String, bins: &[Bin], about: ClaimSubject, colour: &str, aside: f64) {
     for bin in bins.iter().filter(|b| b.about == about) {
         let (at, share) = (x(bin.said) + aside, bin.right as f64 / bin.count as f64);
         let radius = 3.0 + (bin.count as f64).log10().max(0.0) * 2.0;
@@ -106,11 +106,11 @@ fn points(svg: &mut String, bins: &[Bin], about: About, colour: &str, aside: f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reliability::{Claim, bins};
+    use crate::reliability::{ProbabilityClaim, bins};
 
     #[test]
     fn every_row_is_a_point() {
-        let claim = |said, right| Claim { about: About::Place, said, right };
+        let claim = |said, right| ProbabilityClaim { about: ClaimSubject::Place, said, right };
         let svg = picture(&bins(&[claim(0.95, true), claim(0.55, false)]));
         assert_eq!(svg.matches("<title>").count(), 2);
         assert!(svg.contains("1 of 1 right, said 95 %") && svg.ends_with("</svg>\n"), "{svg}");

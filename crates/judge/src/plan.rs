@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::faults;
-use linerate_lab::faults::fault::{Fault, Place};
+use linerate_lab::faults::fault::{Fault, FaultTarget};
 use linerate_lab::topology::Topology;
 use linerate_model::random::Random;
 
-use crate::options::Options;
-use crate::record::Case;
+use crate::options::JudgeOptions;
+use crate::record::RunCategory;
 
 /// One run to come.
 pub(crate) struct Job {
@@ -24,9 +24,9 @@ pub(crate) struct Job {
     /// Time budget of the survey.
     pub(crate) time: String,
     /// What sort of run.
-    pub(crate) case: Case,
+    pub(crate) case: RunCategory,
     /// What is broken, and where.
-    pub(crate) faults: Vec<(&'static dyn Fault, Place)>,
+    pub(crate) faults: Vec<(&'static dyn Fault, FaultTarget)>,
     /// Seed of everything that is left to chance in it.
     pub(crate) seed: u64,
 }
@@ -39,28 +39,28 @@ struct Ground {
 }
 
 /// A fault in a lab, without its place.
-type Wanted = (Case, usize, Vec<(&'static dyn Fault, Place)>);
+type Wanted = (RunCategory, usize, Vec<(&'static dyn Fault, FaultTarget)>);
 
 /// All runs in their order.
-pub(crate) fn plan(options: &Options) -> Result<Vec<Job>> {
+pub(crate) fn plan(options: &JudgeOptions) -> Result<Vec<Job>> {
     let grounds = grounds(options)?;
     let faults = usable(options)?;
     let mut random = Random(options.seed);
     let mut deck: Vec<Wanted> = Vec::new();
     for (case, runs, fits) in [
-        (Case::One, options.runs, (|_, _| true) as fn(&dyn Fault, &Place) -> bool),
-        (Case::Beside, options.beside, |_, place| *place != Place::Everywhere),
-        (Case::ComesAndGoes, options.flicker, |fault, place| {
-            fault.about().outside_the_hosts && *place != Place::Everywhere
+        (RunCategory::One, options.runs, (|_, _| true) as fn(&dyn Fault, &FaultTarget) -> bool),
+        (RunCategory::Beside, options.beside, |_, place| *place != FaultTarget::Everywhere),
+        (RunCategory::ComesAndGoes, options.flicker, |fault, place| {
+            fault.about().outside_the_hosts && *place != FaultTarget::Everywhere
         }),
     ] {
         deck.extend(single(&grounds, &faults, case, runs, fits, &mut random)?);
     }
-    for (case, runs, count) in [(Case::Two, options.two, 2), (Case::Three, options.three, 3)] {
+    for (case, runs, count) in [(RunCategory::Two, options.two, 2), (RunCategory::Three, options.three, 3)] {
         deck.extend(several(&grounds, &faults, (case, runs, count), &mut random)?);
     }
     let healthy = |i: usize| {
-        let case = if i.is_multiple_of(2) { Case::Healthy } else { Case::HealthyBeside };
+        let case = if i.is_multiple_of(2) { RunCategory::Healthy } else { RunCategory::HealthyBeside };
         (case, i / 2 % grounds.len(), Vec::new())
     };
     deck.extend((0..options.healthy).map(healthy));
@@ -76,7 +76,7 @@ pub(crate) fn plan(options: &Options) -> Result<Vec<Job>> {
     Ok(deck.into_iter().enumerate().map(job).collect())
 }
 
-fn grounds(options: &Options) -> Result<Vec<Ground>> {
+fn grounds(options: &JudgeOptions) -> Result<Vec<Ground>> {
     if options.labs.is_empty() {
         return Err(LabError::Unknown("nothing to judge: no lab".into()));
     }
@@ -97,7 +97,7 @@ fn grounds(options: &Options) -> Result<Vec<Ground>> {
 }
 
 /// The wanted faults, or all that this machine can show.
-fn usable(options: &Options) -> Result<Vec<&'static dyn Fault>> {
+fn usable(options: &JudgeOptions) -> Result<Vec<&'static dyn Fault>> {
     if !options.faults.is_empty() {
         return options.faults.iter().map(|name| faults::find(name)).collect();
     }
@@ -110,12 +110,12 @@ fn usable(options: &Options) -> Result<Vec<&'static dyn Fault>> {
 fn single(
     grounds: &[Ground],
     faults: &[&'static dyn Fault],
-    case: Case,
+    case: RunCategory,
     runs: usize,
-    fits: fn(&dyn Fault, &Place) -> bool,
+    fits: fn(&dyn Fault, &FaultTarget) -> bool,
     random: &mut Random,
 ) -> Result<Vec<Wanted>> {
-    let places = |fault: &dyn Fault, ground: &Ground| -> Vec<Place> {
+    let places = |fault: &dyn Fault, ground: &Ground| -> Vec<FaultTarget> {
         fault.about().places(&ground.topology).into_iter().filter(|p| fits(fault, p)).collect()
     };
     // Where each fault can go, in an order of its own.
@@ -158,7 +158,7 @@ const DRAWS_MAX: usize = 2000;
 fn several(
     grounds: &[Ground],
     faults: &[&'static dyn Fault],
-    (case, runs, count): (Case, usize, usize),
+    (case, runs, count): (RunCategory, usize, usize),
     random: &mut Random,
 ) -> Result<Vec<Wanted>> {
     let mut wanted = Vec::new();
@@ -188,11 +188,11 @@ fn together(
     faults: &[&'static dyn Fault],
     count: usize,
     random: &mut Random,
-) -> Option<Vec<(&'static dyn Fault, Place)>> {
+) -> Option<Vec<(&'static dyn Fault, FaultTarget)>> {
     let machines = |hosts: &BTreeSet<String>| -> BTreeSet<usize> {
         topology.hosts().into_iter().filter(|h| hosts.contains(&h.name)).map(|h| h.hypervisor).collect()
     };
-    let mut drawn: Vec<(&'static dyn Fault, Place)> = Vec::new();
+    let mut drawn: Vec<(&'static dyn Fault, FaultTarget)> = Vec::new();
     let (mut hosts, mut taken) = (0, BTreeSet::new());
     for _ in 0..count {
         let fault = *random.pick(faults)?;
@@ -211,17 +211,17 @@ fn together(
 }
 
 /// The hosts whose traffic a fault at this place harms.
-pub(crate) fn touched(topology: &Topology, place: &Place) -> BTreeSet<String> {
+pub(crate) fn touched(topology: &Topology, place: &FaultTarget) -> BTreeSet<String> {
     let on = |names: &[&String]| {
         let named = topology.hypervisors.iter().filter(|h| names.contains(&&h.name));
         named.flat_map(|h| h.hosts.clone()).collect()
     };
     match place {
-        Place::Host(host) => BTreeSet::from([host.clone()]),
-        Place::Pair(a, b) => BTreeSet::from([a.clone(), b.clone()]),
-        Place::Hypervisor(name) => on(&[name]),
-        Place::Between(a, b) => on(&[a, b]),
-        Place::Everywhere => topology.hosts().into_iter().map(|h| h.name).collect(),
+        FaultTarget::Host(host) => BTreeSet::from([host.clone()]),
+        FaultTarget::Pair(a, b) => BTreeSet::from([a.clone(), b.clone()]),
+        FaultTarget::Hypervisor(name) => on(&[name]),
+        FaultTarget::Between(a, b) => on(&[a, b]),
+        FaultTarget::Everywhere => topology.hosts().into_iter().map(|h| h.name).collect(),
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
 
     use super::*;
 
-    fn options() -> Options {
-        Options {
+    fn options() -> JudgeOptions {
+        JudgeOptions {
             runs: 4 * faults::ALL.len(),
             healthy: 5,
             two: 9,
@@ -241,13 +241,13 @@ mod tests {
             flicker: 6,
             seed: 3,
             labs: linerate_lab::topology::BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
-            ..Options::default()
+            ..JudgeOptions::default()
         }
     }
 
-    fn names(options: &Options) -> Vec<(String, Case, Vec<String>)> {
+    fn names(options: &JudgeOptions) -> Vec<(String, RunCategory, Vec<String>)> {
         let place =
-            |(fault, place): &(&'static dyn Fault, Place)| format!("{} at {place}", fault.about().name);
+            |(fault, place): &(&'static dyn Fault, FaultTarget)| format!("{} at {place}", fault.about().name);
         let jobs = plan(options).unwrap();
         jobs.iter().map(|j| (j.lab.clone(), j.case, j.faults.iter().map(place).collect())).collect()
     }
@@ -255,19 +255,27 @@ mod tests {
     #[test]
     fn a_fault_that_fits_no_other_sort_of_run_still_makes_a_plan() {
         let faults = vec!["sack-off".to_owned()];
-        let options =
-            Options { runs: 2, healthy: 0, two: 0, three: 0, beside: 0, flicker: 0, faults, ..options() };
+        let options = JudgeOptions {
+            runs: 2,
+            healthy: 0,
+            two: 0,
+            three: 0,
+            beside: 0,
+            flicker: 0,
+            faults,
+            ..options()
+        };
         assert_eq!(plan(&options).unwrap().len(), 2);
     }
 
     #[test]
     fn the_plan_is_fair_and_repeatable() {
         assert_eq!(names(&options()), names(&options()));
-        assert_ne!(names(&options()), names(&Options { seed: 4, ..options() }));
+        assert_ne!(names(&options()), names(&JudgeOptions { seed: 4, ..options() }));
         let (mut faults, mut cases): (BTreeMap<_, usize>, BTreeMap<_, usize>) = Default::default();
         for job in plan(&options()).unwrap() {
             *cases.entry(job.case).or_default() += 1;
-            if job.case == Case::One {
+            if job.case == RunCategory::One {
                 *faults.entry(job.faults[0].0.about().name).or_default() += 1;
             }
         }
@@ -275,10 +283,15 @@ mod tests {
         assert!(!faults.contains_key("cpu-starved"), "it needs root");
         let count = |case| cases.get(&case).copied();
         assert_eq!(
-            [count(Case::Two), count(Case::Three), count(Case::Beside), count(Case::ComesAndGoes)],
+            [
+                count(RunCategory::Two),
+                count(RunCategory::Three),
+                count(RunCategory::Beside),
+                count(RunCategory::ComesAndGoes)
+            ],
             [Some(9), Some(5), Some(7), Some(6)]
         );
-        assert_eq!([count(Case::Healthy), count(Case::HealthyBeside)], [Some(3), Some(2)]);
+        assert_eq!([count(RunCategory::Healthy), count(RunCategory::HealthyBeside)], [Some(3), Some(2)]);
     }
 
     #[test]
@@ -294,8 +307,8 @@ mod tests {
             assert_eq!(names.len(), job.faults.len());
             seen.insert((job.case, names.len()));
         }
-        assert_eq!(seen, BTreeSet::from([(Case::Two, 2), (Case::Three, 3)]));
-        let small = Options { labs: vec!["three".into()], ..options() };
+        assert_eq!(seen, BTreeSet::from([(RunCategory::Two, 2), (RunCategory::Three, 3)]));
+        let small = JudgeOptions { labs: vec!["three".into()], ..options() };
         assert!(plan(&small).err().unwrap().to_string().contains("no 2 of"));
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::faults::fault::Truth;
-use linerate_model::finding::{Diagnosis, Finding, Place};
+use linerate_model::finding::{Diagnosis, Finding, LossLocation};
 use linerate_model::inventory::Inventory;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ const TOP: usize = 3;
 /// Sorts of runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Case {
+pub enum RunCategory {
     /// One fault.
     #[default]
     One,
@@ -37,7 +37,7 @@ pub enum Case {
     HealthyBeside,
 }
 
-impl Case {
+impl RunCategory {
     /// For tables.
     pub fn words(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Broken {
 
 /// A run and the truth about it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct LabeledRun {
     /// Number in the plan.
     pub index: usize,
     /// Seed of the run.
@@ -85,7 +85,7 @@ pub struct Run {
     /// Hosts in it.
     pub hosts: usize,
     /// What sort of run.
-    pub case: Case,
+    pub case: RunCategory,
     /// What was broken; nothing in a healthy run.
     pub broken: Vec<Broken>,
     /// What was different and harmless.
@@ -95,7 +95,7 @@ pub struct Run {
 
 /// A cause as it was said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CauseSaid {
+pub struct ClaimedCause {
     /// Id.
     pub id: String,
     /// Its probability, if the place is right.
@@ -104,20 +104,20 @@ pub struct CauseSaid {
 
 /// What a finding said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct ClaimedFinding {
     /// How probable it is that something is wrong there.
     pub probability: f64,
     /// Places, most probable first.
-    pub places: Vec<Place>,
+    pub places: Vec<LossLocation>,
     /// Causes, most probable first.
-    pub causes: Vec<CauseSaid>,
+    pub causes: Vec<ClaimedCause>,
     /// The verdict in words.
     pub sentence: String,
 }
 
-impl Said {
+impl ClaimedFinding {
     fn of(finding: &Finding) -> Self {
-        let cause = |c: &linerate_model::finding::RankedCause| CauseSaid {
+        let cause = |c: &linerate_model::finding::RankedCause| ClaimedCause {
             id: c.id.clone(),
             probability: c.probability,
         };
@@ -147,10 +147,10 @@ impl Said {
 
 /// One judged run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct JudgedRun {
     /// What was done.
     #[serde(flatten)]
-    pub run: Run,
+    pub run: LabeledRun,
     /// The first finding names the right element and direction. Of several faults: each is named so by one of
     /// the findings. Among two hosts: it is one of the places that the evidence cannot tell apart.
     pub exact: bool,
@@ -161,7 +161,7 @@ pub struct Record {
     /// Findings about something that was not broken; in a healthy run every finding.
     pub false_alarms: usize,
     /// What was said, worst first.
-    pub said: Vec<Said>,
+    pub said: Vec<ClaimedFinding>,
     /// What other methods would have said.
     #[serde(default)]
     pub guesses: Vec<Guess>,
@@ -171,16 +171,16 @@ pub struct Record {
     pub error: Option<String>,
 }
 
-impl Record {
+impl JudgedRun {
     /// Compares a verdict with the truth. `inventory`: for the other methods.
     pub fn new(
-        run: Run,
+        run: LabeledRun,
         verdict: std::result::Result<&Diagnosis, &str>,
         inventory: Option<&Inventory>,
         seconds: f64,
     ) -> Self {
         let (said, error) = match verdict {
-            Ok(diagnosis) => (diagnosis.findings.iter().map(Said::of).collect(), None),
+            Ok(diagnosis) => (diagnosis.findings.iter().map(ClaimedFinding::of).collect(), None),
             Err(error) => (Vec::new(), Some(error.to_owned())),
         };
         let guesses = match (verdict, inventory) {
@@ -191,7 +191,7 @@ impl Record {
             _ => Vec::new(),
         };
         let score = Score::of(&run, &said);
-        let wrong = |s: &&Said| !run.broken.iter().any(|b| s.among(&b.truth));
+        let wrong = |s: &&ClaimedFinding| !run.broken.iter().any(|b| s.among(&b.truth));
         Self {
             exact: score.exact,
             top1: score.top1,
@@ -222,11 +222,11 @@ impl Record {
         let broken: Vec<String> =
             self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.place)).collect();
         let what = match self.run.case {
-            Case::One | Case::Two | Case::Three => broken.join(" + "),
-            Case::Beside => format!("{} (+ harmless)", broken.join(" + ")),
-            Case::ComesAndGoes => format!("{} (at times)", broken.join(" + ")),
-            Case::Healthy => "healthy".into(),
-            Case::HealthyBeside => "healthy (+ harmless)".into(),
+            RunCategory::One | RunCategory::Two | RunCategory::Three => broken.join(" + "),
+            RunCategory::Beside => format!("{} (+ harmless)", broken.join(" + ")),
+            RunCategory::ComesAndGoes => format!("{} (at times)", broken.join(" + ")),
+            RunCategory::Healthy => "healthy".into(),
+            RunCategory::HealthyBeside => "healthy (+ harmless)".into(),
         };
         let mark = |right: bool, name: &'static str| if right { name } else { "-" };
         let verdict = match &self.error {
@@ -246,7 +246,7 @@ impl Record {
     }
 
     fn heard(&self) -> String {
-        let one = |s: &Said| {
+        let one = |s: &ClaimedFinding| {
             let place =
                 s.places.first().map_or("nowhere".into(), |p| format!("{:?} {:?}", p.element, p.direction));
             format!("{place} {}", s.causes.first().map_or("no cause", |c| &c.id))
@@ -268,8 +268,8 @@ struct Score {
 impl Score {
     /// Of one fault only the first finding counts: what an operator reads first has to be right. Of several,
     /// each needs a finding.
-    fn of(run: &Run, said: &[Said]) -> Self {
-        let one = |said: &Said, broken: &Broken| {
+    fn of(run: &LabeledRun, said: &[ClaimedFinding]) -> Self {
+        let one = |said: &ClaimedFinding, broken: &Broken| {
             let (rank, truth) = (said.rank(broken), &broken.truth);
             // Between two hosts nothing tells the sender, the receiver and the way apart: it has to be among
             // what is offered.
@@ -295,7 +295,7 @@ impl Score {
 }
 
 /// Reads the records of an earlier judgement; a line torn by a kill is skipped, and its run repeated.
-pub fn load(path: &Path) -> Result<Vec<Record>> {
+pub fn load(path: &Path) -> Result<Vec<JudgedRun>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -305,22 +305,22 @@ pub fn load(path: &Path) -> Result<Vec<Record>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use linerate_model::finding::{Direction, Element};
+    use linerate_model::finding::{Direction, Suspect};
 
     use super::*;
 
     /// A record for tests of tables.
-    pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> Record {
-        let truth = Truth::at(Element::Host("a".into()), Direction::Rx, "c");
+    pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> JudgedRun {
+        let truth = Truth::at(Suspect::Host("a".into()), Direction::Rx, "c");
         let broken =
             fault.map(|fault| Broken { fault: fault.into(), place: "a".into(), truth, also: Vec::new() });
-        Record {
-            run: Run {
+        JudgedRun {
+            run: LabeledRun {
                 lab: "three".into(),
                 hosts: 3,
-                case: if fault.is_some() { Case::One } else { Case::Healthy },
+                case: if fault.is_some() { RunCategory::One } else { RunCategory::Healthy },
                 broken: broken.into_iter().collect(),
-                ..Run::default()
+                ..LabeledRun::default()
             },
             exact,
             top1,
@@ -342,8 +342,8 @@ pub(crate) mod tests {
         .unwrap()
     }
 
-    fn judged(run: &Run, findings: Vec<Finding>) -> Record {
-        Record::new(run.clone(), Ok(&Diagnosis { findings, ..Diagnosis::default() }), None, 1.0)
+    fn judged(run: &LabeledRun, findings: Vec<Finding>) -> JudgedRun {
+        JudgedRun::new(run.clone(), Ok(&Diagnosis { findings, ..Diagnosis::default() }), None, 1.0)
     }
 
     #[test]
@@ -356,13 +356,13 @@ pub(crate) mod tests {
         assert!(!wrong.exact && !wrong.top1 && !wrong.top3);
         let healthy = judged(&record(None, true, true, 0).run, vec![finding("a", "c")]);
         assert_eq!((healthy.false_alarms, healthy.right()), (1, false));
-        assert!(!Record::new(healthy.run, Err("crashed"), None, 1.0).right());
+        assert!(!JudgedRun::new(healthy.run, Err("crashed"), None, 1.0).right());
     }
 
     #[test]
     fn of_two_faults_both_have_to_be_found_in_any_order() {
         let mut run = record(Some("f"), true, true, 0).run;
-        let truth = Truth::at(Element::Host("b".into()), Direction::Rx, "d");
+        let truth = Truth::at(Suspect::Host("b".into()), Direction::Rx, "d");
         run.broken.push(Broken { fault: "g".into(), place: "b".into(), truth, also: Vec::new() });
         let both = judged(&run, vec![finding("b", "d"), finding("a", "c")]);
         assert!(both.right() && both.fault().as_deref() == Some("f + g"));

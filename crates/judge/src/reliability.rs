@@ -7,12 +7,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::record::{Record, Said};
+use crate::record::{ClaimedFinding, JudgedRun};
 
 /// What a probability was given for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum About {
+pub enum ClaimSubject {
     /// That something is wrong at one of the places of a finding.
     Finding,
     /// That it is the first of the places, if something is wrong there.
@@ -23,7 +23,7 @@ pub enum About {
     Verdict,
 }
 
-impl About {
+impl ClaimSubject {
     /// All, in the order of the table.
     pub const ALL: [Self; 4] = [Self::Finding, Self::Place, Self::Cause, Self::Verdict];
 
@@ -40,9 +40,9 @@ impl About {
 
 /// One statement with its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Claim {
+pub struct ProbabilityClaim {
     /// What about.
-    pub about: About,
+    pub about: ClaimSubject,
     /// Its probability as it was said.
     pub said: f64,
     /// Whether it was true.
@@ -56,7 +56,7 @@ pub const EDGES: [f64; 6] = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9];
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bin {
     /// What about.
-    pub about: About,
+    pub about: ClaimSubject,
     /// From this probability.
     pub from: f64,
     /// To this.
@@ -72,7 +72,7 @@ pub struct Bin {
 }
 
 /// Every statement of the records.
-pub fn claims(records: &[Record]) -> Vec<Claim> {
+pub fn claims(records: &[JudgedRun]) -> Vec<ProbabilityClaim> {
     let mut claims = Vec::new();
     for record in records {
         for said in &record.said {
@@ -82,7 +82,7 @@ pub fn claims(records: &[Record]) -> Vec<Claim> {
     claims
 }
 
-fn of_finding(record: &Record, said: &Said, claims: &mut Vec<Claim>) {
+fn of_finding(record: &JudgedRun, said: &ClaimedFinding, claims: &mut Vec<ProbabilityClaim>) {
     let broken = &record.run.broken;
     let real = broken.iter().any(|b| said.among(&b.truth));
     let place = said.places.first().map_or(0.0, |p| p.probability);
@@ -91,25 +91,30 @@ fn of_finding(record: &Record, said: &Said, claims: &mut Vec<Claim>) {
     let here = broken.iter().filter(|b| said.at(&b.truth));
     let is_cause = here.clone().any(|b| cause.is_some_and(|c| b.is_cause(&c.id)));
     let at = here.count() > 0;
-    claims.push(Claim { about: About::Finding, said: said.probability, right: real });
+    claims.push(ProbabilityClaim { about: ClaimSubject::Finding, said: said.probability, right: real });
     if real {
-        claims.push(Claim { about: About::Place, said: place, right: at });
+        claims.push(ProbabilityClaim { about: ClaimSubject::Place, said: place, right: at });
     }
     if at && cause.is_some() {
-        claims.push(Claim { about: About::Cause, said: cause_p, right: is_cause });
+        claims.push(ProbabilityClaim { about: ClaimSubject::Cause, said: cause_p, right: is_cause });
     }
-    claims.push(Claim { about: About::Verdict, said: said.probability * place * cause_p, right: is_cause });
+    claims.push(ProbabilityClaim {
+        about: ClaimSubject::Verdict,
+        said: said.probability * place * cause_p,
+        right: is_cause,
+    });
 }
 
 /// The rows that have statements.
-pub fn bins(claims: &[Claim]) -> Vec<Bin> {
+pub fn bins(claims: &[ProbabilityClaim]) -> Vec<Bin> {
     let mut bins = Vec::new();
-    for about in About::ALL {
+    for about in ClaimSubject::ALL {
         for (i, from) in EDGES.iter().enumerate() {
             let to = EDGES.get(i + 1).copied().unwrap_or(1.0);
-            let inside =
-                |c: &&Claim| c.about == about && c.said >= *from && (c.said < to || i + 1 == EDGES.len());
-            let mine: Vec<&Claim> = claims.iter().filter(inside).collect();
+            let inside = |c: &&ProbabilityClaim| {
+                c.about == about && c.said >= *from && (c.said < to || i + 1 == EDGES.len())
+            };
+            let mine: Vec<&ProbabilityClaim> = claims.iter().filter(inside).collect();
             let right = mine.iter().filter(|c| c.right).count();
             if !mine.is_empty() {
                 bins.push(Bin {
@@ -142,7 +147,7 @@ pub fn wilson(right: usize, count: usize) -> (f64, f64) {
 }
 
 /// The table as Markdown; nothing when nothing was said.
-pub fn table(claims: &[Claim]) -> String {
+pub fn table(claims: &[ProbabilityClaim]) -> String {
     let bins = bins(claims);
     if bins.is_empty() {
         return String::new();
@@ -165,7 +170,7 @@ pub fn table(claims: &[Claim]) -> String {
             100.0 * bin.interval.1
         );
     }
-    for about in About::ALL {
+    for about in ClaimSubject::ALL {
         if let Some((brier, off, count)) = summary(claims, about) {
             let _ = write!(
                 text,
@@ -180,10 +185,10 @@ pub fn table(claims: &[Claim]) -> String {
 
 /// Brier score, and the mean distance of said and true over the rows of the table weighted with their
 /// statements.
-fn summary(claims: &[Claim], about: About) -> Option<(f64, f64, usize)> {
-    let mine: Vec<Claim> = claims.iter().filter(|c| c.about == about).copied().collect();
+fn summary(claims: &[ProbabilityClaim], about: ClaimSubject) -> Option<(f64, f64, usize)> {
+    let mine: Vec<ProbabilityClaim> = claims.iter().filter(|c| c.about == about).copied().collect();
     let count = mine.len();
-    let truth = |c: &Claim| f64::from(u8::from(c.right));
+    let truth = |c: &ProbabilityClaim| f64::from(u8::from(c.right));
     let brier = mine.iter().map(|c| (c.said - truth(c)).powi(2)).sum::<f64>() / count as f64;
     let away = |b: &Bin| (b.said * b.count as f64 - b.right as f64).abs();
     let off = bins(&mine).iter().map(away).sum::<f64>() / count as f64;
@@ -206,7 +211,7 @@ mod tests {
 
     #[test]
     fn statements_fall_into_rows_by_what_was_said() {
-        let claim = |said, right| Claim { about: About::Cause, said, right };
+        let claim = |said, right| ProbabilityClaim { about: ClaimSubject::Cause, said, right };
         let all =
             [claim(0.85, true), claim(0.85, false), claim(1.0, true), claim(0.5, true), claim(0.1, false)];
         let bins = bins(&all);

@@ -12,13 +12,13 @@ use linerate_diagnose::rules::{Rule, Rules};
 use linerate_diagnose::{case, diagnose_with};
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
-use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::snapshot::Snapshot;
 
 use crate::keep;
 
 /// What a reader acts on: of each finding the first location and the first cause.
-type Verdict = Vec<(Option<(Element, Direction)>, Option<String>)>;
+type Verdict = Vec<(Option<(Suspect, Direction)>, Option<String>)>;
 
 fn verdict(diagnosis: &Diagnosis) -> Verdict {
     let finding = |f: &linerate_model::finding::Finding| {

@@ -21,13 +21,17 @@ use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
 use crate::keep::Kept;
-use crate::options::Options;
+use crate::options::JudgeOptions;
 use crate::plan::{Job, plan};
-use crate::record::{Broken, Case, Record, Run};
+use crate::record::{Broken, JudgedRun, LabeledRun, RunCategory};
 use crate::{innocent, keep, plan, record, stolen};
 
 /// Judges, telling `tell` a line per run, and returns all records.
-pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str)) -> Result<Vec<Record>> {
+pub fn judge(
+    options: &JudgeOptions,
+    interrupt: &Interrupt,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<JudgedRun>> {
     let jobs = plan(options)?;
     let mut records = match &options.records {
         Some(path) => record::load(path)?,
@@ -35,7 +39,8 @@ pub fn judge(options: &Options, interrupt: &Interrupt, tell: &mut dyn FnMut(&str
     };
     let total = jobs.len();
     for job in jobs {
-        let same = |r: &Record| r.run.index == job.index && r.run.seed == job.seed && r.run.case == job.case;
+        let same =
+            |r: &JudgedRun| r.run.index == job.index && r.run.seed == job.seed && r.run.case == job.case;
         if records.iter().any(same) || job.index % options.part.1.max(1) != options.part.0 {
             continue;
         }
@@ -56,11 +61,11 @@ const TRIES: usize = 3;
 
 /// A run on a machine that had its CPUs for itself, as far as that can be had.
 fn calm_run(
-    options: &Options,
+    options: &JudgeOptions,
     job: &Job,
     interrupt: &Interrupt,
     tell: &mut dyn FnMut(&str),
-) -> Result<Record> {
+) -> Result<JudgedRun> {
     let mut tries = 1;
     loop {
         let calm = options.calm.filter(|_| tries < TRIES).unwrap_or(f64::INFINITY);
@@ -78,7 +83,7 @@ fn calm_run(
 
 /// A run that was made.
 enum Made {
-    Counts(Box<Record>),
+    Counts(Box<JudgedRun>),
     /// Share of the CPU time that was stolen.
     HeldUp(f64),
 }
@@ -97,16 +102,16 @@ struct Surveyed {
     snapshot: Option<PathBuf>,
 }
 
-fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result<Made> {
+fn run(options: &JudgeOptions, job: &Job, interrupt: &Interrupt, calm: f64) -> Result<Made> {
     let before = cpu_ticks(Path::new("/"));
     let topology = Topology::load(&job.lab)?;
-    let mut truth = Run {
+    let mut truth = LabeledRun {
         index: job.index,
         seed: job.seed,
         lab: job.lab.clone(),
         hosts: topology.hosts().len(),
         case: job.case,
-        ..Run::default()
+        ..LabeledRun::default()
     };
     // The lab lives until all evidence is read.
     let mut lab = None;
@@ -127,7 +132,7 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result
         .map_err(|error| format!("exit code {:?}, {error}; {}", ended.code, ended.stderr.trim()));
     let evidence: Option<Snapshot> =
         surveyed.snapshot.as_ref().and_then(|path| serde_json::from_slice(&std::fs::read(path).ok()?).ok());
-    let record = Record::new(
+    let record = JudgedRun::new(
         truth,
         verdict.as_ref().map(|page| &page.diagnosis).map_err(String::as_str),
         evidence.as_ref().map(|s| &s.inventory),
@@ -148,10 +153,10 @@ fn run(options: &Options, job: &Job, interrupt: &Interrupt, calm: f64) -> Result
 /// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far
 /// as it got.
 fn surveyed(
-    options: &Options,
+    options: &JudgeOptions,
     job: &Job,
     topology: Topology,
-    truth: &mut Run,
+    truth: &mut LabeledRun,
     place_of_lab: &mut Option<Lab>,
     interrupt: &Interrupt,
 ) -> Result<Surveyed> {
@@ -160,7 +165,7 @@ fn surveyed(
     for (fault, place) in &job.faults {
         let injected = lab.inject(*fault, Some(&place.to_string()), job.seed)?;
         // What is there at times and not at others is no less true under this name.
-        let also = (job.case == Case::ComesAndGoes).then(|| "capacity-flapping".to_owned());
+        let also = (job.case == RunCategory::ComesAndGoes).then(|| "capacity-flapping".to_owned());
         truth.broken.push(Broken {
             fault: fault.about().name.to_owned(),
             place: place.to_string(),
@@ -169,11 +174,11 @@ fn surveyed(
         });
         hosts.extend(plan::touched(&lab.cluster.topology, place));
     }
-    if job.case == Case::HealthyBeside {
+    if job.case == RunCategory::HealthyBeside {
         let all = lab.cluster.topology.hosts();
         hosts.extend(Random(job.seed).pick(&all).map(|h| h.name.clone()));
     }
-    if matches!(job.case, Case::Beside | Case::HealthyBeside) {
+    if matches!(job.case, RunCategory::Beside | RunCategory::HealthyBeside) {
         truth.different = lab.differ(|damage| innocent::differ(damage, &hosts, job.seed))?;
     }
     survey(job, lab, interrupt)
@@ -219,7 +224,7 @@ impl Flicker {
     fn new(job: &Job) -> Option<Self> {
         let mut random = Random(job.seed);
         let next = Instant::now() + Self::pause(&mut random);
-        (job.case == Case::ComesAndGoes).then_some(Self { random, next, is_in: true })
+        (job.case == RunCategory::ComesAndGoes).then_some(Self { random, next, is_in: true })
     }
 
     fn pause(random: &mut Random) -> Duration {
@@ -236,7 +241,7 @@ impl Flicker {
     }
 }
 
-fn append(path: &Path, record: &Record) -> Result<()> {
+fn append(path: &Path, record: &JudgedRun) -> Result<()> {
     let step = || format!("writing {}", path.display());
     let mut line = serde_json::to_vec(record).map_err(|e| LabError::at(step())(e.into()))?;
     line.push(b'\n');
@@ -245,7 +250,7 @@ fn append(path: &Path, record: &Record) -> Result<()> {
 }
 
 /// Everything that is needed to find out why a verdict was wrong.
-fn keep_evidence(folder: &Path, record: &Record, ended: &Ended, snapshot: &Path) -> Result<()> {
+fn keep_evidence(folder: &Path, record: &JudgedRun, ended: &Ended, snapshot: &Path) -> Result<()> {
     let step = || format!("keeping evidence in {}", folder.display());
     let name = format!(
         "run-{:03}-{}",

@@ -9,7 +9,7 @@ use linerate_diagnose::stats::median;
 use serde::Serialize;
 
 use crate::compare;
-use crate::record::{Case, Record};
+use crate::record::{JudgedRun, RunCategory};
 use crate::reliability::{self, Bin, wilson};
 
 const EXACT_MIN: f64 = 0.97;
@@ -20,7 +20,7 @@ const BOTH_MIN: f64 = 0.90;
 
 /// Counts of some runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Row {
+pub struct CountsRow {
     /// Which runs.
     pub name: String,
     /// How many.
@@ -37,10 +37,10 @@ pub struct Row {
     pub seconds: f64,
 }
 
-impl Row {
-    fn of<'r>(name: &str, records: impl Iterator<Item = &'r Record>) -> Self {
-        let records: Vec<&Record> = records.collect();
-        let count = |pick: fn(&Record) -> bool| records.iter().filter(|r| pick(r)).count();
+impl CountsRow {
+    fn of<'r>(name: &str, records: impl Iterator<Item = &'r JudgedRun>) -> Self {
+        let records: Vec<&JudgedRun> = records.collect();
+        let count = |pick: fn(&JudgedRun) -> bool| records.iter().filter(|r| pick(r)).count();
         Self {
             name: name.to_owned(),
             runs: records.len(),
@@ -76,49 +76,56 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tables {
     /// Runs with one fault, by fault.
-    pub faults: Vec<Row>,
+    pub faults: Vec<CountsRow>,
     /// The same by lab.
-    pub labs: Vec<Row>,
+    pub labs: Vec<CountsRow>,
     /// By sort of run, for all that have a fault.
-    pub cases: Vec<Row>,
+    pub cases: Vec<CountsRow>,
     /// All runs with one steady fault.
-    pub all: Row,
+    pub all: CountsRow,
     /// Healthy runs by lab; `exact` counts the quiet ones.
-    pub healthy: Vec<Row>,
+    pub healthy: Vec<CountsRow>,
     /// Reliability of the probabilities.
     pub reliability: Vec<Bin>,
     /// Other methods on the same runs.
-    pub methods: Vec<compare::Row>,
+    pub methods: Vec<compare::ComparisonRow>,
     /// Whether all demands are met.
     pub met: bool,
 }
 
 /// Counts.
-pub fn tables(records: &[Record]) -> Tables {
-    let steady = |r: &&Record| matches!(r.run.case, Case::One | Case::Beside);
-    let by = |name: &dyn Fn(&Record) -> String, wanted: &dyn Fn(&&Record) -> bool| -> Vec<Row> {
-        let mut groups: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+pub fn tables(records: &[JudgedRun]) -> Tables {
+    let steady = |r: &&JudgedRun| matches!(r.run.case, RunCategory::One | RunCategory::Beside);
+    let by = |name: &dyn Fn(&JudgedRun) -> String, wanted: &dyn Fn(&&JudgedRun) -> bool| -> Vec<CountsRow> {
+        let mut groups: BTreeMap<String, Vec<&JudgedRun>> = BTreeMap::new();
         for record in records.iter().filter(|r| wanted(r)) {
             groups.entry(name(record)).or_default().push(record);
         }
-        groups.into_iter().map(|(name, list)| Row::of(&name, list.into_iter())).collect()
+        groups.into_iter().map(|(name, list)| CountsRow::of(&name, list.into_iter())).collect()
     };
-    let lab = |r: &Record| format!("{} ({} hosts)", r.run.lab, r.run.hosts);
-    let is_healthy =
-        |r: &&Record| r.run.broken.is_empty() && matches!(r.run.case, Case::Healthy | Case::HealthyBeside);
+    let lab = |r: &JudgedRun| format!("{} ({} hosts)", r.run.lab, r.run.hosts);
+    let is_healthy = |r: &&JudgedRun| {
+        r.run.broken.is_empty() && matches!(r.run.case, RunCategory::Healthy | RunCategory::HealthyBeside)
+    };
     let mut healthy = by(&lab, &is_healthy);
     for row in &mut healthy {
         // A run that could not say anything is no proof of quiet.
         row.exact = records.iter().filter(|r| is_healthy(r) && lab(r) == row.name && r.right()).count();
     }
-    let cases: Vec<Row> = [Case::One, Case::Beside, Case::Two, Case::Three, Case::ComesAndGoes]
-        .into_iter()
-        .map(|case| Row::of(case.words(), records.iter().filter(move |r| r.run.case == case)))
-        .filter(|row| row.runs > 0)
-        .collect();
-    let all = Row::of("**all**", records.iter().filter(steady));
+    let cases: Vec<CountsRow> = [
+        RunCategory::One,
+        RunCategory::Beside,
+        RunCategory::Two,
+        RunCategory::Three,
+        RunCategory::ComesAndGoes,
+    ]
+    .into_iter()
+    .map(|case| CountsRow::of(case.words(), records.iter().filter(move |r| r.run.case == case)))
+    .filter(|row| row.runs > 0)
+    .collect();
+    let all = CountsRow::of("**all**", records.iter().filter(steady));
     let (calm, quiet) = healthy.iter().fold((0, 0), |(n, q), row| (n + row.runs, q + row.exact));
-    let two = cases.iter().find(|row| row.name == Case::Two.words());
+    let two = cases.iter().find(|row| row.name == RunCategory::Two.words());
     let met = all.reaches(all.exact, EXACT_MIN)
         && all.reaches(all.top1, TOP1_MIN)
         && all.reaches(all.top3, TOP3_MIN)
@@ -137,7 +144,7 @@ pub fn tables(records: &[Record]) -> Tables {
 }
 
 /// The tables as text, and whether all demands are met.
-pub fn table(records: &[Record]) -> (String, bool) {
+pub fn table(records: &[JudgedRun]) -> (String, bool) {
     let tables = tables(records);
     let mut text = String::new();
     section(&mut text, "fault", &tables.faults, Some(&tables.all));
@@ -172,7 +179,7 @@ pub fn table(records: &[Record]) -> (String, bool) {
     (text, tables.met)
 }
 
-fn section(text: &mut String, what: &str, rows: &[Row], all: Option<&Row>) {
+fn section(text: &mut String, what: &str, rows: &[CountsRow], all: Option<&CountsRow>) {
     let _ = writeln!(
         text,
         "| {what} | runs | exact element | top-1 cause | top-3 cause | runs with extra findings | seconds |\n\
@@ -204,7 +211,7 @@ mod tests {
         assert!(!met && text.contains("1 runs, 1 with a false alarm"), "{text}");
         let mut two = good;
         two.push(record(Some("loss-rx"), false, true, 0));
-        two[40].run.case = Case::Two;
+        two[40].run.case = RunCategory::Two;
         let (text, met) = table(&two);
         assert!(!met && text.contains("| two faults at once | 1 | 0 %"), "{text}");
     }

@@ -3,14 +3,14 @@
 
 use std::process::Command;
 
-use linerate_testkit::Programs;
+use linerate_testkit::TestPrograms;
 
 /// The judge as a user's own cause meets it: a cluster, a fault, a survey, a verdict, all by the programs
 /// themselves.
 #[test]
 fn a_cause_of_ones_own_is_proven_by_the_lab() {
     let test = "a_cause_of_ones_own_is_proven_by_the_lab";
-    let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-judge"));
+    let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-judge"));
     if let Some(reason) = programs.missing() {
         println!("SKIPPED {test}: {reason}");
         return;

@@ -13,8 +13,8 @@ use include_dir::{Dir, include_dir};
 
 pub use error::KnowledgeError;
 pub use schema::{
-    Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, Prior, RemedyPlan, SettingPlan,
-    ShapeTest, Side, Symptom, Target,
+    Cause, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior, RemedyPlan,
+    SettingPlan, SuspectKind, Symptom,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");

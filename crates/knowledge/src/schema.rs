@@ -2,7 +2,7 @@
 
 use linerate_model::change::Risk;
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Element, Response};
+use linerate_model::finding::{Direction, Metric, Suspect};
 use serde::{Deserialize, Serialize};
 
 /// One cause.
@@ -29,7 +29,7 @@ pub struct Cause {
     pub symptom: Symptom,
     /// Measured values that speak for or against it.
     #[serde(default)]
-    pub shape: Vec<ShapeTest>,
+    pub shape: Vec<FeatureTest>,
     /// Facts that speak for it.
     #[serde(default)]
     pub betrays: Vec<FactTest>,
@@ -64,7 +64,7 @@ impl Cause {
     #[must_use]
     pub fn is_independent(&self) -> bool {
         let mut responses = self.symptom.responses.iter();
-        responses.all(|response| matches!(response, Response::Storage | Response::Setting))
+        responses.all(|response| matches!(response, Metric::Storage | Metric::Setting))
     }
 }
 
@@ -85,9 +85,9 @@ pub enum Prior {
 #[serde(deny_unknown_fields)]
 pub struct Symptom {
     /// Values in which the loss may show; one of them has to be present.
-    pub responses: Vec<Response>,
+    pub responses: Vec<Metric>,
     /// Elements with their direction.
-    pub elements: Vec<ElementKind>,
+    pub elements: Vec<SuspectKind>,
     /// Layers.
     #[serde(default)]
     pub layers: LayerFit,
@@ -97,7 +97,7 @@ pub struct Symptom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it: an element of the model and its direction")]
-pub enum ElementKind {
+pub enum SuspectKind {
     HostTx,
     HostRx,
     HostBoth,
@@ -109,19 +109,19 @@ pub enum ElementKind {
     All,
 }
 
-impl ElementKind {
+impl SuspectKind {
     /// The kind of an element of the model; a mismatch counts as its hosts.
-    pub fn of(element: &Element, direction: Direction) -> Self {
+    pub fn of(element: &Suspect, direction: Direction) -> Self {
         match (element, direction) {
-            (Element::Host(_) | Element::Mismatch(..), Direction::Tx) => Self::HostTx,
-            (Element::Host(_) | Element::Mismatch(..), Direction::Rx) => Self::HostRx,
-            (Element::Host(_) | Element::Mismatch(..), Direction::Both) => Self::HostBoth,
-            (Element::Group(_), Direction::Tx) => Self::GroupTx,
-            (Element::Group(_), Direction::Rx) => Self::GroupRx,
-            (Element::Group(_), Direction::Both) => Self::GroupBoth,
-            (Element::GroupToGroup(..), _) => Self::GroupToGroup,
-            (Element::Pair(..), _) => Self::Pair,
-            (Element::All, _) => Self::All,
+            (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Tx) => Self::HostTx,
+            (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Rx) => Self::HostRx,
+            (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Both) => Self::HostBoth,
+            (Suspect::Group(_), Direction::Tx) => Self::GroupTx,
+            (Suspect::Group(_), Direction::Rx) => Self::GroupRx,
+            (Suspect::Group(_), Direction::Both) => Self::GroupBoth,
+            (Suspect::GroupToGroup(..), _) => Self::GroupToGroup,
+            (Suspect::Pair(..), _) => Self::Pair,
+            (Suspect::All, _) => Self::All,
         }
     }
 
@@ -173,7 +173,7 @@ pub enum LayerFit {
 /// A measured value against limits. Both limits that are given have to hold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShapeTest {
+pub struct FeatureTest {
     /// Name of the value; `knowledge/README.md` lists them.
     pub value: String,
     /// Lower limit.
@@ -198,7 +198,7 @@ pub struct ShapeTest {
 /// Whose facts are looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum FactSide {
     /// The suspected host, or the machine of the suspected group.
     #[default]
     Suspect,
@@ -295,7 +295,7 @@ pub struct FactTest {
     pub keys: Vec<String>,
     /// Whose.
     #[serde(default)]
-    pub side: Side,
+    pub side: FactSide,
     /// How.
     pub op: Op,
     /// Against what.
@@ -375,9 +375,9 @@ pub struct SettingPlan {
     pub keys: Vec<String>,
     /// On whose hosts.
     #[serde(default)]
-    pub side: Side,
+    pub side: FactSide,
     /// To which value.
-    pub to: Target,
+    pub to: FixTarget,
     /// Which NICs of the host.
     #[serde(default)]
     pub nic: NicRole,
@@ -386,7 +386,7 @@ pub struct SettingPlan {
 /// A value to write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Target {
+pub enum FixTarget {
     /// What most peers have.
     Peers,
     /// This value.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_sys::offload::Switch;
+use linerate_sys::offload::OffloadSwitch;
 use linerate_sys::tap::Tap;
 
 use crate::device_watch::DeviceWatch;
@@ -214,7 +214,7 @@ fn plug_wire(
     };
     let ends = (create(hypervisor, UPLINK)?, create(core, &port)?);
     // GRO off is the healthy state here: on, the wire plays the NIC of the casebook.
-    hypervisor.set_offload(UPLINK, Switch::Gro, false)?;
+    hypervisor.set_offload(UPLINK, OffloadSwitch::Gro, false)?;
     // A TAP says 10 Mbit/s by itself, which would be a false fact about the uplink.
     let uplink = topology.uplink_of(number);
     hypervisor.set_speed(UPLINK, uplink.rate_mbit)?;
@@ -252,7 +252,7 @@ fn make_host(
         netns = host.path().display(),
     ))?;
     if topology.hypervisors[plan.hypervisor].other_driver {
-        host.set_offload("eth0", Switch::Gro, true)?;
+        host.set_offload("eth0", OffloadSwitch::Gro, true)?;
     }
     // Not bound to eth0: a bound vxlan could not be given an MTU that is too large.
     let mut ip = format!(

@@ -20,7 +20,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// What can be asked of a running lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Request {
+pub enum LabRequest {
     /// Put a fault somewhere.
     Break {
         /// Which, by name.
@@ -48,7 +48,7 @@ pub struct Answer {
 }
 
 /// Sends a request to the lab in `folder` and waits for the answer.
-pub fn ask(folder: &Path, request: &Request) -> Result<Answer> {
+pub fn ask(folder: &Path, request: &LabRequest) -> Result<Answer> {
     ask_at(&folder.join(SOCKET), request, ANSWER_WITHIN)
 }
 

@@ -3,7 +3,7 @@
 //! In: steps. Out: the steps done, or everything undone when one of them failed. It never forgets a step that
 //! worked.
 
-use linerate_sys::offload::Switch;
+use linerate_sys::offload::OffloadSwitch;
 
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
@@ -34,7 +34,7 @@ impl Healing {
 
 /// A machine of the cluster, by what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Machine {
+pub enum ClusterMachine {
     /// Index among the hosts.
     Host(usize),
     /// Index among the hypervisors.
@@ -43,7 +43,7 @@ pub enum Machine {
     Core,
 }
 
-impl Machine {
+impl ClusterMachine {
     /// Its namespace.
     pub fn of(self, cluster: &Cluster) -> &Namespace {
         match self {
@@ -72,10 +72,10 @@ impl<'a> Damage<'a> {
     }
 
     /// A host by name.
-    pub fn host(&self, name: &str) -> Result<(HostPlan, Machine)> {
+    pub fn host(&self, name: &str) -> Result<(HostPlan, ClusterMachine)> {
         let found = self.cluster.hosts.iter().position(|(plan, _)| plan.name == name);
         let index = found.ok_or_else(|| LabError::Unknown(format!("no host {name:?}")))?;
-        Ok((self.cluster.hosts[index].0.clone(), Machine::Host(index)))
+        Ok((self.cluster.hosts[index].0.clone(), ClusterMachine::Host(index)))
     }
 
     /// A step with its way back.
@@ -90,18 +90,18 @@ impl<'a> Damage<'a> {
     }
 
     /// Lines for `ip` and the lines that take them back.
-    pub fn ip(&mut self, machine: Machine, lines: &str, back: String) -> Result<()> {
+    pub fn ip(&mut self, machine: ClusterMachine, lines: &str, back: String) -> Result<()> {
         self.step(|c| machine.of(c).ip(lines), move |c| machine.of(c).ip(&back))
     }
 
     /// Lines for `tc` and the lines that take them back.
-    pub fn tc(&mut self, machine: Machine, lines: &str, back: String) -> Result<()> {
+    pub fn tc(&mut self, machine: ClusterMachine, lines: &str, back: String) -> Result<()> {
         self.step(|c| machine.of(c).tc(lines), move |c| machine.of(c).tc(&back))
     }
 
     /// Rules for frames that the bridge of a hypervisor forwards.
     pub fn bridge_rules(&mut self, hypervisor: usize, rules: &str) -> Result<()> {
-        let machine = Machine::Hypervisor(hypervisor);
+        let machine = ClusterMachine::Hypervisor(hypervisor);
         let table = format!(
             "table bridge lab {{\nchain forward {{\ntype filter hook forward priority 0; policy accept;\n{rules}\n}}\n}}\n"
         );
@@ -109,13 +109,13 @@ impl<'a> Damage<'a> {
     }
 
     /// A table of rules for what a machine itself receives and sends.
-    pub fn host_rules(&mut self, machine: Machine, chains: &str) -> Result<()> {
+    pub fn host_rules(&mut self, machine: ClusterMachine, chains: &str) -> Result<()> {
         let table = format!("table inet lab {{\n{chains}\n}}\n");
         self.step(|c| machine.of(c).nft(&table), move |c| machine.of(c).nft("delete table inet lab\n"))
     }
 
     /// A sysctl.
-    pub fn sysctl(&mut self, machine: Machine, key: &'static str, value: &str) -> Result<()> {
+    pub fn sysctl(&mut self, machine: ClusterMachine, key: &'static str, value: &str) -> Result<()> {
         let old = machine.of(self.cluster).read_sysctl(key)?;
         self.step(|c| machine.of(c).write_sysctl(key, value), move |c| machine.of(c).write_sysctl(key, &old))
     }
@@ -123,9 +123,9 @@ impl<'a> Damage<'a> {
     /// Offload switches of one device; the way back restores every feature bit.
     pub fn offload(
         &mut self,
-        machine: Machine,
+        machine: ClusterMachine,
         device: &'static str,
-        switches: &[(Switch, bool)],
+        switches: &[(OffloadSwitch, bool)],
     ) -> Result<()> {
         let old = machine.of(self.cluster).features(device)?;
         self.step(|_| Ok(()), move |c| machine.of(c).restore_features(device, &old))?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linerate_model::exit::ExitCode;
-use linerate_model::finding::{Diagnosis, Finding, RankedCause, Response};
+use linerate_model::finding::{Diagnosis, Finding, Metric, RankedCause};
 use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ const STEP_WITHIN: Duration = Duration::from_secs(120);
 
 /// What to show.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DemoOptions {
     /// Lab file or name.
     pub lab: String,
     /// Repeats the choice.
@@ -65,7 +65,7 @@ struct TrialRow {
 }
 
 /// Shows everything.
-pub fn demo(options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
+pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
     let start = Instant::now();
     let fault = choose(options)?;
     let mut lab = Lab::up_via(Topology::load(&options.lab)?, way::find(&options.via)?)?;
@@ -96,7 +96,7 @@ pub fn demo(options: &Options, interrupt: &Interrupt) -> Result<ExitCode> {
     Ok(if right { ExitCode::Ok } else { ExitCode::Findings })
 }
 
-fn choose(options: &Options) -> Result<&'static dyn Fault> {
+fn choose(options: &DemoOptions) -> Result<&'static dyn Fault> {
     if let Some(name) = &options.fault {
         return faults::find(name);
     }
@@ -119,7 +119,7 @@ struct Stage<'a> {
     interrupt: &'a Interrupt,
     start: Instant,
     inventory: PathBuf,
-    options: &'a Options,
+    options: &'a DemoOptions,
 }
 
 impl Stage<'_> {
@@ -244,7 +244,7 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     say(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
     // A hole for large packets lies outside the hosts; their remedy is a way round it.
-    let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Response::PathMtu));
+    let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Metric::PathMtu));
     say(&match (still, round) {
         ("", _) => "after:    the cluster is at its ceiling".to_owned(),
         (_, true) => {

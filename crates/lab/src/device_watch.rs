@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_sys::offload::{Ethtool, Switch};
+use linerate_sys::offload::{Ethtool, OffloadSwitch};
 
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
@@ -84,7 +84,7 @@ impl Overlay {
 fn look(watched: &[(Ethtool, [Arc<Shared>; 2])]) {
     for (ethtool, [inward, outward]) in watched {
         // A device that is going away has nothing to follow.
-        if let Ok(on) = ethtool.get(UPLINK, Switch::Gro)
+        if let Ok(on) = ethtool.get(UPLINK, OffloadSwitch::Gro)
             && inward.get().destroys_joined_overlay != on
         {
             inward.update(|s| s.destroys_joined_overlay = on);

@@ -10,16 +10,16 @@ use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
 
 use crate::cluster::Cluster;
-use crate::control::{Answer, Request};
+use crate::control::{Answer, LabRequest};
 use crate::damage::{Damage, Healing};
 use crate::error::{LabError, Result};
 use crate::faults;
-use crate::faults::fault::{Fault, Place, Truth};
+use crate::faults::fault::{Fault, FaultTarget, Truth};
 use crate::folder::Folder;
 use crate::namespace;
 use crate::topology::Topology;
 use crate::way;
-use crate::way::transport::{Reached, Way};
+use crate::way::transport::{LabAccess, LabTransport};
 
 /// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread
 /// starts.
@@ -38,7 +38,7 @@ pub struct Injected {
     /// Which.
     pub fault: &'static dyn Fault,
     /// Where.
-    pub place: Place,
+    pub place: FaultTarget,
     /// What a verdict has to say.
     pub truth: Truth,
     strength: f64,
@@ -49,7 +49,7 @@ pub struct Injected {
 /// A running lab.
 pub struct Lab {
     /// How `linerate` reaches the hosts. What runs for that ends first.
-    pub reached: Reached,
+    pub reached: LabAccess,
     /// The cluster. Declared before the folder: nothing may write into the folder while it is removed.
     pub cluster: Cluster,
     /// Its folder.
@@ -66,7 +66,7 @@ impl Lab {
     }
 
     /// The same with another way to the hosts.
-    pub fn up_via(topology: Topology, way: &dyn Way) -> Result<Self> {
+    pub fn up_via(topology: Topology, way: &dyn LabTransport) -> Result<Self> {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
         let reached = way.prepare(&cluster)?;
@@ -153,14 +153,14 @@ impl Lab {
     }
 
     /// Answers a request from outside.
-    pub fn answer(&mut self, request: &Request) -> Answer {
+    pub fn answer(&mut self, request: &LabRequest) -> Answer {
         let result = match request {
-            Request::Break { fault, at, seed } => faults::find(fault)
+            LabRequest::Break { fault, at, seed } => faults::find(fault)
                 .and_then(|fault| self.inject(fault, at.as_deref(), *seed))
                 .map(|i| format!("{} at {}: {}", i.fault.about().name, i.place, i.fault.about().summary)),
-            Request::Heal => self.heal().map(|()| "healed".into()),
-            Request::Status => Ok(self.status()),
-            Request::Down => Ok("going down".into()),
+            LabRequest::Heal => self.heal().map(|()| "healed".into()),
+            LabRequest::Status => Ok(self.status()),
+            LabRequest::Down => Ok("going down".into()),
         };
         match result {
             Ok(text) => Answer { done: true, text },

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode as Code;
 
 use clap::{Parser, Subcommand};
-use linerate_lab::control::{self, Request};
+use linerate_lab::control::{self, LabRequest};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::{Lab, prepare};
 use linerate_lab::topology::Topology;
@@ -100,7 +100,7 @@ struct Which {
 }
 
 impl Which {
-    fn ask(&self, request: &Request) -> Result<ExitCode> {
+    fn ask(&self, request: &LabRequest) -> Result<ExitCode> {
         let folder = self.folder.clone().map_or_else(folder::running, Ok)?;
         let answer = control::ask(&folder, request)?;
         if answer.done {
@@ -148,11 +148,11 @@ fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Up { lab, background: false, way } => up(&lab, &way.via),
         Command::Break { fault, at, seed, which } => {
-            which.ask(&Request::Break { fault, at, seed: seed.unwrap_or_else(random_seed) })
+            which.ask(&LabRequest::Break { fault, at, seed: seed.unwrap_or_else(random_seed) })
         }
-        Command::Heal(which) => which.ask(&Request::Heal),
-        Command::Down(which) => which.ask(&Request::Down),
-        Command::Status(which) => which.ask(&Request::Status),
+        Command::Heal(which) => which.ask(&LabRequest::Heal),
+        Command::Down(which) => which.ask(&LabRequest::Down),
+        Command::Status(which) => which.ask(&LabRequest::Status),
         Command::Faults => {
             for fault in faults::ALL {
                 let root = if fault.about().needs_root { " (root only)" } else { "" };
@@ -164,7 +164,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Demo { seed, fault, at, report, time, lab, way } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (way.via, sandbox::is_root());
-            let options = demo::Options { lab, seed, via, fault, at, report, time, root };
+            let options = demo::DemoOptions { lab, seed, via, fault, at, report, time, root };
             let interrupt = prepare()?;
             demo::demo(&options, &interrupt)
         }

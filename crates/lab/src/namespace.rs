@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use linerate_sys::offload::{Ethtool, Features, Switch};
+use linerate_sys::offload::{Ethtool, Features, OffloadSwitch};
 use linerate_sys::{netns, spawn};
 
 use crate::error::{LabError, Result};
@@ -128,12 +128,12 @@ impl Namespace {
     }
 
     /// Reads an offload switch.
-    pub fn offload(&self, device: &str, switch: Switch) -> Result<bool> {
+    pub fn offload(&self, device: &str, switch: OffloadSwitch) -> Result<bool> {
         self.ethtool.get(device, switch).map_err(self.device_error(device))
     }
 
     /// Sets an offload switch.
-    pub fn set_offload(&self, device: &str, switch: Switch, on: bool) -> Result<()> {
+    pub fn set_offload(&self, device: &str, switch: OffloadSwitch, on: bool) -> Result<()> {
         self.ethtool.set(device, switch, on).map_err(self.device_error(device))
     }
 

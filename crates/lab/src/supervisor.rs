@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sched, spawn};
 
-use crate::control::{self, Request};
+use crate::control::{self, LabRequest};
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
 
@@ -41,7 +41,7 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
             continue;
         }
         // A caller that hung up is no reason to end the lab.
-        if let Ok(Some(Request::Down)) = control::serve_one(&listener, |request| lab.answer(request)) {
+        if let Ok(Some(LabRequest::Down)) = control::serve_one(&listener, |request| lab.answer(request)) {
             return Ok(false);
         }
     }

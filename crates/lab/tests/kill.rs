@@ -18,7 +18,7 @@ use linerate_lab::lab::Lab;
 use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_model::exit::ExitCode;
-use linerate_testkit::Programs;
+use linerate_testkit::TestPrograms;
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -350,8 +350,8 @@ impl Scene {
     }
 }
 
-fn programs() -> Programs {
-    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
+fn programs() -> TestPrograms {
+    TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 #[test]

@@ -13,7 +13,7 @@ use linerate_lab::folder::Folder;
 use linerate_lab::namespace::Namespace;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-use linerate_testkit::{Programs, processes_in};
+use linerate_testkit::{TestPrograms, processes_in};
 
 /// Hosts of the test; a scale run sets more.
 const HOSTS: usize = 40;
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks at the operator.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-fn programs() -> Programs {
-    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
+fn programs() -> TestPrograms {
+    TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 fn address(number: usize) -> String {

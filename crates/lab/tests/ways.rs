@@ -18,7 +18,7 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_lab::way;
 use linerate_model::exit::ExitCode;
-use linerate_testkit::{Programs, wait_within};
+use linerate_testkit::{TestPrograms, wait_within};
 
 const VICTIM: &str = "node-2";
 const KEY: &str = "net.ipv4.tcp_rmem";
@@ -26,8 +26,8 @@ const CAUSE: &str = "tcp-rmem-small";
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-fn programs() -> Programs {
-    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
+fn programs() -> TestPrograms {
+    TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 /// Why it cannot run here.

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use linerate_model::names::natural;
-use linerate_model::step::{Contents, Look, Refused, Seen, Step};
+use linerate_model::step::{Contents, DeviceRefusal, HostQuery, QueryOutput, Step};
 use linerate_storage::drbd::On;
 use linerate_wire::message::{BuildEntry, BuildRequest, Event};
 
-use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, LinkError};
 use linerate_model::shell::word;
 
@@ -116,12 +116,12 @@ pub enum OnLoss {
 ///
 /// # Errors
 /// The host is lost or refuses.
-pub async fn look(fleet: &Fleet, host: &str, look: Look) -> Result<Seen, LinkError> {
+pub async fn look(fleet: &Fleet, host: &str, look: HostQuery) -> Result<QueryOutput, LinkError> {
     let events = fleet.link(host)?.request(BuildRequest::Look(look), LOOK_WAIT).await?;
     Ok(seen_in(events))
 }
 
-fn seen_in(events: Vec<Event>) -> Seen {
+fn seen_in(events: Vec<Event>) -> QueryOutput {
     let seen = events.into_iter().find_map(|event| match event {
         Event::Seen(seen) => Some(*seen),
         _ => None,
@@ -134,7 +134,7 @@ fn seen_in(events: Vec<Event>) -> Seen {
 /// # Errors
 /// The host is lost, or cannot read the device.
 pub async fn contents(fleet: &Fleet, host: &str, device: &str) -> Result<Contents, LinkError> {
-    let seen = look(fleet, host, Look::Contents { device: device.to_owned() }).await?;
+    let seen = look(fleet, host, HostQuery::Contents { device: device.to_owned() }).await?;
     understood(host, device, &seen.out)
 }
 
@@ -142,7 +142,7 @@ pub async fn contents(fleet: &Fleet, host: &str, device: &str) -> Result<Content
 ///
 /// # Errors
 /// The host is lost, or the step failed there.
-pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result<Seen, LinkError> {
+pub async fn step(fleet: &Fleet, host: &str, build: &str, step: &Step) -> Result<QueryOutput, LinkError> {
     let request = BuildRequest::Step { build: build.to_owned(), step: step.clone() };
     Ok(seen_in(fleet.link(host)?.request(request, STEP_WAIT).await?))
 }
@@ -222,12 +222,16 @@ pub async fn begun_of(
 ///
 /// # Errors
 /// The host is lost, or refuses.
-pub async fn not_empty(fleet: &Fleet, host: &str, devices: &[String]) -> Result<Vec<Refused>, LinkError> {
+pub async fn not_empty(
+    fleet: &Fleet,
+    host: &str,
+    devices: &[String],
+) -> Result<Vec<DeviceRefusal>, LinkError> {
     // Drives with rotating discs take seconds, and eight of them are looked at side by side.
     let wait = LOOK_WAIT * (1 + u32::try_from(devices.len() / 16).unwrap_or(0));
-    let request = BuildRequest::Look(Look::Empty { devices: devices.to_vec() });
+    let request = BuildRequest::Look(HostQuery::Empty { devices: devices.to_vec() });
     let seen = seen_in(fleet.link(host)?.request(request, wait).await?);
-    let mut refused: Vec<Refused> = understood(host, "its drives", &seen.out)?;
+    let mut refused: Vec<DeviceRefusal> = understood(host, "its drives", &seen.out)?;
     refused.sort_by(|a, b| natural(&a.device, &b.device));
     Ok(refused)
 }
@@ -290,7 +294,7 @@ pub async fn go_on(
     on_loss: OnLoss,
     progress: &dyn Progress,
 ) -> Result<(), Stopped> {
-    progress.begin(&Phase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
+    progress.begin(&ProgressPhase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
     for (at, on) in steps.iter().enumerate().skip(done) {
         progress.step(at, &format!("{}: {}", on.host, on.step.deed().says()), None);
         if let Err(why) = step(fleet, &on.host, build, &on.step).await {
@@ -331,18 +335,18 @@ async fn take_back(fleet: &Fleet, build: &str, steps: &[On], why: LinkError) -> 
 mod tests {
     use std::sync::Arc;
 
-    use linerate_storage::plan::{CLASSES, Filesystem, Level, Wish, plan};
+    use linerate_storage::plan::{CLASSES, Filesystem, Level, VolumeSpec, plan};
 
     use super::*;
     use crate::fake_node;
-    use linerate_fleet::programs::Programs;
+    use linerate_fleet::programs::NodePrograms;
     use linerate_fleet::progress::Silent;
     use linerate_inventory as inventory;
 
     const HOST: &str = "localhost";
 
     fn steps() -> Vec<On> {
-        let wish = Wish {
+        let wish = VolumeSpec {
             levels: vec![Level::Raid10],
             shelves: vec![(0..4).map(|n| format!("/dev/sd{n}")).collect()],
             drive_bytes: 1 << 30,
@@ -363,7 +367,7 @@ mod tests {
         let inventory = inventory::named(&[HOST.to_owned()]).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let program = |_: &_| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour)));
+            let program = |_: &_| Arc::new(NodePrograms::only(fake_node::program(folder.path(), behaviour)));
             let fleet = Fleet::open_with(&inventory, program, |_| true, &Silent).await;
             assert_eq!(fleet.gaps, []);
             work(&fleet).await;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use linerate_testkit::{self as testkit, Holder, World, run};
+use linerate_testkit::{self as testkit, Holder, TestEnvironment, run};
 
 fn node_program() -> Option<PathBuf> {
     testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
@@ -19,7 +19,7 @@ fn inside(name: &str) -> bool {
     if node_program().is_none() {
         return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    testkit::inside(name, World::Mounts)
+    testkit::inside(name, TestEnvironment::Mounts)
 }
 
 /// Joins two namespaces by a pair of devices called `eth0`, with an address each and at most 300 Mbit/s.

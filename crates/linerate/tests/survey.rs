@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use linerate_testkit::{self as testkit, Holder, World, run, wait_until};
+use linerate_testkit::{self as testkit, Holder, TestEnvironment, run, wait_until};
 
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -28,7 +28,7 @@ fn inside(name: &str) -> bool {
     if node_program().is_none() {
         return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
     }
-    testkit::inside(name, World::Mounts)
+    testkit::inside(name, TestEnvironment::Mounts)
 }
 
 /// Three hosts on one bridge, 200 Mbit/s each. A namespace lives as long as its holder.

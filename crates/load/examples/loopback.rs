@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, atomic::AtomicBool};
 use std::time::Duration;
 
-use linerate_load::{Control, run};
+use linerate_load::{LoadControl, run};
 use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadSpec, Role};
 
@@ -30,14 +30,14 @@ fn main() {
     };
     let (port_out, port_in) = mpsc::channel();
     let listening = Box::new(move |port| port_out.send(port).unwrap_or_default());
-    let control = Control { stop: Arc::new(AtomicBool::new(false)), listening };
+    let control = LoadControl { stop: Arc::new(AtomicBool::new(false)), listening };
     let receiving = end(Role::Receiver);
     let receiver = std::thread::spawn(move || run(&receiving, &control));
     let Ok(port) = port_in.recv_timeout(Duration::from_secs(10)) else {
         println!("{{\"stopped\":\"the receiver does not listen\"}}");
         return;
     };
-    let control = Control { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(|_| {}) };
+    let control = LoadControl { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(|_| {}) };
     let sent = run(&end(Role::Sender { peer: SocketAddr::new(LOCALHOST, port) }), &control);
     let Ok(received) = receiver.join() else { return };
     let gigabytes = received.bytes as f64 / 1e9;

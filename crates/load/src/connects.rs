@@ -23,7 +23,7 @@ use crate::door;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
-use crate::unproven::{self, Limits, Shown, Unproven};
+use crate::unproven::{self, Limits, ProofRead, Unproven};
 
 /// The load `connects`.
 pub(crate) struct Connects;
@@ -209,18 +209,18 @@ impl Candidate {
     }
 
     /// The label that it showed.
-    fn look(&mut self, job: &Job<'_>) -> Shown<&'static str> {
+    fn look(&mut self, job: &Job<'_>) -> ProofRead<&'static str> {
         while self.length < SHOWN_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
-                Ok(0) => return Shown::Wrong,
+                Ok(0) => return ProofRead::Wrong,
                 Ok(length) => self.length += length,
-                Err(error) if is_passing(&error) => return Shown::Part,
-                Err(_) => return Shown::Wrong,
+                Err(error) if is_passing(&error) => return ProofRead::Part,
+                Err(_) => return ProofRead::Wrong,
             }
         }
         let (number, stamp) = self.shown.split_at(8);
         let label = [ONE, END].into_iter().find(|label| same(stamp, &job.token.stamp(label, number)));
-        label.map_or(Shown::Wrong, Shown::Proof)
+        label.map_or(ProofRead::Wrong, ProofRead::Proof)
     }
 }
 

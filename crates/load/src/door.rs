@@ -14,7 +14,7 @@ use linerate_sys::socket::{self, Ready};
 
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
-use crate::unproven::{self, Limits, PROOF_TIME, Shown, Unproven};
+use crate::unproven::{self, Limits, PROOF_TIME, ProofRead, Unproven};
 
 /// Labels of both proofs.
 const PROOF: &str = "door proof";
@@ -80,16 +80,20 @@ fn greet(stream: TcpStream, nonces: &Nonces) -> io::Result<Candidate> {
 
 impl Candidate {
     /// Whether it showed the token.
-    fn look(&mut self, job: &Job<'_>) -> Shown<()> {
+    fn look(&mut self, job: &Job<'_>) -> ProofRead<()> {
         while self.length < STAMP_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
-                Ok(0) => return Shown::Wrong,
+                Ok(0) => return ProofRead::Wrong,
                 Ok(length) => self.length += length,
-                Err(error) if is_passing(&error) => return Shown::Part,
-                Err(_) => return Shown::Wrong,
+                Err(error) if is_passing(&error) => return ProofRead::Part,
+                Err(_) => return ProofRead::Wrong,
             }
         }
-        if same(&self.shown, &job.token.stamp(PROOF, &self.nonce)) { Shown::Proof(()) } else { Shown::Wrong }
+        if same(&self.shown, &job.token.stamp(PROOF, &self.nonce)) {
+            ProofRead::Proof(())
+        } else {
+            ProofRead::Wrong
+        }
     }
 
     fn welcome(mut self, job: &Job<'_>) -> Result<TcpStream, LoadError> {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use linerate_model::durability::{
-    BATCH_MAX, DurabilityAnswer, DurabilityRequest, Pattern, SeenFile, WritePlan,
+    BATCH_MAX, DurabilityAnswer, DurabilityRequest, FoundFile, Pattern, WritePlan,
 };
 
 pub use self::error::DurabilityError;
@@ -115,13 +115,13 @@ fn write(
     Ok(DurabilityAnswer::Written { done, error: None })
 }
 
-fn look(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> Vec<SeenFile> {
+fn look(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> Vec<FoundFile> {
     let name = tried.name();
     slots
         .map(|slot| {
             let target = folder::target(folder, tried, slot);
             let state = look::look(&target.file, tried.way.shape, Key::new(run, &name, slot));
-            SeenFile { slot, state, temporary: target.temporary.symlink_metadata().is_ok() }
+            FoundFile { slot, state, temporary: target.temporary.symlink_metadata().is_ok() }
         })
         .collect()
 }

@@ -8,12 +8,12 @@ use std::path::Path;
 use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
-use crate::job::{self, Control, Job, LoadError};
+use crate::job::{self, Job, LoadControl, LoadError};
 use crate::load::AnyLoad;
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is
 /// over: at its end, at `deadline_ms`, or soon after `stop` was set. The kind must be one of `loads`.
-pub(crate) fn run(loads: &[&dyn AnyLoad], spec: &LoadSpec, control: &Control) -> LoadReport {
+pub(crate) fn run(loads: &[&dyn AnyLoad], spec: &LoadSpec, control: &LoadControl) -> LoadReport {
     let job = Job::new(spec, control);
     let mut report = std::thread::scope(|scope| {
         let main =

@@ -41,7 +41,7 @@ pub fn enter(place: &Path) -> Result<(), LoadError> {
 }
 
 /// What the caller keeps in hand while a load runs.
-pub struct Control {
+pub struct LoadControl {
     /// Set to end the load early; it ends within about 50 ms.
     pub stop: Arc<AtomicBool>,
     /// Called once by a receiver, with the port on which it is ready.
@@ -238,7 +238,7 @@ pub struct Job<'a> {
     /// What was asked.
     pub spec: &'a LoadSpec,
     /// The caller's control.
-    pub control: &'a Control,
+    pub control: &'a LoadControl,
     /// The secret of the test.
     pub(crate) token: Token,
     deadline: Instant,
@@ -250,7 +250,7 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     /// Starts the clock of the deadline.
-    pub fn new(spec: &'a LoadSpec, control: &'a Control) -> Self {
+    pub fn new(spec: &'a LoadSpec, control: &'a LoadControl) -> Self {
         Self {
             spec,
             control,

@@ -37,7 +37,7 @@ use linerate_sys::cpu;
 use self::endpoint::{add_host_load, stopped};
 
 pub use disk::guard;
-pub use job::{Control, Job, LoadError, enter};
+pub use job::{Job, LoadControl, LoadError, enter};
 pub use load::{AnyLoad, Load};
 pub use sampler::INTERVAL;
 
@@ -61,7 +61,7 @@ pub fn names() -> Vec<String> {
 
 /// Runs one end of a test on threads of its own, in the namespace that the spec names, and returns when it is
 /// over: at its end, at `deadline_ms`, or soon after `stop` was set.
-pub fn run(spec: &LoadSpec, control: &Control) -> LoadReport {
+pub fn run(spec: &LoadSpec, control: &LoadControl) -> LoadReport {
     endpoint::run(LOADS, spec, control)
 }
 

@@ -18,7 +18,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_sys::{affinity, socket};
 
 use crate::token::Token;
-use crate::{Control, names, run};
+use crate::{LoadControl, names, run};
 
 mod connects;
 mod latency;
@@ -49,8 +49,8 @@ pub(crate) fn spec(kind: impl Into<TestKind>, role: Role, bind: IpAddr) -> LoadS
     }
 }
 
-pub(crate) fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> Control {
-    Control { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(listening) }
+pub(crate) fn control(listening: impl Fn(u16) + Send + Sync + 'static) -> LoadControl {
+    LoadControl { stop: Arc::new(AtomicBool::new(false)), listening: Box::new(listening) }
 }
 
 /// A receiver on a thread of its own.

@@ -54,7 +54,7 @@ pub(crate) fn is_over(waited: Duration, anyone_waits: bool) -> bool {
 
 /// What a read of a waiting connection brought.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Shown<R> {
+pub enum ProofRead<R> {
     /// Not everything yet.
     Part,
     /// It is closed, or what it showed is wrong.
@@ -164,16 +164,16 @@ impl<T> Unproven<T> {
     pub fn next_proven<R>(
         &mut self,
         now: Instant,
-        mut look: impl FnMut(&mut T) -> Shown<R>,
+        mut look: impl FnMut(&mut T) -> ProofRead<R>,
     ) -> Option<(T, R)> {
         let mut found = None;
         let life = self.limits.life;
         let mut index = 0;
         while let Some((since, item)) = self.queue.get_mut(index) {
             match look(item) {
-                Shown::Part if now.saturating_duration_since(*since) < life => index += 1,
-                Shown::Part | Shown::Wrong => drop(self.queue.remove(index)),
-                Shown::Proof(proof) => {
+                ProofRead::Part if now.saturating_duration_since(*since) < life => index += 1,
+                ProofRead::Part | ProofRead::Wrong => drop(self.queue.remove(index)),
+                ProofRead::Proof(proof) => {
                     found = Some(proof);
                     break;
                 }
@@ -212,8 +212,8 @@ mod tests {
     }
 
     /// Silent but for `right`.
-    fn shows(right: u32) -> impl FnMut(&mut u32) -> Shown<()> {
-        move |number| if *number == right { Shown::Proof(()) } else { Shown::Part }
+    fn shows(right: u32) -> impl FnMut(&mut u32) -> ProofRead<()> {
+        move |number| if *number == right { ProofRead::Proof(()) } else { ProofRead::Part }
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         let start = Instant::now();
         let mut queue = Unproven::new(LIMITS);
         fill(&mut queue, start, &mut VecDeque::from([Ok(1), Ok(2), Ok(3)]));
-        let closed = |number: &mut u32| if *number == 2 { Shown::Wrong } else { Shown::Part };
+        let closed = |number: &mut u32| if *number == 2 { ProofRead::Wrong } else { ProofRead::Part };
         assert_eq!(queue.next_proven::<()>(start, closed), None);
         assert_eq!(numbers(&queue), [1, 3]);
         assert_eq!(queue.next_proven(start + 2_999 * MS, shows(3)), Some((3, ())));

@@ -15,14 +15,14 @@ pub struct Replica {
     /// `Primary`, `Secondary`.
     pub role: String,
     /// Its devices.
-    pub volumes: Vec<Volume>,
+    pub volumes: Vec<DrbdVolume>,
     /// Whom it replicates to. A side that stands alone has nobody.
     pub peers: Vec<Peer>,
 }
 
 /// A device of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Volume {
+pub struct DrbdVolume {
     /// Number in the resource.
     pub number: u32,
     /// Number of the device: 0 is `/dev/drbd0`.

@@ -22,7 +22,7 @@ pub const CONTENT_BYTES_MAX: u64 = 64 << 10;
 /// What becomes of the files of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum PatternRule {
     /// Each record is a file of its own.
     Fresh,
     /// A file is made empty and written again.
@@ -57,7 +57,7 @@ pub struct Pattern {
     /// Calls that ask for durability: `fsync of file and folder`; empty when none is made.
     pub calls: String,
     /// What becomes of its files.
-    pub shape: Shape,
+    pub shape: PatternRule,
     /// What the kernel promises by it.
     pub promised: Promised,
 }
@@ -90,10 +90,10 @@ pub struct Spot {
 impl WritePlan {
     /// Where record `number` goes, if the pattern whose turn it is has this shape.
     #[must_use]
-    pub fn spot(&self, number: u32, shape: impl Fn(usize) -> Shape) -> Option<Spot> {
+    pub fn spot(&self, number: u32, shape: impl Fn(usize) -> PatternRule) -> Option<Spot> {
         let patterns = u32::try_from(self.patterns.len()).ok().filter(|count| *count > 0)?;
         let (pattern, turn) = ((number % patterns) as usize, number / patterns);
-        if shape(pattern) == Shape::Fresh {
+        if shape(pattern) == PatternRule::Fresh {
             return Some(Spot { pattern, slot: turn, version: 1 });
         }
         let files = self.files.max(1);
@@ -183,7 +183,7 @@ pub enum DurabilityAnswer {
     /// The folder is ready.
     Prepared {
         /// What it lies on.
-        place: Place,
+        place: FolderLocation,
         /// The patterns of the plan, in its order.
         patterns: Vec<Pattern>,
     },
@@ -196,9 +196,9 @@ pub enum DurabilityAnswer {
         error: Option<String>,
     },
     /// The place of a folder.
-    Place(Place),
+    Place(FolderLocation),
     /// Files, in order.
-    Seen(Vec<SeenFile>),
+    Seen(Vec<FoundFile>),
     /// Files were removed.
     Cleaned {
         /// How many.
@@ -210,7 +210,7 @@ pub enum DurabilityAnswer {
 
 /// What a folder lies on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct FolderLocation {
     /// `xfs`.
     pub filesystem: String,
     /// `/dev/sdb1`.
@@ -232,11 +232,11 @@ pub struct Place {
 
 /// A file that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFile {
+pub struct FoundFile {
     /// Its number.
     pub slot: u32,
     /// What is there.
-    pub state: Seen,
+    pub state: FileState,
     /// A file under the temporary name of this one is there.
     #[serde(default)]
     pub temporary: bool,
@@ -246,7 +246,7 @@ pub struct SeenFile {
 /// whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Seen {
+pub enum FileState {
     /// Nothing.
     Missing,
     /// A file without a byte.
@@ -330,7 +330,7 @@ pub struct Promises {
     /// The patterns of the plan, in its order.
     pub patterns: Vec<Pattern>,
     /// What the folder lay on.
-    pub place: Place,
+    pub place: FolderLocation,
     /// Begin, Unix milliseconds.
     pub start_ms: u64,
     /// Records that were acknowledged: all before this one.
@@ -395,7 +395,7 @@ pub struct DurabilityReport {
     /// What was written, by whom, where.
     pub promises: Promises,
     /// What the folder lies on now.
-    pub place: Place,
+    pub place: FolderLocation,
     /// In a word.
     pub verdict: DurabilityVerdict,
     /// By pattern.
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_number_says_where_its_record_goes() {
-        let shape = |pattern: usize| [Shape::Fresh, Shape::Replaced, Shape::Grown][pattern];
+        let shape = |pattern: usize| [PatternRule::Fresh, PatternRule::Replaced, PatternRule::Grown][pattern];
         let spot = |number| plan().spot(number, shape).unwrap();
         assert_eq!(spot(0), Spot { pattern: 0, slot: 0, version: 1 });
         assert_eq!(spot(3), Spot { pattern: 0, slot: 1, version: 1 });

@@ -12,7 +12,7 @@ use crate::units::MetricUnit;
 /// Where the loss sits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Element {
+pub enum Suspect {
     /// One host.
     Host(HostName),
     /// Everything that enters or leaves a group (its uplink, its machine, its switch).
@@ -54,7 +54,7 @@ pub enum LayerScope {
 /// In which measured value the loss shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Response {
+pub enum Metric {
     /// TCP throughput.
     #[default]
     Throughput,
@@ -180,9 +180,9 @@ pub struct Cell {
 
 /// A place with a probability.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct LossLocation {
     /// Where.
-    pub element: Element,
+    pub element: Suspect,
     /// Direction.
     pub direction: Direction,
     /// 0 to 1; the places of one finding sum to at most 1.
@@ -232,7 +232,7 @@ impl RankedCause {
 
 /// A difference between suspects and peers that explains nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Innocent {
+pub struct BenignDifference {
     /// Host.
     pub host: HostName,
     /// Key.
@@ -251,11 +251,11 @@ pub struct Finding {
     /// The whole verdict as a sentence.
     pub sentence: String,
     /// Where, most probable first; more than one when the evidence cannot tell them apart.
-    pub places: Vec<Place>,
+    pub places: Vec<LossLocation>,
     /// Which layers.
     pub layer: LayerScope,
     /// In which value it shows; the first is the strongest.
-    pub responses: Vec<Response>,
+    pub responses: Vec<Metric>,
     /// Expected value of the first response, in its unit.
     pub expected: f64,
     /// Measured value.
@@ -268,7 +268,7 @@ pub struct Finding {
     pub causes: Vec<RankedCause>,
     /// Differences that explain nothing.
     #[serde(default)]
-    pub innocent: Vec<Innocent>,
+    pub innocent: Vec<BenignDifference>,
     /// The measurement that would settle what is still open, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<String>,
@@ -284,7 +284,7 @@ impl Finding {
     /// Whether it is a setting, or a state, that was read, and no loss of it was measured.
     #[must_use]
     pub fn was_only_read(&self) -> bool {
-        self.responses == [Response::Setting] && self.affected.is_empty()
+        self.responses == [Metric::Setting] && self.affected.is_empty()
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was read of the files of others.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Foreign {
+pub struct Imported {
     /// Pieces that were understood, in the order of the files.
     pub pieces: Vec<Piece>,
     /// What was not, in the order of the files; at most [`UNREAD_MAX`].

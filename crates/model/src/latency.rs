@@ -26,7 +26,7 @@ pub enum Waiting {
 
 /// One phase: requests one after the other, each waiting for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Phase {
+pub struct LatencyPhase {
     /// What carries them.
     pub carrier: Carrier,
     /// How both ends wait.
@@ -35,7 +35,7 @@ pub struct Phase {
     pub loaded: bool,
 }
 
-impl std::fmt::Display for Phase {
+impl std::fmt::Display for LatencyPhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let carrier = if self.carrier == Carrier::Tcp { "TCP" } else { "UDP" };
         let waiting = if self.waiting == Waiting::Blocking { "blocking" } else { "spinning" };
@@ -60,7 +60,7 @@ pub struct LatencyPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyResult {
     /// Which.
-    pub phase: Phase,
+    pub phase: LatencyPhase,
     /// Round trips, nanoseconds.
     pub round_trip_ns: Histogram,
     /// Time from the first request to the last answer, seconds.

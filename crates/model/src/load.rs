@@ -95,7 +95,7 @@ pub struct LoadReport {
     pub cores: Vec<CoreUse>,
     /// Bulk transfer: how the bytes were moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub way: Option<Way>,
+    pub way: Option<TransferMethod>,
     /// Bulk transfer, sender: what the ways did in their turns before the test; empty when none were tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calibration: Vec<Turn>,
@@ -204,7 +204,7 @@ pub struct CoreUse {
 
 /// How one end moved its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Way {
+pub struct TransferMethod {
     /// Way of sending or of receiving.
     pub name: String,
     /// Bytes of one write or read.

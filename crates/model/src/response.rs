@@ -1,9 +1,9 @@
 //! What a measured metric is called, its unit, and which direction of it is good.
 
-use crate::finding::Response;
+use crate::finding::Metric;
 use crate::units::MetricUnit;
 
-impl Response {
+impl Metric {
     /// Name for tables and sentences.
     pub fn label(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::DiskInterval;
 use crate::fact::{Gap, HostFacts};
-use crate::foreign::Foreign;
+use crate::foreign::Imported;
 use crate::inventory::{HostName, Inventory};
 use crate::sample::Sample;
 
@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub disks: Vec<DiskInterval>,
     /// Counters that were watched over a time, at several hosts in the same intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub watched: Vec<Watched>,
+    pub watched: Vec<CounterWatch>,
     /// What could not be seen at all.
     #[serde(default)]
     pub gaps: Vec<Gap>,
@@ -51,12 +51,12 @@ pub struct Snapshot {
     pub left_out: Vec<String>,
     /// Where it comes from, when it was not measured by us but read from what others measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign: Option<Box<Foreign>>,
+    pub foreign: Option<Box<Imported>>,
 }
 
 /// A counter of a host over a time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Watched {
+pub struct CounterWatch {
     /// Host.
     pub host: HostName,
     /// Key of the counter.

@@ -14,13 +14,13 @@ mod lvm;
 mod md;
 
 pub use check::{StepError, check_device, check_name};
-pub use deed::{Act, Argv, Clear, Deed, Listing, Need, Own, Remains, Stamp};
+pub use deed::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation};
 pub use drbd::DrbdStep;
 pub use drbd_option::{
     DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
 };
 pub use filesystem::FilesystemStep;
-pub use look::{Contents, Look, LookAct, Refused, Seen, Space};
+pub use look::{Contents, DeviceRefusal, HostQuery, QueryEffect, QueryOutput, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};
 
@@ -43,7 +43,7 @@ pub enum Step {
 impl Step {
     /// What it can say of itself.
     #[must_use]
-    pub fn deed(&self) -> &dyn Deed {
+    pub fn deed(&self) -> &dyn StepOperation {
         match self {
             Self::Lvm(step) => step,
             Self::Md(step) => step,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::change::Remedy;
-use crate::finding::Response;
+use crate::finding::Metric;
 use crate::inventory::{HostName, Layer};
 use crate::snapshot::RunId;
 
@@ -81,7 +81,7 @@ pub struct Trial {
     /// What was changed.
     pub remedy: Remedy,
     /// In which value the effect is measured.
-    pub response: Response,
+    pub response: Metric,
     /// Layer in which both pairs are measured.
     #[serde(default)]
     pub layer: Layer,

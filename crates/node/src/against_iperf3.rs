@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::ask::{self, Nobody, Wish};
-use linerate_iperf3::parameters::{Direction, Protocol};
-use linerate_iperf3::record::{Interval, Record, Side};
+use linerate_iperf3::ask::{self, ClientSpec, Nobody};
+use linerate_iperf3::parameters::{DataDirection, Iperf3Protocol};
+use linerate_iperf3::record::{RecordInterval, StreamCount, TestRecord};
 use linerate_load::{INTERVAL, LoadError};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::kind::{TcpPlan, UdpPlan};
@@ -49,22 +49,22 @@ fn test(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
     report
 }
 
-fn wish(spec: &Iperf3Spec) -> Result<Wish, LoadError> {
+fn wish(spec: &Iperf3Spec) -> Result<ClientSpec, LoadError> {
     if spec.peer.is_ipv4() != spec.bind.is_ipv4() {
         return Err(LoadError::Family { bind: spec.bind, peer: spec.peer });
     }
-    let mut wish = Wish::new(&spec.peer.ip().to_string());
+    let mut wish = ClientSpec::new(&spec.peer.ip().to_string());
     wish.port = spec.peer.port();
     wish.bind = Some(spec.bind);
     wish.interval = INTERVAL;
     wish.patience = PATIENCE;
     let parameters = &mut wish.parameters;
-    parameters.direction = if spec.sends { Direction::Forward } else { Direction::Reverse };
+    parameters.direction = if spec.sends { DataDirection::Forward } else { DataDirection::Reverse };
     let duration_ms = if let Some(tcp) = spec.kind.get::<TcpPlan>() {
         parameters.parallel = tcp.streams.into();
         tcp.duration_ms
     } else if let Some(udp) = spec.kind.get::<UdpPlan>() {
-        parameters.protocol = Protocol::Udp;
+        parameters.protocol = Iperf3Protocol::Udp;
         // A rate of 0 would mean "as fast as it goes".
         parameters.rate_bps = (udp.rate_bps as u64).max(1);
         parameters.len = Some(udp.payload_bytes.into());
@@ -78,7 +78,7 @@ fn wish(spec: &Iperf3Spec) -> Result<Wish, LoadError> {
 }
 
 /// This end's report, with the other's in `far`.
-fn reports(record: &Record, sends: bool) -> LoadReport {
+fn reports(record: &TestRecord, sends: bool) -> LoadReport {
     let (sent, received) = record.sums(sends);
     let (own, theirs) = if sends { (sent, received) } else { (received, sent) };
     let mut near = report(record, &own, sends);
@@ -93,7 +93,7 @@ fn reports(record: &Record, sends: bool) -> LoadReport {
     near
 }
 
-fn report(record: &Record, side: &Side, sends: bool) -> LoadReport {
+fn report(record: &TestRecord, side: &StreamCount, sends: bool) -> LoadReport {
     let arrived = side.packets.saturating_sub(u64::try_from(side.lost).unwrap_or(0));
     let udp = record.is_udp().then_some(UdpEnd {
         datagrams: if sends { side.packets } else { arrived },
@@ -104,8 +104,8 @@ fn report(record: &Record, side: &Side, sends: bool) -> LoadReport {
     LoadReport { bytes: side.bytes, elapsed_s: side.seconds, udp, ..LoadReport::default() }
 }
 
-fn series(record: &Record, sends: bool) -> Vec<Point> {
-    let point = |interval: &Interval| {
+fn series(record: &TestRecord, sends: bool) -> Vec<Point> {
+    let point = |interval: &RecordInterval| {
         let width_s = interval.end_s - interval.start_s;
         let bytes: u64 = interval.streams.iter().map(|s| s.acknowledged.unwrap_or(s.bytes)).sum();
         let first = interval.streams.first().and_then(|stream| stream.tcp).filter(|_| sends);
@@ -122,7 +122,7 @@ fn series(record: &Record, sends: bool) -> Vec<Point> {
     record.intervals.iter().map(point).collect()
 }
 
-fn tcp_end(record: &Record) -> TcpEnd {
+fn tcp_end(record: &TestRecord) -> TcpEnd {
     let mut end = TcpEnd::default();
     for info in record.ends.iter().filter_map(|end| end.info) {
         let rtt_min_us = info.min_rtt_us.unwrap_or(info.rtt_us).into();

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use linerate_wire::sealed::{
-    Caller, DialOrder, Greeting, ORDER_BYTES_MAX, Opener, SealError, Sealed, Sealer,
+    Caller, DialOrder, ORDER_BYTES_MAX, Opener, SealError, Sealed, SealedHandshake, Sealer,
 };
 use thiserror::Error;
 
@@ -134,7 +134,7 @@ fn once(address: SocketAddr, order: &DialOrder, caller: &Caller) -> Result<(TcpS
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(GREETING_WAIT))?;
     stream.set_write_timeout(Some(GREETING_WAIT))?;
-    let mut greeting = Greeting::dial(&order.key)?;
+    let mut greeting = SealedHandshake::dial(&order.key)?;
     stream.write_all(&greeting.take_output())?;
     let mut buffer = [0; 512];
     let mut sealed = loop {

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_load::Control;
+use linerate_load::LoadControl;
 use linerate_model::load::LoadSpec;
 use thiserror::Error;
 
@@ -45,7 +45,8 @@ pub(crate) fn run() -> Result<(), LoadOnceError> {
         // Nobody reads any more: the load ends at its deadline or for want of a sender.
         let _ = say(&format!("{{\"listening\":{port}}}"));
     });
-    let report = linerate_load::run(&spec, &Control { stop: Arc::new(AtomicBool::new(false)), listening });
+    let report =
+        linerate_load::run(&spec, &LoadControl { stop: Arc::new(AtomicBool::new(false)), listening });
     let line = serde_json::to_string(&report).map_err(io::Error::from)?;
     Ok(say(&line)?)
 }

@@ -40,7 +40,7 @@ pub(crate) fn answer(
         }
         ObserveRequest::Load(spec) => {
             let listening = Box::new(move |port| send(Event::Listening { port }));
-            let control = linerate_load::Control { stop: Arc::clone(stop), listening };
+            let control = linerate_load::LoadControl { stop: Arc::clone(stop), listening };
             return vec![with_counters(|| linerate_load::run(&spec, &control))];
         }
         ObserveRequest::Iperf3(spec) => return vec![with_counters(|| against_iperf3::run(&spec, stop))],

@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use linerate_model::inventory::check_folder;
-use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted, WRITABLE_BY_OTHERS};
+use linerate_sys::ancestors::{self, Exchangeable, FolderIssue, Trusted, WRITABLE_BY_OTHERS};
 use linerate_sys::{at, process};
 use thiserror::Error;
 
@@ -204,14 +204,14 @@ fn above(error: io::Error) -> io::Error {
     let Some(refused) = Exchangeable::of(&error) else { return error };
     let problem = refused.problem("the state folder");
     let hint = match refused.by {
-        Exchange::Owner => {
+        FolderIssue::Owner => {
             "set `state_dir` to a folder below one of root's, such as /var/lib/linerate".to_owned()
         }
-        Exchange::Mode => format!(
+        FolderIssue::Mode => format!(
             "on that host: `chmod go-w {}`, or set `state_dir` to another folder",
             quoted(&refused.path)
         ),
-        Exchange::Link | Exchange::NotFolder => return NotPrivate::not_ours(&refused.path, problem),
+        FolderIssue::Link | FolderIssue::NotFolder => return NotPrivate::not_ours(&refused.path, problem),
     };
     NotPrivate::because(&refused.path, problem, hint)
 }

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use linerate_model::kind::{
     ConnectsPlan, LatencyPlan, MtuPlan, PathMtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan,
 };
-use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::tuning::{Pin, Tuning};
 
@@ -84,7 +84,7 @@ fn two_processes_run_one_test() {
 
 /// One test of each kind whose receiver has a port.
 fn kinds() -> Vec<TestKind> {
-    let phase = |carrier, loaded| Phase { carrier, waiting: Waiting::Blocking, loaded };
+    let phase = |carrier, loaded| LatencyPhase { carrier, waiting: Waiting::Blocking, loaded };
     let phases = vec![phase(Carrier::Tcp, false), phase(Carrier::Udp, false), phase(Carrier::Tcp, true)];
     vec![
         TestKind::from(TcpPlan { streams: 2, duration_ms: 1_000 }),

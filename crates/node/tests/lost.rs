@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use linerate_model::fact::FactValue;
 use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadSpec, Role};
-use linerate_wire::frame::{Kind, MAGIC, encode};
+use linerate_wire::frame::{FrameKind, MAGIC, encode};
 use linerate_wire::message::{Event, JournalState, ObserveRequest, SessionRequest, TrialRequest};
 use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
@@ -279,7 +279,7 @@ fn a_node_needs_a_setup_before_changes_and_answers_the_rest() {
 #[test]
 fn garbage_and_a_huge_frame_end_the_node() {
     let mut huge = Vec::new();
-    encode(Kind::ToNode, b"x", &mut huge).unwrap();
+    encode(FrameKind::ToNode, b"x", &mut huge).unwrap();
     huge[4..8].copy_from_slice(&100_000_000_u32.to_le_bytes());
     for bytes in [b"GET / HTTP/1.1\r\n\r\n".repeat(100), huge, MAGIC.repeat(3)] {
         let mut operator = Operator::start(None);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::{self, Beside, Term, Volume};
+use linerate_diagnose::disks::{self, Beside, Term, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskResult, DiskTarget};
 use linerate_model::fact::HostFacts;
 use linerate_model::kind::DiskPlan;
@@ -41,7 +41,7 @@ fn end(sample: &Sample) -> Option<&DiskEnd> {
     }
 }
 
-fn volume(facts: Option<&HostFacts>, end: &DiskEnd) -> Option<Volume> {
+fn volume(facts: Option<&HostFacts>, end: &DiskEnd) -> Option<VolumeMembers> {
     let facts = facts?;
     Some(disks::volume(&disks::layout(facts), facts, &end.device)?.under(&end.filesystem))
 }
@@ -197,7 +197,7 @@ impl View for Bench {
 
 /// A phase of a host for programs.
 #[derive(Debug, Serialize)]
-pub struct Told {
+pub struct BenchPhaseView {
     host: String,
     device: String,
     test: String,
@@ -209,7 +209,7 @@ pub struct Told {
     beside: Beside,
 }
 
-impl Told {
+impl BenchPhaseView {
     /// Whether it falls short of what should be reached. A wire is no promise: many drives are slower, and
     /// nothing is wrong with them.
     #[must_use]
@@ -227,12 +227,12 @@ impl Told {
 
 /// Every measured phase beside what should be reached.
 #[must_use]
-pub fn told(snapshot: &Snapshot) -> Vec<Told> {
+pub fn told(snapshot: &Snapshot) -> Vec<BenchPhaseView> {
     let mut all = Vec::new();
     for sample in &snapshot.samples {
         let Some(end) = end(sample) else { continue };
         let volume = volume(snapshot.facts.get(&sample.test.from), end);
-        all.extend(end.phases.iter().map(|result| Told {
+        all.extend(end.phases.iter().map(|result| BenchPhaseView {
             host: sample.test.from.clone(),
             device: end.device.clone(),
             test: result.phase.to_string(),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use linerate_model::printable::one_line;
-use linerate_model::step::Refused;
+use linerate_model::step::DeviceRefusal;
 use serde::Serialize;
 
 use super::steps;
@@ -12,7 +12,7 @@ use linerate_model::units::date;
 
 /// A build of a host.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct BuildView {
     /// Host.
     pub host: String,
     /// Its name there.
@@ -24,12 +24,12 @@ pub struct Shown {
     /// The command that takes it back.
     pub undo: String,
     /// What was done.
-    pub steps: Vec<steps::Shown>,
+    pub steps: Vec<steps::StepView>,
 }
 
 /// A line for each build, and the command below it.
 #[must_use]
-pub fn list(builds: &[Shown]) -> String {
+pub fn list(builds: &[BuildView]) -> String {
     if builds.is_empty() {
         return "nothing that was built stands in a journal\n".to_owned();
     }
@@ -54,11 +54,11 @@ const NAMED: usize = 6;
 
 /// Whether the drives of a host hold nothing again.
 #[must_use]
-pub fn drives(host: &str, count: usize, refused: &[Refused]) -> String {
+pub fn drives(host: &str, count: usize, refused: &[DeviceRefusal]) -> String {
     let host = one_line(host);
     let free = count - refused.len().min(count);
     let mut text = format!("{host}: {free} of {count} drives hold nothing again\n");
-    for Refused { device, why } in refused.iter().take(NAMED) {
+    for DeviceRefusal { device, why } in refused.iter().take(NAMED) {
         let _ = writeln!(text, "  {}: {}", one_line(device), one_line(why));
     }
     if refused.len() > NAMED {
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn builds_and_drives_are_told_with_what_to_do() {
         assert!(list(&[]).starts_with("nothing"));
-        let build = Shown {
+        let build = BuildView {
             host: "store".into(),
             build: "disk-data".into(),
             created_ms: 1_700_000_000_000,
@@ -88,7 +88,7 @@ mod tests {
         let text = list(&[build]);
         assert!(text.contains("did not end well\n  linerate disk undo data store\n"), "{text}");
         let refused =
-            |n: usize| Refused { device: format!("/dev/sd{n}"), why: "there is data at byte 7".into() };
+            |n: usize| DeviceRefusal { device: format!("/dev/sd{n}"), why: "there is data at byte 7".into() };
         assert_eq!(drives("store", 36, &[]), "store: 36 of 36 drives hold nothing again\n");
         let text = drives("store", 36, &(0..9).map(refused).collect::<Vec<_>>());
         assert!(text.starts_with("store: 27 of 36") && text.contains("… and 3 others"), "{text}");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use linerate_model::change::{Change, Remedy, Risk};
-use linerate_model::finding::{Direction, Element, Finding, LayerScope, RankedCause};
+use linerate_model::finding::{Direction, Finding, LayerScope, RankedCause, Suspect};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Arm, Effect, Trial, TrialStatus};
 use linerate_model::units;
@@ -15,7 +15,7 @@ use super::names;
 
 /// How a row is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum RowStyle {
     /// Sentences.
     Prose,
     /// One item per line.
@@ -28,13 +28,13 @@ pub enum Shape {
 
 /// A label with its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct CardRow {
     /// One or two words.
     pub label: &'static str,
     /// At least one.
     pub lines: Vec<String>,
     /// How to show them.
-    pub shape: Shape,
+    pub shape: RowStyle,
 }
 
 /// A heading and its rows.
@@ -43,14 +43,14 @@ pub struct Card {
     /// A sentence.
     pub heading: String,
     /// In order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CardRow>,
 }
 
 impl Card {
-    fn push(&mut self, label: &'static str, shape: Shape, lines: Vec<String>) {
+    fn push(&mut self, label: &'static str, shape: RowStyle, lines: Vec<String>) {
         let lines: Vec<String> = lines.into_iter().filter(|l| !l.trim().is_empty()).collect();
         if !lines.is_empty() {
-            self.rows.push(Row { label, lines, shape });
+            self.rows.push(CardRow { label, lines, shape });
         }
     }
 }
@@ -58,21 +58,21 @@ impl Card {
 /// The card of a finding.
 pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     let mut card = Card { heading: finding.sentence.clone(), rows: Vec::new() };
-    card.push("Where", Shape::Prose, vec![whereabouts(finding, inventory)]);
+    card.push("Where", RowStyle::Prose, vec![whereabouts(finding, inventory)]);
     let measured = if finding.was_only_read() {
         vec!["Nothing; it was only read.".to_owned()]
     } else {
         vec![names::measured(finding), shows_in(finding), breadth(finding)]
     };
-    card.push("Measured", Shape::Prose, measured);
+    card.push("Measured", RowStyle::Prose, measured);
     why(&mut card, finding);
-    card.push("How sure", Shape::Prose, vec![how_sure(finding)]);
-    card.push("Or else", Shape::List, otherwise(finding, inventory));
-    card.push("To settle it", Shape::Prose, finding.decide.iter().cloned().collect());
+    card.push("How sure", RowStyle::Prose, vec![how_sure(finding)]);
+    card.push("Or else", RowStyle::List, otherwise(finding, inventory));
+    card.push("To settle it", RowStyle::Prose, finding.decide.iter().cloned().collect());
     if let Some(remedy) = finding.causes.iter().find_map(|c| c.remedy.as_ref()) {
         remedy_rows(&mut card, remedy);
     }
-    card.push("Innocent", Shape::Prose, innocent(finding));
+    card.push("Innocent", RowStyle::Prose, innocent(finding));
     card
 }
 
@@ -125,13 +125,13 @@ fn pairs(affected: &[(HostName, HostName)]) -> Vec<String> {
 fn why(card: &mut Card, finding: &Finding) {
     let Some(cause) = finding.causes.first() else {
         let text = "Not known: no setting that differs and no known cause explains it.".to_owned();
-        card.push("Why", Shape::Prose, vec![text]);
+        card.push("Why", RowStyle::Prose, vec![text]);
         return;
     };
-    card.push("Why", Shape::Prose, vec![sentence(&cause.title), cause.mechanism.clone()]);
-    card.push("Evidence", Shape::List, cause.evidence.clone());
-    card.push("Against it", Shape::List, cause.against.clone());
-    card.push("Sources", Shape::List, cause.sources.clone());
+    card.push("Why", RowStyle::Prose, vec![sentence(&cause.title), cause.mechanism.clone()]);
+    card.push("Evidence", RowStyle::List, cause.evidence.clone());
+    card.push("Against it", RowStyle::List, cause.against.clone());
+    card.push("Sources", RowStyle::List, cause.sources.clone());
 }
 
 /// With a capital and a full stop.
@@ -201,16 +201,16 @@ fn remedy_rows(card: &mut Card, remedy: &Remedy) {
             command
         }
     });
-    card.push("Try", Shape::Commands, command.into_iter().collect());
-    card.push("It does", Shape::Prose, vec![sentence(&remedy.title)]);
+    card.push("Try", RowStyle::Commands, command.into_iter().collect());
+    card.push("It does", RowStyle::Prose, vec![sentence(&remedy.title)]);
     let mut changes: Vec<String> = remedy.changes.iter().take(CHANGES_MAX).map(change).collect();
     if remedy.changes.len() > CHANGES_MAX {
         changes.push(format!("and {} more of the same kind", remedy.changes.len() - CHANGES_MAX));
     }
-    card.push("Changes", Shape::List, changes);
-    card.push("By hand", Shape::Instruction, remedy.instruction.lines().map(str::to_owned).collect());
-    card.push("To keep it", Shape::Prose, vec![remedy.persistence.clone()]);
-    card.push("Risk", Shape::Prose, vec![risk(remedy)]);
+    card.push("Changes", RowStyle::List, changes);
+    card.push("By hand", RowStyle::Instruction, remedy.instruction.lines().map(str::to_owned).collect());
+    card.push("To keep it", RowStyle::Prose, vec![remedy.persistence.clone()]);
+    card.push("Risk", RowStyle::Prose, vec![risk(remedy)]);
 }
 
 fn risk(remedy: &Remedy) -> String {
@@ -248,22 +248,22 @@ pub fn trial(trial: &Trial) -> Card {
         .map_or_else(|| format!("{}: not measured", trial.remedy.title), |e| e.sentence.clone());
     let mut card = Card { heading, rows: Vec::new() };
     let number = format!("{} (remedy {}), {}", trial.id, trial.remedy.id, status(trial.status));
-    card.push("Trial", Shape::Prose, vec![number]);
-    card.push("Changed", Shape::List, trial.remedy.changes.iter().map(change).collect());
+    card.push("Trial", RowStyle::Prose, vec![number]);
+    card.push("Changed", RowStyle::List, trial.remedy.changes.iter().map(change).collect());
     let what = trial.response.label();
     let (from, to) = &trial.pair;
-    card.push("Measured", Shape::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
+    card.push("Measured", RowStyle::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
     let control = match &trial.control {
         Some((from, to)) => format!("{from} to {to}, which shares nothing with the change."),
         None => "none: no pair shares nothing with the change, so a drift of everything would not show."
             .to_owned(),
     };
-    card.push("Control", Shape::Prose, vec![control]);
-    card.push("Effect", Shape::Prose, effect(trial));
-    card.push("Written to", Shape::List, trial.persisted.clone());
-    card.push("Notes", Shape::List, trial.notes.clone());
-    card.push("What next", Shape::Commands, next_commands(trial));
-    card.push("Meaning", Shape::Prose, vec![meaning(trial)]);
+    card.push("Control", RowStyle::Prose, vec![control]);
+    card.push("Effect", RowStyle::Prose, effect(trial));
+    card.push("Written to", RowStyle::List, trial.persisted.clone());
+    card.push("Notes", RowStyle::List, trial.notes.clone());
+    card.push("What next", RowStyle::Commands, next_commands(trial));
+    card.push("Meaning", RowStyle::Prose, vec![meaning(trial)]);
     card
 }
 
@@ -371,10 +371,10 @@ pub fn short_place(finding: &Finding) -> String {
     match finding.places.first() {
         None => "not localised".to_owned(),
         Some(p) => match p.element {
-            Element::All | Element::Mismatch(..) | Element::Pair(..) | Element::GroupToGroup(..) => {
+            Suspect::All | Suspect::Mismatch(..) | Suspect::Pair(..) | Suspect::GroupToGroup(..) => {
                 names::element(&p.element)
             }
-            Element::Host(_) | Element::Group(_) if p.direction == Direction::Both => {
+            Suspect::Host(_) | Suspect::Group(_) if p.direction == Direction::Both => {
                 format!("{}, both directions", names::element(&p.element))
             }
             _ => format!("{}, {}", names::element(&p.element), names::direction(p.direction)),

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 
 use linerate_diagnose::words;
-use linerate_knowledge::{Cause, Condition, ElementKind, FactTest, LayerFit, NicRole, Op, ShapeTest, Side};
+use linerate_knowledge::{
+    Cause, Condition, FactSide, FactTest, FeatureTest, LayerFit, NicRole, Op, SuspectKind,
+};
 
 /// Who proves a cause, short: `lab`, `case`, `lab, case`.
 pub fn proven_by(cause: &Cause) -> &'static str {
@@ -119,21 +121,21 @@ fn symptom(cause: &Cause) -> String {
     format!("{}; at {}{layer}", responses.join(", "), elements.join(", "))
 }
 
-fn element(kind: ElementKind) -> &'static str {
+fn element(kind: SuspectKind) -> &'static str {
     match kind {
-        ElementKind::HostTx => "what a host sends",
-        ElementKind::HostRx => "what a host receives",
-        ElementKind::HostBoth => "both directions of a host",
-        ElementKind::GroupTx => "what a group sends",
-        ElementKind::GroupRx => "what a group receives",
-        ElementKind::GroupBoth => "both directions of a group",
-        ElementKind::GroupToGroup => "one group to another",
-        ElementKind::Pair => "one pair",
-        ElementKind::All => "every pair",
+        SuspectKind::HostTx => "what a host sends",
+        SuspectKind::HostRx => "what a host receives",
+        SuspectKind::HostBoth => "both directions of a host",
+        SuspectKind::GroupTx => "what a group sends",
+        SuspectKind::GroupRx => "what a group receives",
+        SuspectKind::GroupBoth => "both directions of a group",
+        SuspectKind::GroupToGroup => "one group to another",
+        SuspectKind::Pair => "one pair",
+        SuspectKind::All => "every pair",
     }
 }
 
-fn shape(test: &ShapeTest) -> String {
+fn shape(test: &FeatureTest) -> String {
     let name = match test.value.strip_prefix("counter:") {
         Some(counter) => format!("growth of {counter} per test, beyond the others'"),
         None => test.value.replace('_', " "),
@@ -149,11 +151,11 @@ fn shape(test: &ShapeTest) -> String {
 
 fn fact(test: &FactTest) -> String {
     let side = match test.side {
-        Side::Suspect => "",
-        Side::Machine => ", on the machine below",
-        Side::Sender => ", at the sender",
-        Side::Receiver => ", at the receiver",
-        Side::Either => ", on the host or the machine below",
+        FactSide::Suspect => "",
+        FactSide::Machine => ", on the machine below",
+        FactSide::Sender => ", at the sender",
+        FactSide::Receiver => ", at the receiver",
+        FactSide::Either => ", on the host or the machine below",
     };
     let nic = match test.nic {
         NicRole::Path => "",

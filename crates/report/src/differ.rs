@@ -13,7 +13,7 @@ use super::names;
 
 /// One fact that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct FactDifference {
     /// Key.
     pub key: FactKey,
     /// What most hosts have; empty when most lack it.
@@ -44,10 +44,10 @@ const BY_NATURE: &[&str] = &[
 ];
 
 /// Facts that differ, suspects first; at most `max` rows, and how many there were.
-pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (Vec<Difference>, usize) {
+pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (Vec<FactDifference>, usize) {
     let measured = |host: &str| snapshot.inventory.host(host).is_some_and(|h| !h.endpoints.is_empty());
     let said = evidence(diagnosis);
-    let mut rows: Vec<Difference> = Vec::new();
+    let mut rows: Vec<FactDifference> = Vec::new();
     for class in [true, false] {
         let hosts: Vec<&HostName> = snapshot.facts.keys().filter(|h| measured(h) == class).collect();
         if hosts.len() > 1 {
@@ -88,7 +88,7 @@ fn some_of<'a>(hosts: Vec<&'a HostName>, said: &str) -> Vec<&'a HostName> {
         .collect()
 }
 
-fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<Difference> {
+fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<FactDifference> {
     let mut by_key: BTreeMap<&FactKey, BTreeMap<String, Vec<HostName>>> = BTreeMap::new();
     for host in hosts {
         for (key, value) in &snapshot.facts[*host].readings {
@@ -114,7 +114,7 @@ fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<Differen
             }
             let most = values.iter().max_by_key(|(value, who)| (who.len(), !value.is_empty()))?.0.clone();
             let others = values.into_iter().filter(|(value, _)| *value != most).collect();
-            Some(Difference { suspect: said.contains(key.as_str()), key: key.clone(), most, others })
+            Some(FactDifference { suspect: said.contains(key.as_str()), key: key.clone(), most, others })
         })
         .collect()
 }

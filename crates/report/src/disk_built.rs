@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::{self, Beside, Volume};
+use linerate_diagnose::disks::{self, Beside, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
 use linerate_model::printable::one_line;
 use linerate_model::units;
-use linerate_storage::plan::{Rates, Shape};
+use linerate_storage::plan::{Rates, VolumeSpread};
 use serde::Serialize;
 
 use super::heat::Style;
@@ -36,12 +36,12 @@ pub struct Built {
     /// Run in the store that has the measurement.
     pub run: Option<String>,
     /// What was measured beside what was planned; empty where nothing was measured.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FigureRow>,
 }
 
 /// A figure.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct FigureRow {
     /// What.
     pub what: &'static str,
     /// `requests/s` or `bytes/s`.
@@ -91,11 +91,11 @@ pub fn figures(end: &DiskEnd) -> Option<Rates> {
 #[must_use]
 pub fn rows(
     planned: Rates,
-    shape: Shape,
+    shape: VolumeSpread,
     alone: Option<&DiskEnd>,
     end: &DiskEnd,
-    volume: Option<&Volume>,
-) -> Vec<Row> {
+    volume: Option<&VolumeMembers>,
+) -> Vec<FigureRow> {
     let by_drive = alone.and_then(figures).map(|one| one.over(shape));
     let Some(measured) = figures(end) else { return Vec::new() };
     let row = |((what, unit, pick), (at, result)): (Figure, (usize, &DiskResult))| {
@@ -112,7 +112,7 @@ pub fn rows(
             "the drives promise more than twice of it: either what they share is in the way (processor, controller, cable), or one of them is slow; `linerate disk watch --all` on this host under this load shows which"
                 .clone_into(&mut sentence);
         }
-        Row {
+        FigureRow {
             what,
             unit,
             by_class,
@@ -141,7 +141,7 @@ impl Built {
     }
 }
 
-fn figure(row: &Row, value: f64) -> String {
+fn figure(row: &FigureRow, value: f64) -> String {
     match row.unit {
         REQUESTS => format!("{}/s", units::short(value)),
         _ if value >= 1e9 => format!("{} GB/s", units::short(value / 1e9)),
@@ -235,13 +235,13 @@ mod tests {
         DiskEnd { phases: rates.into_iter().enumerate().map(phase).collect(), ..DiskEnd::default() }
     }
 
-    const SHAPE: Shape = Shape { drives: 36, copies: 2, parity: 0, reads_one: false };
+    const SHAPE: VolumeSpread = VolumeSpread { drives: 36, copies: 2, parity: 0, reads_one: false };
 
     fn planned() -> Rates {
         Rates::of_one(linerate_storage::plan::CLASSES[0]).over(SHAPE)
     }
 
-    fn built(rows: Vec<Row>) -> Built {
+    fn built(rows: Vec<FigureRow>) -> Built {
         Built {
             host: "store".into(),
             build: "disk-data".into(),
@@ -271,8 +271,12 @@ mod tests {
         assert!(text_of.lines().all(|line| line.chars().count() <= 100), "{text_of}");
         assert!(with.is_low() && !with.is_blind(), "100 of 720 in a row");
         // Far below what should bind, that is not what binds.
-        let of =
-            Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
+        let of = VolumeMembers {
+            drives: 36,
+            copies: 2,
+            chunk_bytes: Some(64 << 10),
+            ..VolumeMembers::drive(Class::Rotating)
+        };
         let told = rows(planned(), SHAPE, Some(&alone), &volume, Some(&of));
         assert_eq!((told[3].binds.as_str(), told[3].share < LOW), ("not the drives", true));
         assert_ne!(told[0].binds, "not the drives");

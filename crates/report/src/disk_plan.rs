@@ -4,7 +4,7 @@
 use linerate_model::printable::one_line;
 use std::fmt::Write as _;
 
-use linerate_storage::plan::{LayoutPlan, Plan};
+use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 
 use super::heat::Style;
 use super::steps;
@@ -82,7 +82,7 @@ fn one_in(chance: f64) -> String {
 
 /// The whole plan, with the commands of one layout.
 #[must_use]
-pub fn text(plan: &Plan, chosen: &LayoutPlan, style: Style) -> String {
+pub fn text(plan: &LayoutComparison, chosen: &LayoutPlan, style: Style) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -132,7 +132,7 @@ pub fn text(plan: &Plan, chosen: &LayoutPlan, style: Style) -> String {
 }
 
 /// What stands side by side: the layouts of one level, or one layout of each of several levels.
-fn compared<'a>(plan: &'a Plan, chosen: &LayoutPlan) -> Vec<&'a LayoutPlan> {
+fn compared<'a>(plan: &'a LayoutComparison, chosen: &LayoutPlan) -> Vec<&'a LayoutPlan> {
     let is_shown = |layout: &&LayoutPlan| plan.levels.len() == 1 || layout.tool == chosen.tool;
     plan.layouts.iter().filter(is_shown).collect()
 }
@@ -167,12 +167,12 @@ fn picture(layout: &LayoutPlan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, Level, Wish, plan};
+    use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, Level, VolumeSpec, plan};
 
     use super::*;
 
-    fn wish(drives: usize) -> Wish {
-        Wish {
+    fn wish(drives: usize) -> VolumeSpec {
+        VolumeSpec {
             levels: vec![Level::Raid10],
             shelves: vec![(0..drives).map(|n| format!("/dev/sd{n}")).collect()],
             drive_bytes: 3_000_000_000_000,
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn tables_and_pictures_fit() {
-        let every = Wish { levels: LEVELS.to_vec(), volume_bytes: Some(2_000_000_000_000), ..wish(36) };
+        let every = VolumeSpec { levels: LEVELS.to_vec(), volume_bytes: Some(2_000_000_000_000), ..wish(36) };
         let plans = [plan(&wish(512)).unwrap(), plan(&every).unwrap()];
         for (plan, layout) in plans.iter().flat_map(|plan| plan.layouts.iter().map(move |l| (plan, l))) {
             let text = text(plan, layout, Style::default());
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn levels_stand_side_by_side() {
-        let every = Wish { levels: LEVELS.to_vec(), ..wish(12) };
+        let every = VolumeSpec { levels: LEVELS.to_vec(), ..wish(12) };
         let plan = plan(&every).unwrap();
         let chosen = plan.layouts.iter().find(|layout| layout.name == "lvm").unwrap();
         let text = text(&plan, chosen, Style::default());

@@ -3,7 +3,7 @@
 //!
 //! "Nothing is wrong" is never said of hosts that were not seen.
 
-use linerate_diagnose::disks::Change;
+use linerate_diagnose::disks::IntervalChange;
 use linerate_model::disk::DiskEpisodes;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::printable::{before_hint, lines_of_error, one_line};
@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 8;
 
 /// Hosts of a watch.
 #[derive(Debug, Clone, Copy)]
-pub struct Reach<'a> {
+pub struct WatchedHosts<'a> {
     /// How many were asked for.
     pub asked: usize,
     /// How many were seen at any time.
@@ -28,7 +28,7 @@ pub struct Reach<'a> {
     pub gaps: &'a [Gap],
 }
 
-impl Reach<'_> {
+impl WatchedHosts<'_> {
     /// `1 of 4 hosts seen; not seen: full, hang, refused`; empty where all are seen.
     #[must_use]
     pub fn line(&self) -> String {
@@ -80,15 +80,15 @@ fn paragraph(text: &str) -> String {
 
 /// What began or ended, with its time: one line of a log, however long.
 #[must_use]
-pub fn change(change: &Change) -> String {
+pub fn change(change: &IntervalChange) -> String {
     let (at_ms, word, all) = match change {
-        Change::Began(all) => (all.last_ms, "began", all),
-        Change::Ended(all) => (all.last_ms, "ended", all),
+        IntervalChange::Began(all) => (all.last_ms, "began", all),
+        IntervalChange::Ended(all) => (all.last_ms, "ended", all),
     };
     let finding = &all.finding;
     let text = match change {
-        Change::Began(_) => finding.sentence.clone(),
-        Change::Ended(_) => format!("{} (held for {})", finding.sentence, span_s(all.seconds)),
+        IntervalChange::Began(_) => finding.sentence.clone(),
+        IntervalChange::Ended(_) => format!("{} (held for {})", finding.sentence, span_s(all.seconds)),
     };
     format!("{} {word}: {}: {}\n", date(at_ms), one_line(&finding.host), one_line(&text))
 }
@@ -108,7 +108,7 @@ pub fn back(at_ms: u64, host: &str, away_s: f64) -> String {
 
 /// All findings with their times, and what was not seen.
 #[must_use]
-pub fn summary(findings: &[DiskEpisodes], reach: Reach<'_>) -> String {
+pub fn summary(findings: &[DiskEpisodes], reach: WatchedHosts<'_>) -> String {
     let mut text: String = findings.iter().map(|all| paragraph(&sentence(all))).collect();
     if findings.is_empty() {
         text = format!("nothing is wrong as far as the counters show it{}\n", reach.scope());
@@ -133,7 +133,7 @@ pub fn sentence(all: &DiskEpisodes) -> String {
 
 /// The run in a line.
 #[must_use]
-pub fn headline(seconds: f64, findings: &[DiskEpisodes], reach: Reach<'_>) -> String {
+pub fn headline(seconds: f64, findings: &[DiskEpisodes], reach: WatchedHosts<'_>) -> String {
     let what = match findings {
         [] if reach.unseen.is_empty() => "nothing wrong was seen".to_owned(),
         [] => "nothing wrong was seen on those".to_owned(),
@@ -179,7 +179,7 @@ mod tests {
     fn hosts_that_were_not_seen_are_named_wherever_nothing_is_wrong() {
         let unseen = ["full", "hang", "refused"].map(str::to_owned);
         let gaps = [gap("full", "No space left"), gap("hang", "timed out"), gap("refused", "refused")];
-        let reach = Reach { asked: 4, seen: 1, unseen: &unseen, gaps: &gaps };
+        let reach = WatchedHosts { asked: 4, seen: 1, unseen: &unseen, gaps: &gaps };
         assert_eq!(reach.line(), "1 of 4 hosts seen; not seen: full, hang, refused");
         let text = summary(&[], reach);
         assert!(text.starts_with("nothing is wrong as far as the counters show it on the 1 of 4 hosts that"));
@@ -192,9 +192,9 @@ mod tests {
             "disks of 1 of 4 hosts watched for 2 s, not seen: full, hang, refused; nothing wrong was seen on those"
         );
         let many: Vec<String> = (0..200).map(|n| format!("n{n}")).collect();
-        let reach = Reach { asked: 201, seen: 1, unseen: &many, gaps: &[] };
+        let reach = WatchedHosts { asked: 201, seen: 1, unseen: &many, gaps: &[] };
         assert!(reach.line().ends_with("n7 and 192 more"), "{}", reach.line());
-        let whole = Reach { asked: 2, seen: 2, unseen: &[], gaps: &[] };
+        let whole = WatchedHosts { asked: 2, seen: 2, unseen: &[], gaps: &[] };
         assert_eq!(summary(&[], whole), "nothing is wrong as far as the counters show it on the 2 hosts\n");
         assert_eq!(
             headline(3600.0, &[], whole),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn findings_have_their_times() {
-        let whole = Reach { asked: 1, seen: 1, unseen: &[], gaps: &[] };
+        let whole = WatchedHosts { asked: 1, seen: 1, unseen: &[], gaps: &[] };
         let one_line = |text: String| text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
             one_line(summary(&[slow(true)], whole)),
@@ -215,10 +215,12 @@ mod tests {
             "(since 2026-11-21 08:30:15 UTC until 2026-11-21 08:42:15 UTC, held for 12 min, in 2 periods)"
         ));
         assert_eq!(
-            change(&Change::Began(slow(true))),
+            change(&IntervalChange::Began(slow(true))),
             "2026-11-21 08:42:15 UTC began: store-1: sdk is slow among its equals\n"
         );
-        assert!(one_line(change(&Change::Ended(slow(false)))).contains("ended: store-1: sdk is slow"));
+        assert!(
+            one_line(change(&IntervalChange::Ended(slow(false)))).contains("ended: store-1: sdk is slow")
+        );
         assert!(back(1_795_249_815_000, "store-2", 61.0).ends_with("UTC back: store-2, after 61 s\n"));
         let lost = lost(1_795_249_815_000, "store-2", "reset by\u{1b}[2J peer");
         assert!(lost.contains("lost: store-2: reset by\\u{1b}[2J peer; it is asked again"), "{lost}");

@@ -13,7 +13,7 @@ const WIDTH: usize = 100;
 
 /// What is shown of a host.
 #[derive(Debug, Clone, Copy)]
-pub struct Show<'a> {
+pub struct DiskView<'a> {
     /// Idle devices and inner parts of volumes too.
     pub all: bool,
     /// Several hosts are watched, so that each is named.
@@ -99,7 +99,7 @@ fn busy(disk: &Disk, rates: &DiskRates) -> String {
 
 /// The table of one host.
 #[must_use]
-pub fn table(layout: &Layout, interval: &DiskInterval, show: Show<'_>) -> String {
+pub fn table(layout: &Layout, interval: &DiskInterval, show: DiskView<'_>) -> String {
     let columns = if interval.times_missing.is_none() { TIMES } else { MEANS };
     let name_width = WIDTH - columns.iter().map(|c| c.width).sum::<usize>();
     let mut text = String::new();
@@ -205,8 +205,8 @@ mod tests {
 
     use super::*;
 
-    const SHOW: Show<'static> =
-        Show { all: false, many: true, wrong: &[], style: Style { colour: false, width: 100 } };
+    const SHOW: DiskView<'static> =
+        DiskView { all: false, many: true, wrong: &[], style: Style { colour: false, width: 100 } };
 
     #[test]
     fn times_of_single_requests_stand_by_direction_and_what_is_wrong_is_marked() {
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(lines[5][8..11], ["14.4", "270", "99999"], "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let style = Style { colour: true, width: 100 };
-        let marked = table(&layout(&facts), &interval, Show { wrong: &wrong, style, ..SHOW });
+        let marked = table(&layout(&facts), &interval, DiskView { wrong: &wrong, style, ..SHOW });
         assert!(marked.lines().all(|line| line.contains('\u{1b}') == line.contains("sdb")), "{marked}");
     }
 

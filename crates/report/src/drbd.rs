@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::printable::one_line;
-use linerate_storage::drbd::{Plan, SyncProgress};
+use linerate_storage::drbd::{ResourcePlan, SyncProgress};
 
 use super::disk_plan::hours;
 use super::heat::Style;
@@ -102,7 +102,7 @@ pub fn alarms(alarms: &[DrbdAlarm], style: Style) -> String {
 
 /// How a resource would be made.
 #[must_use]
-pub fn plan(plan: &Plan, style: Style) -> String {
+pub fn plan(plan: &ResourcePlan, style: Style) -> String {
     let mut text = String::new();
     let wish = &plan.wish;
     let _ = writeln!(
@@ -151,7 +151,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::drbd::{Peer, PeerVolume, Volume};
+    use linerate_model::drbd::{DrbdVolume, Peer, PeerVolume};
 
     use super::*;
 
@@ -162,7 +162,11 @@ mod tests {
             host: long(),
             resource: long(),
             role: "Secondary".into(),
-            volumes: vec![Volume { disk: "Inconsistent".into(), size_kib: u64::MAX, ..Volume::default() }],
+            volumes: vec![DrbdVolume {
+                disk: "Inconsistent".into(),
+                size_kib: u64::MAX,
+                ..DrbdVolume::default()
+            }],
             peers: vec![Peer {
                 connection: "NetworkFailure".into(),
                 volumes: vec![PeerVolume {

@@ -21,7 +21,7 @@ use linerate_model::units::{duration_us, percent, short, sure};
 
 /// All that is told.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct DrbdBenchView<'a> {
     /// What was measured.
     pub request: &'a BenchRequest,
     /// What was seen.
@@ -57,7 +57,7 @@ pub struct Setting {
 
 /// Settings that the findings blame, the most probable first.
 #[must_use]
-pub fn settings(told: &Told<'_>) -> Vec<Setting> {
+pub fn settings(told: &DrbdBenchView<'_>) -> Vec<Setting> {
     let mut all: Vec<Setting> = Vec::new();
     let causes = told.diagnosis.findings.iter().flat_map(|finding| &finding.causes);
     for cause in causes {
@@ -86,7 +86,7 @@ pub fn settings(told: &Told<'_>) -> Vec<Setting> {
 
 /// What is not known, in sentences.
 #[must_use]
-pub fn gaps(told: &Told<'_>) -> Vec<String> {
+pub fn gaps(told: &DrbdBenchView<'_>) -> Vec<String> {
     let mut gaps: Vec<String> =
         told.snapshot.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect();
     let mut once = |words: String| {
@@ -123,7 +123,7 @@ pub fn gaps(told: &Told<'_>) -> Vec<String> {
 
 /// The whole.
 #[must_use]
-pub fn page(told: &Told<'_>, style: Style) -> String {
+pub fn page(told: &DrbdBenchView<'_>, style: Style) -> String {
     let mut out = String::new();
     for line in wrap(&head(told), style.width) {
         let _ = writeln!(out, "{line}");
@@ -153,7 +153,7 @@ pub fn page(told: &Told<'_>, style: Style) -> String {
     out
 }
 
-fn disk_of<'a>(told: &Told<'a>) -> Option<&'a DiskEnd> {
+fn disk_of<'a>(told: &DrbdBenchView<'a>) -> Option<&'a DiskEnd> {
     told.snapshot.samples.iter().find_map(|sample| match &sample.outcome {
         Outcome::Measured(m) => m.tx.as_ref()?.disk.as_deref(),
         _ => None,
@@ -161,7 +161,7 @@ fn disk_of<'a>(told: &Told<'a>) -> Option<&'a DiskEnd> {
 }
 
 /// What was measured where, in a paragraph.
-fn head(told: &Told<'_>) -> String {
+fn head(told: &DrbdBenchView<'_>) -> String {
     let request = told.request;
     let fact = |field: &str| {
         let key = format!("drbd.{}.{field}", request.resource.replace('.', "/"));
@@ -208,7 +208,7 @@ fn rate(figure: Option<&StorageFigure>) -> String {
     }
 }
 
-fn table(told: &Told<'_>, style: Style) -> String {
+fn table(told: &DrbdBenchView<'_>, style: Style) -> String {
     let figure = |what: StorageSubject, pattern: StoragePattern, variant: Option<&str>| {
         let figures = &told.snapshot.storage;
         figures
@@ -259,7 +259,7 @@ fn in_time(time: &TimeOfWrite) -> String {
 }
 
 /// Transports that the replica does not use.
-fn others(told: &Told<'_>) -> Vec<String> {
+fn others(told: &DrbdBenchView<'_>) -> Vec<String> {
     let used = told
         .snapshot
         .storage
@@ -286,7 +286,7 @@ fn others(told: &Told<'_>) -> Vec<String> {
         .collect()
 }
 
-fn verdict(told: &Told<'_>, style: Style) -> String {
+fn verdict(told: &DrbdBenchView<'_>, style: Style) -> String {
     let mut out = String::new();
     let sentences: Vec<&String> = told.diagnosis.findings.iter().map(|f| &f.sentence).collect();
     if sentences.is_empty() {
@@ -308,7 +308,7 @@ fn verdict(told: &Told<'_>, style: Style) -> String {
     out
 }
 
-fn ranked(told: &Told<'_>, style: Style) -> String {
+fn ranked(told: &DrbdBenchView<'_>, style: Style) -> String {
     let mut out = String::new();
     let all = settings(told);
     if all.is_empty() {
@@ -420,7 +420,8 @@ mod tests {
             time: Duration::from_secs(2),
         };
         let all = shares(&snapshot.storage);
-        let told = Told { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let told =
+            DrbdBenchView { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
         let text = page(&told, Style { width: 100, ..Style::default() });
         let row = text.lines().find(|line| line.starts_with("random write 4k x16")).unwrap();
         assert!(row.contains("10 %") && row.contains("90 %"), "{text}");
@@ -432,6 +433,6 @@ mod tests {
         assert!(text.contains("al-extents 7") && text.contains("A safe write takes"), "{text}");
         assert!(gaps(&told).is_empty(), "{:?}", gaps(&told));
         let blind = BenchRequest { local: LocalDisk::Skipped, ..request.clone() };
-        assert_eq!(gaps(&Told { request: &blind, ..told }).len(), 1);
+        assert_eq!(gaps(&DrbdBenchView { request: &blind, ..told }).len(), 1);
     }
 }

@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::durability::{DurabilityReport, Fate, Pattern, PatternFate, Place, Promised, Promises};
+use linerate_model::durability::{
+    DurabilityReport, Fate, FolderLocation, Pattern, PatternFate, Promised, Promises,
+};
 use linerate_model::printable::one_line;
 
 use super::names::cut;
@@ -15,7 +17,7 @@ const LOST_SHOWN: usize = 12;
 
 /// What a folder lies on, in a line.
 #[must_use]
-pub fn place(place: &Place) -> String {
+pub fn place(place: &FolderLocation) -> String {
     let shown = [&place.filesystem, &place.source, &place.mount, &place.options].map(|text| one_line(text));
     let [filesystem, source, mount, options] = shown;
     format!("{filesystem} on {source} at {mount} ({})", cut(&options, 60))
@@ -129,7 +131,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use linerate_model::SCHEMA;
-    use linerate_model::durability::{DurabilityVerdict, LostFile, Shape, WritePlan};
+    use linerate_model::durability::{DurabilityVerdict, LostFile, PatternRule, WritePlan};
 
     use super::*;
 
@@ -139,7 +141,7 @@ mod tests {
             name: name.into(),
             doing: "new file, write, close".into(),
             calls: String::new(),
-            shape: Shape::Fresh,
+            shape: PatternRule::Fresh,
             promised,
         };
         let all: BTreeMap<Fate, u32> =
@@ -161,7 +163,7 @@ mod tests {
             folder: "/mnt/test".into(),
             plan: WritePlan { run: String::new(), patterns: Vec::new(), files: 1, records: 1 },
             patterns: Vec::new(),
-            place: Place::default(),
+            place: FolderLocation::default(),
             start_ms: 0,
             acknowledged: 1000,
             asked: 1000,
@@ -177,7 +179,11 @@ mod tests {
         let report = DurabilityReport {
             schema: SCHEMA,
             promises,
-            place: Place { filesystem: "xfs".into(), options: "rw,".repeat(100), ..Place::default() },
+            place: FolderLocation {
+                filesystem: "xfs".into(),
+                options: "rw,".repeat(100),
+                ..FolderLocation::default()
+            },
             verdict: DurabilityVerdict::Broken,
             patterns,
             sentences: vec!["this disk lies about flush ".repeat(9)],

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use linerate_model::foreign::{Foreign, Unread};
+use linerate_model::foreign::{Imported, Unread};
 use linerate_model::printable;
 use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
@@ -27,7 +27,7 @@ struct Row {
 }
 
 /// Pieces of the same file, format and host are one line, at the place of the first.
-fn rows(foreign: &Foreign) -> Vec<Row> {
+fn rows(foreign: &Imported) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     for piece in &foreign.pieces {
@@ -66,7 +66,7 @@ pub fn quoted(unread: &Unread) -> String {
 }
 
 /// Lines that were not understood, for people: the first ones, and how many there are.
-pub fn unread(foreign: &Foreign) -> Vec<String> {
+pub fn unread(foreign: &Imported) -> Vec<String> {
     let mut lines: Vec<String> = foreign.unread.iter().take(QUOTES_MAX).map(quoted).collect();
     let shown: u64 = foreign.unread.iter().take(QUOTES_MAX).map(|u| u.lines as u64).sum();
     let more = foreign.unread_lines.saturating_sub(shown);
@@ -170,7 +170,7 @@ mod tests {
             host: host.into(),
             readings,
         };
-        let foreign = Foreign {
+        let foreign = Imported {
             pieces: vec![
                 piece("a.txt", "ethtool-k", "arc-1", 2),
                 piece("a.txt", "ping", "", 1),
@@ -184,7 +184,7 @@ mod tests {
                 why: "no known format".into(),
             }],
             unread_lines: 9,
-            ..Foreign::default()
+            ..Imported::default()
         };
         Snapshot { foreign: Some(Box::new(foreign)), ..Snapshot::default() }
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use linerate_model::finding::{Cell, Diagnosis, Response, TermName};
+use linerate_model::finding::{Cell, Diagnosis, Metric, TermName};
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::units;
 
@@ -16,18 +16,18 @@ pub const PAGE_HOSTS_MAX: usize = 100;
 
 /// What the squares show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
+pub enum GridMetric {
     /// Throughput in percent of the ceiling.
     Share,
     /// Throughput, where no ceiling is known.
     Rate,
     /// Another response, in its unit.
-    Other(Response),
+    Other(Metric),
 }
 
 /// What a square is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SquareKind {
     /// A host with itself.
     Itself,
     /// Not seen.
@@ -44,7 +44,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Square {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SquareKind,
     /// At most nine characters.
     pub text: String,
     /// 0 (as it should be) to 5 (dead).
@@ -61,7 +61,7 @@ pub struct Grid {
     /// Layer.
     pub layer: Layer,
     /// What the squares show.
-    pub metric: Metric,
+    pub metric: GridMetric,
     /// Hosts in the order of the inventory.
     pub hosts: Vec<HostName>,
     /// The same without the domain that they share.
@@ -79,14 +79,14 @@ impl Grid {
     /// Title: `underlay: throughput in percent of the ceiling`.
     pub fn title(&self) -> String {
         let what = match self.metric {
-            Metric::Share => "TCP throughput in percent of the ceiling".to_owned(),
-            Metric::Rate => "TCP throughput in bit/s (no ceiling is known)".to_owned(),
-            Metric::Other(r) => match r {
-                Response::Loss => "UDP datagrams lost, in percent".to_owned(),
-                Response::CpuCost => "CPU seconds of both ends per gigabyte".to_owned(),
-                Response::RttIdle => "round trip time on an idle path".to_owned(),
-                Response::RttLoaded => "round trip time while the path is loaded".to_owned(),
-                Response::Retransmits => "retransmitted segments per second".to_owned(),
+            GridMetric::Share => "TCP throughput in percent of the ceiling".to_owned(),
+            GridMetric::Rate => "TCP throughput in bit/s (no ceiling is known)".to_owned(),
+            GridMetric::Other(r) => match r {
+                Metric::Loss => "UDP datagrams lost, in percent".to_owned(),
+                Metric::CpuCost => "CPU seconds of both ends per gigabyte".to_owned(),
+                Metric::RttIdle => "round trip time on an idle path".to_owned(),
+                Metric::RttLoaded => "round trip time while the path is loaded".to_owned(),
+                Metric::Retransmits => "retransmitted segments per second".to_owned(),
                 other => other.label().to_owned(),
             },
         };
@@ -97,8 +97,8 @@ impl Grid {
     pub fn square(&self, row: usize, column: usize) -> Square {
         let (from, to) = (&self.hosts[row], &self.hosts[column]);
         match self.tested.get(&(row, column)) {
-            _ if row == column => blank(Kind::Itself, "-", format!("{from} itself")),
-            None => blank(Kind::Unseen, "?", format!("{from} to {to}: not tested")),
+            _ if row == column => blank(SquareKind::Itself, "-", format!("{from} itself")),
+            None => blank(SquareKind::Unseen, "?", format!("{from} to {to}: not tested")),
             Some(square) => square.clone(),
         }
     }
@@ -114,18 +114,18 @@ impl Grid {
             .tested
             .iter()
             .map(|((r, c), s)| (*r, *c, s))
-            .filter(|(r, c, s)| r != c && s.kind != Kind::Unseen)
+            .filter(|(r, c, s)| r != c && s.kind != SquareKind::Unseen)
             .collect();
         seen.sort_by(|a, b| b.2.badness.total_cmp(&a.2.badness));
         seen
     }
 
     /// Whether some square has this kind.
-    pub fn has(&self, kind: Kind) -> bool {
+    pub fn has(&self, kind: SquareKind) -> bool {
         let pairs = self.hosts.len() * self.hosts.len().saturating_sub(1);
         match kind {
-            Kind::Itself => !self.hosts.is_empty(),
-            Kind::Unseen if self.tested.len() < pairs => true,
+            SquareKind::Itself => !self.hosts.is_empty(),
+            SquareKind::Unseen if self.tested.len() < pairs => true,
             _ => self.tested.values().any(|s| s.kind == kind),
         }
     }
@@ -139,14 +139,14 @@ pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
     let mut grids = Vec::new();
     for layer in layers {
         let known = diagnosis.cells.iter().any(|c| c.layer == layer && c.ceiling.bps.is_some());
-        let metric = if known { Metric::Share } else { Metric::Rate };
+        let metric = if known { GridMetric::Share } else { GridMetric::Rate };
         grids.extend(grid(diagnosis, inventory, layer, metric));
         for response in
-            [Response::Loss, Response::CpuCost, Response::RttIdle, Response::RttLoaded, Response::Retransmits]
+            [Metric::Loss, Metric::CpuCost, Metric::RttIdle, Metric::RttLoaded, Metric::Retransmits]
         {
             let first = |f: &linerate_model::finding::Finding| f.responses.first() == Some(&response);
             if diagnosis.findings.iter().any(first) {
-                grids.extend(grid(diagnosis, inventory, layer, Metric::Other(response)));
+                grids.extend(grid(diagnosis, inventory, layer, GridMetric::Other(response)));
             }
         }
     }
@@ -154,9 +154,9 @@ pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
 }
 
 /// One matrix; `None` when no cell of it has a value of that metric.
-pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: Metric) -> Option<Grid> {
+pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: GridMetric) -> Option<Grid> {
     let cells: Vec<&Cell> = diagnosis.cells.iter().filter(|c| c.layer == layer).collect();
-    if matches!(metric, Metric::Other(_)) && !cells.iter().any(|c| number(c, metric).is_some()) {
+    if matches!(metric, GridMetric::Other(_)) && !cells.iter().any(|c| number(c, metric).is_some()) {
         return None;
     }
     let hosts = hosts_of(&cells, inventory);
@@ -171,7 +171,7 @@ pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: 
         .iter()
         .map(|h| inventory.host(h).map_or(String::new(), |h| h.groups.first().cloned().unwrap_or_default()))
         .collect();
-    let ceilings = if metric == Metric::Share { ceiling_lines(&cells) } else { Vec::new() };
+    let ceilings = if metric == GridMetric::Share { ceiling_lines(&cells) } else { Vec::new() };
     let short = names::without_domain(&hosts);
     Some(Grid { layer, metric, hosts, short, groups, tested, ceilings })
 }
@@ -187,80 +187,80 @@ fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
     hosts
 }
 
-fn blank(kind: Kind, text: &str, title: String) -> Square {
+fn blank(kind: SquareKind, text: &str, title: String) -> Square {
     Square { kind, text: text.to_owned(), heat: 0, title, badness: 0.0 }
 }
 
 /// The number that a metric shows of a cell.
-fn number(cell: &Cell, metric: Metric) -> Option<f64> {
+fn number(cell: &Cell, metric: GridMetric) -> Option<f64> {
     match metric {
-        Metric::Share => cell.share.or_else(|| Some(cell.throughput_bps? / cell.ceiling.bps?)),
-        Metric::Rate => cell.throughput_bps,
-        Metric::Other(Response::Loss) => cell.loss,
-        Metric::Other(Response::CpuCost) => cell.cpu_s_per_gb,
-        Metric::Other(Response::RttIdle) => cell.rtt_idle_us,
-        Metric::Other(Response::RttLoaded) => cell.rtt_loaded_us,
-        Metric::Other(Response::Retransmits) => cell.retransmits_per_s,
-        Metric::Other(_) => None,
+        GridMetric::Share => cell.share.or_else(|| Some(cell.throughput_bps? / cell.ceiling.bps?)),
+        GridMetric::Rate => cell.throughput_bps,
+        GridMetric::Other(Metric::Loss) => cell.loss,
+        GridMetric::Other(Metric::CpuCost) => cell.cpu_s_per_gb,
+        GridMetric::Other(Metric::RttIdle) => cell.rtt_idle_us,
+        GridMetric::Other(Metric::RttLoaded) => cell.rtt_loaded_us,
+        GridMetric::Other(Metric::Retransmits) => cell.retransmits_per_s,
+        GridMetric::Other(_) => None,
     }
 }
 
 /// What the good half of the cells reaches: the quartile on the good side, as measure for heat without a
 /// ceiling.
-fn typical(cells: &[&Cell], metric: Metric) -> f64 {
+fn typical(cells: &[&Cell], metric: GridMetric) -> f64 {
     let mut seen: Vec<f64> =
         cells.iter().filter_map(|c| number(c, metric)).filter(|v| v.is_finite()).collect();
     seen.sort_by(f64::total_cmp);
-    let good = if metric == Metric::Rate { 3 } else { 1 };
+    let good = if metric == GridMetric::Rate { 3 } else { 1 };
     seen.get(seen.len() * good / 4).copied().unwrap_or(0.0)
 }
 
-fn square(cell: &Cell, metric: Metric, typical: f64) -> Square {
+fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
     let title = title(cell);
-    let throughput = matches!(metric, Metric::Share | Metric::Rate);
+    let throughput = matches!(metric, GridMetric::Share | GridMetric::Rate);
     if throughput && let Some((high, low)) = cell.two_state_bps.map(|(a, b)| (a.max(b), a.min(b))) {
-        let full = cell.ceiling.bps.filter(|_| metric == Metric::Share);
+        let full = cell.ceiling.bps.filter(|_| metric == GridMetric::Share);
         let shown = |v: f64| full.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
         let badness = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
         let text = format!("{}|{}", shown(high), shown(low));
-        return Square { kind: Kind::Two, text, heat: heat(badness), title, badness };
+        return Square { kind: SquareKind::Two, text, heat: heat(badness), title, badness };
     }
     if throughput && cell.throughput_bps.is_some_and(|v| v <= 0.0) {
-        return Square { kind: Kind::Dead, text: "0".to_owned(), heat: 5, title, badness: 1.0 };
+        return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: 5, title, badness: 1.0 };
     }
     let Some(value) = number(cell, metric) else {
         // Seen, but its ceiling is not known: the rate itself is still worth showing.
         return match cell.throughput_bps.filter(|_| throughput) {
             Some(bps) => {
-                Square { kind: Kind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 }
+                Square { kind: SquareKind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 }
             }
-            None => blank(Kind::Unseen, "?", title),
+            None => blank(SquareKind::Unseen, "?", title),
         };
     };
     let badness = badness(value, metric, typical);
-    Square { kind: Kind::One, text: shown(value, metric), heat: heat(badness), title, badness }
+    Square { kind: SquareKind::One, text: shown(value, metric), heat: heat(badness), title, badness }
 }
 
-fn shown(value: f64, metric: Metric) -> String {
+fn shown(value: f64, metric: GridMetric) -> String {
     match metric {
-        Metric::Share | Metric::Other(Response::Loss) => units::percent_number(value),
-        Metric::Rate => units::rate_cell(value),
-        Metric::Other(Response::RttIdle | Response::RttLoaded) => units::duration_us(value).replace(' ', ""),
-        Metric::Other(_) => units::short(value),
+        GridMetric::Share | GridMetric::Other(Metric::Loss) => units::percent_number(value),
+        GridMetric::Rate => units::rate_cell(value),
+        GridMetric::Other(Metric::RttIdle | Metric::RttLoaded) => units::duration_us(value).replace(' ', ""),
+        GridMetric::Other(_) => units::short(value),
     }
 }
 
 /// 0 good to 1 dead.
-fn badness(value: f64, metric: Metric, typical: f64) -> f64 {
+fn badness(value: f64, metric: GridMetric, typical: f64) -> f64 {
     let raw = match metric {
-        Metric::Share => 1.0 - value,
-        Metric::Rate => 1.0 - value / typical.max(1.0),
+        GridMetric::Share => 1.0 - value,
+        GridMetric::Rate => 1.0 - value / typical.max(1.0),
         // 1 % of loss already breaks TCP, 5 % everything.
-        Metric::Other(Response::Loss) => (value / 0.05).sqrt(),
+        GridMetric::Other(Metric::Loss) => (value / 0.05).sqrt(),
         // Retransmits below 5 per second do no harm, whatever the others have.
-        Metric::Other(Response::Retransmits) => (value / typical.max(5.0)).max(1.0).log2() / 4.0,
+        GridMetric::Other(Metric::Retransmits) => (value / typical.max(5.0)).max(1.0).log2() / 4.0,
         // Sixteen times the typical cost or time is as bad as it gets.
-        Metric::Other(_) => (value / typical.max(f64::MIN_POSITIVE)).max(1.0).log2() / 4.0,
+        GridMetric::Other(_) => (value / typical.max(f64::MIN_POSITIVE)).max(1.0).log2() / 4.0,
     };
     if raw.is_finite() { raw.clamp(0.0, 1.0) } else { 0.0 }
 }
@@ -363,12 +363,12 @@ mod tests {
 
     #[test]
     fn dead_unseen_and_two_states_are_told_apart() {
-        assert_eq!(square(&cell(Some(0.0)), Metric::Share, 0.0).kind, Kind::Dead);
-        assert_eq!(square(&cell(None), Metric::Share, 0.0).text, "?");
+        assert_eq!(square(&cell(Some(0.0)), GridMetric::Share, 0.0).kind, SquareKind::Dead);
+        assert_eq!(square(&cell(None), GridMetric::Share, 0.0).text, "?");
         let mut two = cell(Some(0.6));
         two.two_state_bps = Some((0.24e9, 0.95e9));
-        let square = square(&two, Metric::Share, 0.0);
-        assert_eq!((square.kind, square.text.as_str(), square.heat), (Kind::Two, "95|24", 4));
+        let square = square(&two, GridMetric::Share, 0.0);
+        assert_eq!((square.kind, square.text.as_str(), square.heat), (SquareKind::Two, "95|24", 4));
         assert!(square.title.contains("jumps between 950 Mbit/s and 240 Mbit/s"));
     }
 
@@ -376,7 +376,7 @@ mod tests {
     fn heat_follows_the_share() {
         let heats: Vec<u8> = [0.99, 0.8, 0.6, 0.3, 0.1, 0.001]
             .iter()
-            .map(|s| square(&cell(Some(*s)), Metric::Share, 0.0).heat)
+            .map(|s| square(&cell(Some(*s)), GridMetric::Share, 0.0).heat)
             .collect();
         assert_eq!(heats, [0, 1, 2, 3, 4, 5]);
     }
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn odd_numbers_do_no_harm() {
         for share in [f64::NAN, f64::INFINITY, -1.0] {
-            let square = square(&cell(Some(share)), Metric::Share, 0.0);
+            let square = square(&cell(Some(share)), GridMetric::Share, 0.0);
             assert!((0.0..=1.0).contains(&square.badness));
         }
     }

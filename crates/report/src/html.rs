@@ -9,8 +9,8 @@ use linerate_model::trial::Trial;
 use linerate_model::units;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::card::{self, Card, Row, Shape};
-use super::grid::{self, Grid, Kind, Metric};
+use super::card::{self, Card, CardRow, RowStyle};
+use super::grid::{self, Grid, GridMetric, SquareKind};
 use super::material::{Format, Material};
 use super::{chart, differ, names, text};
 
@@ -182,26 +182,26 @@ fn squares(grid: &Grid, many: bool) -> Markup {
 
 fn square_class(square: &grid::Square) -> String {
     match square.kind {
-        Kind::Itself => "itself".to_owned(),
-        Kind::Unseen => "unseen".to_owned(),
-        Kind::Dead | Kind::One => format!("h{}", square.heat),
-        Kind::Two => format!("h{} two", square.heat),
+        SquareKind::Itself => "itself".to_owned(),
+        SquareKind::Unseen => "unseen".to_owned(),
+        SquareKind::Dead | SquareKind::One => format!("h{}", square.heat),
+        SquareKind::Two => format!("h{} two", square.heat),
     }
 }
 
 fn legend(grid: &Grid) -> Markup {
     html! {
         ul.legend {
-            @if grid.metric == Metric::Share {
+            @if grid.metric == GridMetric::Share {
                 @for (i, words) in grid::HEAT_WORDS.iter().enumerate() { li { i class=(format!("h{i}")) {} (words) } }
             } @else {
                 li { i.h0 {} "as the good ones" }
                 li { i.h3 {} "clearly worse" }
                 li { i.h5 {} "worst" }
             }
-            @if grid.has(Kind::Two) { li { i.two {} "jumps between two levels: both are shown" } }
-            @if grid.has(Kind::Dead) { li { "0: nothing got through" } }
-            @if grid.has(Kind::Unseen) { li { i.unseen {} "?: not seen" } }
+            @if grid.has(SquareKind::Two) { li { i.two {} "jumps between two levels: both are shown" } }
+            @if grid.has(SquareKind::Dead) { li { "0: nothing got through" } }
+            @if grid.has(SquareKind::Unseen) { li { i.unseen {} "?: not seen" } }
         }
     }
 }
@@ -237,13 +237,13 @@ fn unbroken(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
 }
 
-fn row_body(row: &Row) -> Markup {
+fn row_body(row: &CardRow) -> Markup {
     html! {
         @match row.shape {
-            Shape::Prose => { @for line in &row.lines { p { (unbroken(line)) } } }
-            Shape::List if row.lines.len() == 1 => { p { (unbroken(&row.lines[0])) } }
-            Shape::List => { ul { @for line in &row.lines { li { (unbroken(line)) } } } }
-            Shape::Commands | Shape::Instruction => { pre { (row.lines.join("\n")) } }
+            RowStyle::Prose => { @for line in &row.lines { p { (unbroken(line)) } } }
+            RowStyle::List if row.lines.len() == 1 => { p { (unbroken(&row.lines[0])) } }
+            RowStyle::List => { ul { @for line in &row.lines { li { (unbroken(line)) } } } }
+            RowStyle::Commands | RowStyle::Instruction => { pre { (row.lines.join("\n")) } }
         }
     }
 }

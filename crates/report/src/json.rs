@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
-use linerate_model::foreign::Foreign;
+use linerate_model::foreign::Imported;
 use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
@@ -26,7 +26,7 @@ struct Page<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reveal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    foreign: Option<&'a Foreign>,
+    foreign: Option<&'a Imported>,
 }
 
 /// `linerate report RUN --json`.

@@ -36,7 +36,7 @@ fn grade(added_p50_us: f64, added_p99_us: f64) -> &'static str {
 fn other<'a>(
     results: &'a [LatencyResult],
     result: &LatencyResult,
-    change: impl Fn(&mut linerate_model::latency::Phase),
+    change: impl Fn(&mut linerate_model::latency::LatencyPhase),
 ) -> Option<&'a LatencyResult> {
     let mut phase = result.phase;
     change(&mut phase);
@@ -186,13 +186,13 @@ fn course(result: &LatencyResult) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::latency::Phase;
+    use linerate_model::latency::LatencyPhase;
 
     use super::*;
 
     fn result(waiting: Waiting, loaded: bool, us: u64) -> LatencyResult {
         LatencyResult {
-            phase: Phase { carrier: Carrier::Tcp, waiting, loaded },
+            phase: LatencyPhase { carrier: Carrier::Tcp, waiting, loaded },
             round_trip_ns: (0..1000).map(|n| us * 1000 + n).collect(),
             elapsed_s: 1.0,
             lost: 0,

@@ -5,7 +5,7 @@ use linerate_model::printable::is_control;
 use linerate_model::units;
 use std::fmt::Write;
 
-use super::card::{self, Card, Shape};
+use super::card::{self, Card, RowStyle};
 use super::grid::{self, Grid};
 use super::material::{Format, Material};
 use super::text;
@@ -108,18 +108,18 @@ fn render_card(out: &mut String, card: &Card) {
     let _ = write!(out, "\n## {}\n\n", escape(&card.heading));
     for row in &card.rows {
         match row.shape {
-            Shape::Prose => {
+            RowStyle::Prose => {
                 let _ = writeln!(out, "- **{}:** {}", row.label, escape(&row.lines.join(" ")));
             }
-            Shape::List => {
+            RowStyle::List => {
                 let _ = writeln!(out, "- **{}:**", row.label);
                 for line in &row.lines {
                     let _ = writeln!(out, "  - {}", escape(line));
                 }
             }
-            Shape::Commands | Shape::Instruction => {
+            RowStyle::Commands | RowStyle::Instruction => {
                 let _ = write!(out, "- **{}:**\n\n", row.label);
-                let width = if row.shape == Shape::Instruction { INSTRUCTION_WIDTH } else { usize::MAX };
+                let width = if row.shape == RowStyle::Instruction { INSTRUCTION_WIDTH } else { usize::MAX };
                 for line in row.lines.iter().flat_map(|line| super::text::instruction(line, width)) {
                     let _ = writeln!(out, "      {line}");
                 }

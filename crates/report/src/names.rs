@@ -2,7 +2,7 @@
 //! formats a number (see `units`).
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Element, Finding, Response, TermName};
+use linerate_model::finding::{Direction, Finding, Metric, Suspect, TermName};
 use linerate_model::inventory::Inventory;
 use linerate_model::printable::clean;
 use linerate_model::units::{MetricUnit, percent_lost, short, value};
@@ -26,35 +26,35 @@ pub fn group(name: &str, inventory: &Inventory) -> String {
 }
 
 /// Where a loss sits, as the object of a sentence.
-pub fn place(element: &Element, direction: Direction, inventory: &Inventory) -> String {
+pub fn place(element: &Suspect, direction: Direction, inventory: &Inventory) -> String {
     let verb = |tx: &str, rx: &str, both: &str| match direction {
         Direction::Tx => tx.to_owned(),
         Direction::Rx => rx.to_owned(),
         Direction::Both => both.to_owned(),
     };
     match element {
-        Element::Host(host) => {
+        Suspect::Host(host) => {
             format!("{host}, {}", verb("what it sends", "what it receives", "both directions"))
         }
-        Element::Group(name) => format!(
+        Suspect::Group(name) => format!(
             "{}, {}",
             group(name, inventory),
             verb("what leaves it", "what enters it", "what enters and leaves it")
         ),
-        Element::GroupToGroup(from, to) => {
+        Suspect::GroupToGroup(from, to) => {
             format!("everything from {} to {}", group(from, inventory), group(to, inventory))
         }
-        Element::Pair(from, to) => match direction {
+        Suspect::Pair(from, to) => match direction {
             Direction::Both => format!("between {from} and {to}, both directions"),
             _ => format!("from {from} to {to}"),
         },
-        Element::Mismatch(key, hosts) if hosts.len() > 1 => {
+        Suspect::Mismatch(key, hosts) if hosts.len() > 1 => {
             format!("{}: {} differs", list(hosts, 6), setting(key))
         }
-        Element::Mismatch(key, hosts) => {
+        Suspect::Mismatch(key, hosts) => {
             format!("{} against the others: {} differs", list(hosts, 6), setting(key))
         }
-        Element::All => "every pair".to_owned(),
+        Suspect::All => "every pair".to_owned(),
     }
 }
 
@@ -64,19 +64,19 @@ pub fn read_at(finding: &Finding) -> Option<String> {
     let place =
         finding.places.first().filter(|p| finding.was_only_read() && p.direction == Direction::Both)?;
     match &place.element {
-        Element::All => Some("most hosts".to_owned()),
-        Element::Host(host) => Some(host.clone()),
+        Suspect::All => Some("most hosts".to_owned()),
+        Suspect::Host(host) => Some(host.clone()),
         _ => None,
     }
 }
 
 /// The element alone, for titles and tables.
-pub fn element(element: &Element) -> String {
+pub fn element(element: &Suspect) -> String {
     match element {
-        Element::Host(name) | Element::Group(name) => name.clone(),
-        Element::GroupToGroup(from, to) | Element::Pair(from, to) => format!("{from} to {to}"),
-        Element::Mismatch(key, hosts) => format!("{} ({key})", list(hosts, 6)),
-        Element::All => "every pair".to_owned(),
+        Suspect::Host(name) | Suspect::Group(name) => name.clone(),
+        Suspect::GroupToGroup(from, to) | Suspect::Pair(from, to) => format!("{from} to {to}"),
+        Suspect::Mismatch(key, hosts) => format!("{} ({key})", list(hosts, 6)),
+        Suspect::All => "every pair".to_owned(),
     }
 }
 
@@ -171,7 +171,7 @@ pub fn measured(finding: &Finding) -> String {
         Micros | CpuPerGigabyte | PerSecond if expected > 0.0 => {
             format!("{both}: {} times as much.", short(measured / expected))
         }
-        Share if measured > 0.999 && finding.responses.first() == Some(&Response::Loss) => {
+        Share if measured > 0.999 && finding.responses.first() == Some(&Metric::Loss) => {
             "Nothing gets through.".to_owned()
         }
         Share | Micros | CpuPerGigabyte | PerSecond => both + ".",

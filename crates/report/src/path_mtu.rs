@@ -12,7 +12,7 @@ use super::view::View;
 
 /// See the file's head.
 #[derive(Debug)]
-pub struct PathMtu;
+pub struct PathMtuView;
 
 /// What happens above the largest packet that arrives.
 fn above(limit: &SizeLimit) -> String {
@@ -32,7 +32,7 @@ fn words(limit: &SizeLimit) -> String {
     format!("{largest}, {}", above(limit))
 }
 
-impl View for PathMtu {
+impl View for PathMtuView {
     fn kind(&self) -> &'static str {
         "path-mtu"
     }

@@ -221,7 +221,7 @@ fn cause() -> RankedCause {
 }
 
 fn finding() -> Finding {
-    let place = |element, direction, probability| Place { element, direction, probability };
+    let place = |element, direction, probability| LossLocation { element, direction, probability };
     let other = RankedCause {
         id: "uplink-rate-limited".to_owned(),
         title: "the uplink of the machine is limited in one direction".to_owned(),
@@ -237,17 +237,17 @@ fn finding() -> Finding {
                    coalescing (rx-gro-hw) breaks vxlan."
             .to_owned(),
         places: vec![
-            place(Element::Group("vs-4".to_owned()), Direction::Rx, 0.93),
-            place(Element::GroupToGroup("vs-3".to_owned(), "vs-4".to_owned()), Direction::Both, 0.03),
+            place(Suspect::Group("vs-4".to_owned()), Direction::Rx, 0.93),
+            place(Suspect::GroupToGroup("vs-3".to_owned(), "vs-4".to_owned()), Direction::Both, 0.03),
         ],
         layer: LayerScope::Only(Layer::Overlay),
-        responses: vec![Response::Throughput, Response::Retransmits],
+        responses: vec![Metric::Throughput, Metric::Retransmits],
         expected: 184e6,
         measured: 0.36e6,
         unit: MetricUnit::BitPerSecond,
         probability: 0.998,
         causes: vec![cause(), other],
-        innocent: vec![Innocent {
+        innocent: vec![BenignDifference {
             host: "vs-4".to_owned(),
             key: "sysctl.net.iw_cm.default_backlog".to_owned(),
             value: FactValue::Int(256),
@@ -348,7 +348,7 @@ pub(crate) fn trial() -> Trial {
         id: "20261121-083110-99aa".to_owned(),
         run: "20261121-083015-4f2a".to_owned(),
         remedy: remedy(),
-        response: Response::Throughput,
+        response: Metric::Throughput,
         layer: Layer::Overlay,
         pair: ("arc-6".to_owned(), "arc-1".to_owned()),
         control: Some(("arc-3".to_owned(), "arc-5".to_owned())),

@@ -21,7 +21,7 @@ pub static VIEWS: &[&dyn View] = &[
     &transfer::Transfer,
     &latency::Latency,
     &udp::Udp,
-    &path_mtu::PathMtu,
+    &path_mtu::PathMtuView,
     &connects::Connects,
     &http::Http,
     &bench::Bench,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A step for programs.
 #[derive(Debug, Serialize)]
-pub struct Shown {
+pub struct StepView {
     /// In words.
     pub says: String,
     /// Program and arguments, if it runs one.
@@ -25,14 +25,14 @@ pub struct Shown {
 
 /// A step as programs get it.
 #[must_use]
-pub fn shown(step: &Step) -> Shown {
+pub fn shown(step: &Step) -> StepView {
     let deed = step.deed();
     let (command, file) = match deed.act() {
         Act::Run(argv) => (Some(argv), None),
         Act::Write { path, text } => (None, Some((path, text))),
     };
     let clear = deed.clear().iter().map(Clear::says).collect();
-    Shown { says: deed.says(), command, file, undo: deed.undo(), clear }
+    StepView { says: deed.says(), command, file, undo: deed.undo(), clear }
 }
 
 /// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be

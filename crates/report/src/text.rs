@@ -14,8 +14,8 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use linerate_model::units;
 
-use super::card::{self, Card, Shape};
-use super::grid::{self, Grid, Kind, Metric};
+use super::card::{self, Card, RowStyle};
+use super::grid::{self, Grid, GridMetric, SquareKind};
 use super::heat::Style;
 use super::material::{Format, Material};
 use super::names;
@@ -242,13 +242,13 @@ fn legend(grid: &Grid) -> String {
     if grid.hosts.len() > MATRIX_HOSTS_MAX {
         parts = vec!["sender to receiver"];
     }
-    if grid.has(Kind::Dead) {
+    if grid.has(SquareKind::Dead) {
         parts.push("0 nothing got through");
     }
-    if grid.has(Kind::Two) {
+    if grid.has(SquareKind::Two) {
         parts.push("95|24 jumps between two levels");
     }
-    if grid.has(Kind::Unseen) {
+    if grid.has(SquareKind::Unseen) {
         parts.push("? not seen");
     }
     parts.join("; ")
@@ -281,7 +281,7 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
         let _ = write!(out, "  {:row_width$}", row_name(i));
         for square in row {
             let text = format!("{:>column$}", square.text);
-            let plain = matches!(square.kind, Kind::Itself | Kind::Unseen);
+            let plain = matches!(square.kind, SquareKind::Itself | SquareKind::Unseen);
             *out += " ";
             *out += &if plain { style.dim(&text) } else { style.square(&text, square.heat) };
         }
@@ -300,7 +300,7 @@ fn summary(out: &mut String, grid: &Grid, style: Style) {
     let _ = writeln!(out, "  {} pairs seen, {} of them below what they should reach", worst.len(), bad.len());
     for (r, c, square) in bad.iter().take(WORST_MAX) {
         let pair = format!("{} to {}", names::host(&grid.short[*r], 20), names::host(&grid.short[*c], 20));
-        let sign = if grid.metric == Metric::Share { " %" } else { "" };
+        let sign = if grid.metric == GridMetric::Share { " %" } else { "" };
         let text = format!("{:>9}", square.text);
         let _ = writeln!(out, "  {pair:<44} {}{sign}", style.square(&text, square.heat));
     }
@@ -316,7 +316,7 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
     // What each host sends and receives.
     let mut ends: Vec<[Vec<&grid::Square>; 2]> = vec![Default::default(); n];
     for ((row, column), square) in &grid.tested {
-        if row != column && square.kind != Kind::Unseen {
+        if row != column && square.kind != SquareKind::Unseen {
             ends[*row][0].push(square);
             ends[*column][1].push(square);
         }
@@ -358,8 +358,8 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
 fn rows(out: &mut String, card: &Card, style: Style) {
     for row in &card.rows {
         match row.shape {
-            Shape::Prose => paragraph(out, row.label, &row.lines.join("\n"), style),
-            Shape::List => {
+            RowStyle::Prose => paragraph(out, row.label, &row.lines.join("\n"), style),
+            RowStyle::List => {
                 let lines: Vec<String> = row
                     .lines
                     .iter()
@@ -368,8 +368,8 @@ fn rows(out: &mut String, card: &Card, style: Style) {
                 paragraph(out, row.label, &lines.join("\n"), style);
             }
             // Never wrapped: they are copied.
-            Shape::Commands => commands(out, row.label, &row.lines, style),
-            Shape::Instruction => {
+            RowStyle::Commands => commands(out, row.label, &row.lines, style),
+            RowStyle::Instruction => {
                 let broken = |line: &String| instruction(line, style.width - LABEL - 2);
                 commands(out, row.label, &row.lines.iter().flat_map(broken).collect::<Vec<_>>(), style);
             }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use linerate_model::kind::TcpPlan;
-use linerate_model::load::{Interval, LoadReport, Turn, Way};
+use linerate_model::load::{Interval, LoadReport, TransferMethod, Turn};
 use linerate_model::printable::without_hint;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::units;
@@ -153,7 +153,7 @@ fn cost(tx: &LoadReport, rx: &LoadReport) -> String {
     text
 }
 
-fn way(way: &Way) -> String {
+fn way(way: &TransferMethod) -> String {
     let mut text = way.name.clone();
     if way.pages != "plain" {
         let _ = write!(text, " ({} pages)", way.pages);
@@ -267,12 +267,12 @@ mod tests {
             cpu_s: 0.2,
             wait_s: 0.3,
             series: (1..=8).map(point).collect(),
-            way: Some(Way {
+            way: Some(TransferMethod {
                 name: "zerocopy".into(),
                 pages: "huge".into(),
                 cpus: vec![0, 2],
                 remark: "the kernel copied after all".into(),
-                ..Way::default()
+                ..TransferMethod::default()
             }),
             tcp: Some(TcpEnd {
                 busy_us: 900_000,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::SCHEMA;
 use linerate_model::durability::{
-    DurabilityReport, DurabilityVerdict, Fate, LostFile, PatternFate, Place, Promises, SeenFile,
+    DurabilityReport, DurabilityVerdict, Fate, FolderLocation, FoundFile, LostFile, PatternFate, Promises,
 };
 
 use fate::Versions;
@@ -45,12 +45,16 @@ fn versions(promises: &Promises, pattern: usize) -> BTreeMap<u32, Versions> {
 
 /// Judges what is left. `seen` has the files of each pattern, by the index of the pattern.
 #[must_use]
-pub fn judge(promises: &Promises, place: Place, seen: &BTreeMap<usize, Vec<SeenFile>>) -> DurabilityReport {
+pub fn judge(
+    promises: &Promises,
+    place: FolderLocation,
+    seen: &BTreeMap<usize, Vec<FoundFile>>,
+) -> DurabilityReport {
     let mut patterns = Vec::new();
     let mut lost = Vec::new();
     for (index, pattern) in promises.patterns.iter().enumerate() {
         let files = versions(promises, index);
-        let by_slot: BTreeMap<u32, &SeenFile> =
+        let by_slot: BTreeMap<u32, &FoundFile> =
             seen.get(&index).into_iter().flatten().map(|file| (file.slot, file)).collect();
         let mut result = PatternFate {
             pattern: pattern.clone(),

@@ -16,7 +16,7 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use linerate_sys::ancestors::{self, Exchange, Exchangeable, Trusted};
+use linerate_sys::ancestors::{self, Exchangeable, FolderIssue, Trusted};
 
 use super::error::StoreError;
 use super::paths::{FILE, beside, copy};
@@ -62,7 +62,7 @@ fn check_above(folder: &Path) -> Result<(), StoreError> {
     let Err(error) = ancestors::reach(above, &Trusted::new()) else { return Ok(()) };
     let Some(refused) = Exchangeable::of(&error) else { return Err(failed(error)) };
     let hint = match refused.by {
-        Exchange::Mode => format!("chmod go-w {}", shell::path(&refused.path)),
+        FolderIssue::Mode => format!("chmod go-w {}", shell::path(&refused.path)),
         _ => "set LINERATE_DATA to a folder of your own".to_owned(),
     };
     Err(StoreError::Place {

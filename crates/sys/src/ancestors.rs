@@ -22,7 +22,7 @@ const LINKS_MAX: u32 = 40;
 
 /// What is wrong with a folder on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exchange {
+pub enum FolderIssue {
     /// Its owner is another user.
     Owner,
     /// Other users may write in it.
@@ -39,7 +39,7 @@ pub struct Exchangeable {
     /// The folder.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub by: Exchange,
+    pub by: FolderIssue,
     /// Its owner.
     pub owner: u32,
     /// Its mode, without the kind of file.
@@ -47,7 +47,7 @@ pub struct Exchangeable {
 }
 
 impl Exchangeable {
-    fn new(path: &Path, by: Exchange, meta: &Metadata) -> Self {
+    fn new(path: &Path, by: FolderIssue, meta: &Metadata) -> Self {
         Self { path: path.to_owned(), by, owner: meta.uid(), mode: mode(meta) }
     }
 
@@ -60,14 +60,14 @@ impl Exchangeable {
     pub fn problem(&self, what: &str) -> String {
         let Self { owner, mode, .. } = self;
         match self.by {
-            Exchange::Owner => {
+            FolderIssue::Owner => {
                 format!("is owned by uid {owner} (mode {mode:04o}), who may exchange {what} in it")
             }
-            Exchange::Mode => format!(
+            FolderIssue::Mode => format!(
                 "is writable by other users (owner uid {owner}, mode {mode:04o}), who may exchange {what} in it"
             ),
-            Exchange::Link => format!("is a symbolic link (owner uid {owner}, mode {mode:04o})"),
-            Exchange::NotFolder => "is not a folder".to_owned(),
+            FolderIssue::Link => format!("is a symbolic link (owner uid {owner}, mode {mode:04o})"),
+            FolderIssue::NotFolder => "is not a folder".to_owned(),
         }
     }
 }
@@ -106,11 +106,11 @@ impl Trusted {
     pub fn check(&self, path: &Path, meta: &Metadata) -> io::Result<()> {
         let refused = |by| Err(io::Error::other(Exchangeable::new(path, by, meta)));
         if !meta.is_dir() {
-            refused(Exchange::NotFolder)
+            refused(FolderIssue::NotFolder)
         } else if !self.has(meta.uid()) {
-            refused(Exchange::Owner)
+            refused(FolderIssue::Owner)
         } else if mode(meta) & WRITABLE_BY_OTHERS != 0 && mode(meta) & STICKY == 0 {
-            refused(Exchange::Mode)
+            refused(FolderIssue::Mode)
         } else {
             Ok(())
         }
@@ -125,7 +125,7 @@ impl Trusted {
         if mode(meta) & WRITABLE_BY_OTHERS == 0 {
             return Ok(());
         }
-        Err(io::Error::other(Exchangeable::new(path, Exchange::Mode, meta)))
+        Err(io::Error::other(Exchangeable::new(path, FolderIssue::Mode, meta)))
     }
 }
 
@@ -137,7 +137,7 @@ impl Default for Trusted {
 
 /// How far a path leads.
 #[derive(Debug)]
-pub struct Reached {
+pub struct PathExtent {
     /// The last folder that is there, for lookups.
     pub folder: File,
     /// Its path, without links.
@@ -151,7 +151,7 @@ pub struct Reached {
 ///
 /// # Errors
 /// An [`Exchangeable`], or the kernel's refusal. A path that is not absolute.
-pub fn reach(path: &Path, trusted: &Trusted) -> io::Result<Reached> {
+pub fn reach(path: &Path, trusted: &Trusted) -> io::Result<PathExtent> {
     if !path.is_absolute() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));
     }
@@ -180,7 +180,7 @@ pub fn reach(path: &Path, trusted: &Trusted) -> io::Result<Reached> {
         }
         links += 1;
         if !trusted.has(meta.uid()) {
-            return Err(io::Error::other(Exchangeable::new(&here, Exchange::Link, &meta)));
+            return Err(io::Error::other(Exchangeable::new(&here, FolderIssue::Link, &meta)));
         }
         if links > LINKS_MAX {
             return Err(io::Error::from_raw_os_error(libc::ELOOP));
@@ -195,7 +195,7 @@ pub fn reach(path: &Path, trusted: &Trusted) -> io::Result<Reached> {
             }
         }
     }
-    Ok(Reached { folder, path: reached, missing: names.into() })
+    Ok(PathExtent { folder, path: reached, missing: names.into() })
 }
 
 fn name_of(component: Component<'_>) -> Option<OsString> {
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    fn reached(path: &Path) -> io::Result<Reached> {
+    fn reached(path: &Path) -> io::Result<PathExtent> {
         reach(path, &Trusted::new())
     }
 
@@ -243,7 +243,7 @@ mod tests {
         fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         let error = reached(&open.join("inner")).unwrap_err();
         let refused = Exchangeable::of(&error).unwrap();
-        assert_eq!((&refused.path, refused.by, refused.mode), (&open, Exchange::Mode, 0o777));
+        assert_eq!((&refused.path, refused.by, refused.mode), (&open, FolderIssue::Mode, 0o777));
         assert!(error.to_string().contains("mode 0777"), "{error}");
         // Sticky: others make things in it, and exchange nothing.
         fs::set_permissions(&open, Permissions::from_mode(0o1777)).unwrap();
@@ -251,6 +251,6 @@ mod tests {
         assert!(Trusted::new().check_closed(&open, &far.folder.metadata().unwrap()).is_err());
         fs::write(open.join("file"), "").unwrap();
         let error = reached(&open.join("file")).unwrap_err();
-        assert_eq!(Exchangeable::of(&error).unwrap().by, Exchange::NotFolder);
+        assert_eq!(Exchangeable::of(&error).unwrap().by, FolderIssue::NotFolder);
     }
 }

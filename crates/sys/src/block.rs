@@ -188,7 +188,7 @@ fn number(device: u64) -> Number {
 
 /// What an open file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A file, on the device of this number (which has no driver for file systems without one).
     File(Number),
     /// A folder.
@@ -200,23 +200,23 @@ pub enum Kind {
 }
 
 /// What is behind a path; links are followed.
-pub fn kind(path: &Path) -> io::Result<Kind> {
+pub fn kind(path: &Path) -> io::Result<FileKind> {
     Ok(kind_of(&std::fs::metadata(path)?))
 }
 
 /// What an open file is.
-pub fn kind_of(meta: &std::fs::Metadata) -> Kind {
+pub fn kind_of(meta: &std::fs::Metadata) -> FileKind {
     match meta.mode() & libc::S_IFMT {
-        libc::S_IFREG => Kind::File(number(meta.dev())),
-        libc::S_IFDIR => Kind::Folder(number(meta.dev())),
-        libc::S_IFBLK => Kind::Device(number(meta.rdev())),
-        _ => Kind::Other,
+        libc::S_IFREG => FileKind::File(number(meta.dev())),
+        libc::S_IFDIR => FileKind::Folder(number(meta.dev())),
+        libc::S_IFBLK => FileKind::Device(number(meta.rdev())),
+        _ => FileKind::Other,
     }
 }
 
 /// What a path leads to, by its type and number alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Node {
+pub enum DeviceNode {
     /// A block device.
     Block(Number),
     /// A character device.
@@ -229,7 +229,7 @@ pub enum Node {
 
 /// What is behind a path, links followed, as this host knows it: no server of a network file system is
 /// queried, because one that is gone would block the caller (`AT_STATX_DONT_SYNC`).
-pub fn node(path: &Path) -> io::Result<Node> {
+pub fn node(path: &Path) -> io::Result<DeviceNode> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
     // SAFETY: all zero bytes are a valid statx, the path ends with a zero byte, and the call fills the rest.
     let (result, stat) = unsafe {
@@ -250,10 +250,10 @@ pub fn node(path: &Path) -> io::Result<Node> {
     }
     let number = Number { major: stat.stx_rdev_major, minor: stat.stx_rdev_minor };
     Ok(match libc::mode_t::from(stat.stx_mode) & libc::S_IFMT {
-        libc::S_IFBLK => Node::Block(number),
-        libc::S_IFCHR => Node::Character(number),
-        0 => Node::Anonymous,
-        _ => Node::Other,
+        libc::S_IFBLK => DeviceNode::Block(number),
+        libc::S_IFCHR => DeviceNode::Character(number),
+        0 => DeviceNode::Anonymous,
+        _ => DeviceNode::Other,
     })
 }
 
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(again.metadata().unwrap().ino(), file.metadata().unwrap().ino());
         forget(&file).unwrap();
         assert!(filesystem(&file).unwrap().free_bytes > 0);
-        assert!(matches!(kind_of(&file.metadata().unwrap()), Kind::File(_)));
+        assert!(matches!(kind_of(&file.metadata().unwrap()), FileKind::File(_)));
         assert!(size(&file).is_err() && is_read_only(&file).is_err(), "it is no device");
         assert!(below_loop(&file).is_err(), "it is no loop device");
         // (8:16), and a minor number of more than eight bits.
@@ -299,8 +299,8 @@ mod tests {
             io::ErrorKind::NotFound
         );
         assert!(!path.exists());
-        assert_eq!(kind(Path::new("/dev/null")).unwrap(), Kind::Other);
-        assert!(matches!(kind(folder.path()).unwrap(), Kind::Folder(_)));
+        assert_eq!(kind(Path::new("/dev/null")).unwrap(), FileKind::Other);
+        assert!(matches!(kind(folder.path()).unwrap(), FileKind::Folder(_)));
         assert_eq!(Number { major: 8, minor: 16 }.to_string(), "8:16");
         assert_eq!("8:16\n".parse(), Ok(Number { major: 8, minor: 16 }));
         assert!(["", "8", "8:", ":16", "8:16:1", "-1:2"].iter().all(|bad| bad.parse::<Number>().is_err()));
@@ -309,12 +309,12 @@ mod tests {
     #[test]
     fn a_path_is_known_by_its_type_and_number() {
         let full = Number { major: 1, minor: 7 };
-        assert_eq!(node(Path::new("/dev/full")).unwrap(), Node::Character(full));
-        assert_eq!(node(Path::new("/")).unwrap(), Node::Other);
+        assert_eq!(node(Path::new("/dev/full")).unwrap(), DeviceNode::Character(full));
+        assert_eq!(node(Path::new("/")).unwrap(), DeviceNode::Other);
         assert_eq!(node(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
         // SAFETY: a plain call without pointers; the descriptor is owned from here on.
         let event = unsafe { std::os::fd::OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
         let path = format!("/proc/self/fd/{}", event.as_raw_fd());
-        assert_eq!(node(Path::new(&path)).unwrap(), Node::Anonymous);
+        assert_eq!(node(Path::new(&path)).unwrap(), DeviceNode::Anonymous);
     }
 }

@@ -12,8 +12,8 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use crate::block::Number;
-use crate::bpf::{Map, MapKind, Program, ProgramKind};
-use crate::bpf_code::{By, Call, Code, Label, Register, Size, Sum, When};
+use crate::bpf::{BpfMap, BpfProgram, MapKind, ProgramKind};
+use crate::bpf_code::{AccessSize, By, Call, Code, Label, Register, Sum, When};
 use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 
 /// What a request does, in the order in which it is counted.
@@ -49,13 +49,13 @@ pub fn range_ns(bucket: usize) -> (u64, u64) {
 /// Why there are no times.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {why}{hint}")]
-pub struct Refused {
+pub struct TimesUnavailable {
     step: &'static str,
     why: String,
     hint: String,
 }
 
-impl Refused {
+impl TimesUnavailable {
     fn at(step: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| {
             let denied = error.kind() == io::ErrorKind::PermissionDenied;
@@ -120,29 +120,29 @@ const START: i16 = -24;
 fn key(code: &mut Code, places: Places, none: Label) {
     let (known, keyed) = (code.label(), code.label());
     code.copy(Register::R6, Register::R1);
-    code.load(Size::Word, Register::R7, Register::R6, places.device);
-    code.store(Size::Word, Register::Stack, KEY, Register::R7);
-    code.load(Size::Double, Register::R7, Register::R6, places.sector);
-    code.store(Size::Double, Register::Stack, KEY_SECTOR, Register::R7);
-    code.load(Size::Byte, Register::R7, Register::R6, places.kind);
+    code.load(AccessSize::Word, Register::R7, Register::R6, places.device);
+    code.store(AccessSize::Word, Register::Stack, KEY, Register::R7);
+    code.load(AccessSize::Double, Register::R7, Register::R6, places.sector);
+    code.store(AccessSize::Double, Register::Stack, KEY_SECTOR, Register::R7);
+    code.load(AccessSize::Byte, Register::R7, Register::R6, places.kind);
     for (letter, direction) in [(b'R', READ), (b'W', WRITE), (b'D', DISCARD)] {
         code.set(Register::R8, direction);
         code.jump_when(Register::R7, When::Equal, letter.into(), known);
     }
     code.jump_when(Register::R7, When::Different, b'F'.into(), none);
-    code.load(Size::Byte, Register::R7, Register::R6, places.kind + 1);
+    code.load(AccessSize::Byte, Register::R7, Register::R6, places.kind + 1);
     code.set(Register::R8, WRITE);
     code.jump_when(Register::R7, When::Equal, b'W'.into(), known);
     // A flush has no sector, and reports another one at its end than at its beginning.
     code.set(Register::R7, 0);
-    code.store(Size::Double, Register::Stack, KEY_SECTOR, Register::R7);
+    code.store(AccessSize::Double, Register::Stack, KEY_SECTOR, Register::R7);
     code.set(Register::R8, FLUSH);
     code.jump(keyed);
     code.here(known);
-    code.load(Size::Word, Register::R7, Register::R6, places.sectors);
+    code.load(AccessSize::Word, Register::R7, Register::R6, places.sectors);
     code.jump_when(Register::R7, When::Equal, 0, none);
     code.here(keyed);
-    code.store(Size::Word, Register::Stack, KEY_DIRECTION, Register::R8);
+    code.store(AccessSize::Word, Register::Stack, KEY_DIRECTION, Register::R8);
 }
 
 /// `to` becomes an address on the stack.
@@ -159,12 +159,12 @@ fn end(code: &mut Code, here: Label) {
 }
 
 /// Writes down when a request was handed over.
-fn at_issue(places: Places, starts: &Map) -> Code {
+fn at_issue(places: Places, starts: &BpfMap) -> Code {
     let mut code = Code::default();
     let none = code.label();
     key(&mut code, places, none);
     code.call(Call::Now);
-    code.store(Size::Double, Register::Stack, START, Register::R0);
+    code.store(AccessSize::Double, Register::Stack, START, Register::R0);
     code.map(Register::R1, starts.as_fd());
     on_stack(&mut code, Register::R2, KEY);
     on_stack(&mut code, Register::R3, START);
@@ -218,7 +218,7 @@ fn bucket(code: &mut Code) {
 }
 
 /// Counts a request that ended.
-fn at_end(places: Places, starts: &Map, counts: &Map) -> Code {
+fn at_end(places: Places, starts: &BpfMap, counts: &BpfMap) -> Code {
     let mut code = Code::default();
     let none = code.label();
     key(&mut code, places, none);
@@ -226,7 +226,7 @@ fn at_end(places: Places, starts: &Map, counts: &Map) -> Code {
     on_stack(&mut code, Register::R2, KEY);
     code.call(Call::LookUp);
     code.jump_when(Register::R0, When::Equal, 0, none);
-    code.load(Size::Double, Register::R7, Register::R0, 0);
+    code.load(AccessSize::Double, Register::R7, Register::R0, 0);
     code.call(Call::Now);
     code.sum(Sum::Subtract, Register::R0, By::Register(Register::R7));
     code.copy(Register::R7, Register::R0);
@@ -251,8 +251,8 @@ fn at_end(places: Places, starts: &Map, counts: &Map) -> Code {
     code
 }
 
-fn load(code: Code) -> io::Result<Program> {
-    Program::load(ProgramKind::Tracepoint, &code.finish().map_err(io::Error::other)?)
+fn load(code: Code) -> io::Result<BpfProgram> {
+    BpfProgram::load(ProgramKind::Tracepoint, &code.finish().map_err(io::Error::other)?)
 }
 
 /// How many requests of a direction took how long.
@@ -279,7 +279,7 @@ impl Counts {
 /// Requests are being counted.
 #[derive(Debug)]
 pub struct BlockTimes {
-    counts: Map,
+    counts: BpfMap,
     _attached: [Attached; 2],
 }
 
@@ -300,9 +300,9 @@ fn points(tracefs: &Tracefs) -> io::Result<(Point, Point)> {
 }
 
 /// Start times of requests in flight, and counts by device.
-fn maps() -> io::Result<(Map, Map)> {
-    let starts = Map::new(MapKind::Recent, KEY_BYTES, 8, UNDER_WAY_MAX)?;
-    Ok((starts, Map::new(MapKind::Table, 4, VALUE_BYTES as u32, DEVICES_MAX)?))
+fn maps() -> io::Result<(BpfMap, BpfMap)> {
+    let starts = BpfMap::new(MapKind::Recent, KEY_BYTES, 8, UNDER_WAY_MAX)?;
+    Ok((starts, BpfMap::new(MapKind::Table, 4, VALUE_BYTES as u32, DEVICES_MAX)?))
 }
 
 impl BlockTimes {
@@ -310,19 +310,21 @@ impl BlockTimes {
     ///
     /// # Errors
     /// No right, or a kernel that has not what it takes; in words for a person.
-    pub fn begin() -> Result<Self, Refused> {
-        let tracefs =
-            Tracefs::open().map_err(Refused::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
-        let ((issue_places, issue), (end_places, end)) =
-            points(&tracefs).map_err(Refused::at("the tracepoints of block requests cannot be read"))?;
-        let (starts, counts) = maps().map_err(Refused::at("the kernel gives no room for counts (bpf)"))?;
+    pub fn begin() -> Result<Self, TimesUnavailable> {
+        let tracefs = Tracefs::open()
+            .map_err(TimesUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
+        let ((issue_places, issue), (end_places, end)) = points(&tracefs)
+            .map_err(TimesUnavailable::at("the tracepoints of block requests cannot be read"))?;
+        let (starts, counts) =
+            maps().map_err(TimesUnavailable::at("the kernel gives no room for counts (bpf)"))?;
         let programs = load(at_end(end_places, &starts, &counts))
             .and_then(|ends| Ok((ends, load(at_issue(issue_places, &starts))?)));
-        let (ends, issues) = programs.map_err(Refused::at("the kernel does not take the program (bpf)"))?;
+        let (ends, issues) =
+            programs.map_err(TimesUnavailable::at("the kernel does not take the program (bpf)"))?;
         // Ends first: what was handed over before is not counted, and no start is left behind.
         let attached = end.attach(&ends).and_then(|ends| Ok([ends, issue.attach(&issues)?]));
         let attached =
-            attached.map_err(Refused::at("no program may be at a tracepoint (perf_event_open)"))?;
+            attached.map_err(TimesUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
         Ok(Self { counts, _attached: attached })
     }
 

@@ -38,23 +38,23 @@ fn the_kernel_finds_the_bucket_of_every_time() {
     let mut times: Vec<u64> = (0..BUCKETS).flat_map(|b| [range_ns(b).0, range_ns(b).1]).collect();
     times.extend([1, 1000, 123_456_789, 60_000_000_000, 1 << 41, 1 << 63]);
     for ns in times {
-        let map = Map::new(MapKind::Table, 4, 8, 1).unwrap();
+        let map = BpfMap::new(MapKind::Table, 4, 8, 1).unwrap();
         map.begin(&[0; 4], &ns.to_ne_bytes()).unwrap();
         let mut code = Code::default();
         let none = code.label();
         code.set(Register::R1, 0);
-        code.store(Size::Word, Register::Stack, KEY, Register::R1);
+        code.store(AccessSize::Word, Register::Stack, KEY, Register::R1);
         code.map(Register::R1, map.as_fd());
         on_stack(&mut code, Register::R2, KEY);
         code.call(Call::LookUp);
         code.jump_when(Register::R0, When::Equal, 0, none);
-        code.load(Size::Double, Register::R1, Register::R0, 0);
+        code.load(AccessSize::Double, Register::R1, Register::R0, 0);
         bucket(&mut code);
         code.exit();
         code.here(none);
         code.set(Register::R0, -1);
         code.exit();
-        let program = Program::load(ProgramKind::Packet, &code.finish().unwrap()).unwrap();
+        let program = BpfProgram::load(ProgramKind::Packet, &code.finish().unwrap()).unwrap();
         assert_eq!(answer(&program).unwrap() as usize, expected(ns), "{ns} ns");
     }
 }
@@ -72,7 +72,7 @@ fn a_tracepoint_that_tells_other_things_is_refused() {
         let why = Places::of(&point(fields)).unwrap_err().to_string();
         assert!(why.contains(&right[wrong].name), "{why}");
     }
-    let why = Refused::at("it cannot be")(io::Error::from_raw_os_error(libc::EPERM)).to_string();
+    let why = TimesUnavailable::at("it cannot be")(io::Error::from_raw_os_error(libc::EPERM)).to_string();
     assert!(why.starts_with("it cannot be: operation not permitted ("), "{why}");
 }
 

@@ -35,7 +35,7 @@ pub enum MapKind {
 
 /// Keys and values that programs and we share.
 #[derive(Debug)]
-pub struct Map {
+pub struct BpfMap {
     descriptor: OwnedFd,
     key_bytes: usize,
     value_bytes: usize,
@@ -101,7 +101,7 @@ fn raise_locked_memory() {
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
 }
 
-impl Map {
+impl BpfMap {
     /// Makes one. Keys and values have these sizes in bytes.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Map {
     }
 }
 
-impl AsFd for Map {
+impl AsFd for BpfMap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -173,11 +173,11 @@ pub enum ProgramKind {
 
 /// A program that the kernel took.
 #[derive(Debug)]
-pub struct Program {
+pub struct BpfProgram {
     descriptor: OwnedFd,
 }
 
-impl Program {
+impl BpfProgram {
     /// Has the kernel check it and take it.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ fn because(refused: &io::Error, log: &[u8]) -> String {
     last.map_or_else(|| refused.to_string(), |words| format!("{refused}: {words}"))
 }
 
-impl AsFd for Program {
+impl AsFd for BpfProgram {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -230,7 +230,7 @@ pub(crate) mod tests {
     use crate::bpf_code::{Code, Register};
 
     /// Runs a program on an empty packet (`BPF_PROG_TEST_RUN`); gives its answer.
-    pub(crate) fn answer(program: &Program) -> io::Result<u32> {
+    pub(crate) fn answer(program: &BpfProgram) -> io::Result<u32> {
         #[repr(C)]
         struct TestRun {
             program: u32,
@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     /// Whether programs may be loaded here; prints a skip when not.
     pub(crate) fn allowed(test: &str) -> bool {
-        match Map::new(MapKind::Table, 4, 8, 1) {
+        match BpfMap::new(MapKind::Table, 4, 8, 1) {
             Ok(_) => true,
             Err(error) => {
                 println!("SKIPPED {test}: no programs may be given to this kernel: {error}");
@@ -273,7 +273,7 @@ pub(crate) mod tests {
         if !allowed("a_map_keeps_what_is_first") {
             return;
         }
-        let map = Map::new(MapKind::Table, 4, 8, 1).unwrap();
+        let map = BpfMap::new(MapKind::Table, 4, 8, 1).unwrap();
         let mut value = [0; 8];
         assert!(!map.read(&[1; 4], &mut value).unwrap());
         map.begin(&[1; 4], &[7; 8]).unwrap();
@@ -294,11 +294,11 @@ pub(crate) mod tests {
         let mut good = Code::default();
         good.set(Register::R0, 42);
         good.exit();
-        let program = Program::load(ProgramKind::Packet, &good.finish().unwrap()).unwrap();
+        let program = BpfProgram::load(ProgramKind::Packet, &good.finish().unwrap()).unwrap();
         assert_eq!(answer(&program).unwrap(), 42);
         let mut bad = Code::default();
         bad.exit();
-        let why = Program::load(ProgramKind::Packet, &bad.finish().unwrap()).unwrap_err().to_string();
+        let why = BpfProgram::load(ProgramKind::Packet, &bad.finish().unwrap()).unwrap_err().to_string();
         assert!(why.contains("R0 !read_ok"), "{why}");
     }
 }

@@ -45,7 +45,7 @@ pub enum Register {
 
 /// How much is moved between memory and a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
+pub enum AccessSize {
     /// One byte.
     Byte = 0x10,
     /// Four bytes.
@@ -172,12 +172,12 @@ impl Code {
     }
 
     /// `to` becomes what is in memory at `from` and `offset`; the upper bits zero.
-    pub fn load(&mut self, size: Size, to: Register, from: Register, offset: i16) {
+    pub fn load(&mut self, size: AccessSize, to: Register, from: Register, offset: i16) {
         self.push(LOAD | size as u8, (to as u8, from as u8), offset, 0);
     }
 
     /// What is in memory at `to` and `offset` becomes the lower part of `from`.
-    pub fn store(&mut self, size: Size, to: Register, offset: i16, from: Register) {
+    pub fn store(&mut self, size: AccessSize, to: Register, offset: i16, from: Register) {
         self.push(STORE | size as u8, (to as u8, from as u8), offset, 0);
     }
 
@@ -260,9 +260,9 @@ mod tests {
             c.copy(Register::R6, Register::R1);
             c.sum(Sum::Right, Register::R1, By::Value(8));
             c.sum(Sum::Right, Register::R1, By::Register(Register::R3));
-            c.load(Size::Word, Register::R7, Register::R6, 8);
-            c.load(Size::Byte, Register::R7, Register::R6, 34);
-            c.store(Size::Double, Register::Stack, -8, Register::R7);
+            c.load(AccessSize::Word, Register::R7, Register::R6, 8);
+            c.load(AccessSize::Byte, Register::R7, Register::R6, 34);
+            c.store(AccessSize::Double, Register::Stack, -8, Register::R7);
             c.add_in_memory(Register::R9, Register::R1);
             c.call(Call::Now);
             c.exit();

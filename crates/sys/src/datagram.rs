@@ -51,7 +51,7 @@ pub fn is_no_offload(error: &io::Error) -> bool {
 
 /// One read: a datagram, or several of the same size glued together.
 #[derive(Debug, Clone, Copy)]
-pub struct Unit<'a> {
+pub struct DatagramRead<'a> {
     /// The bytes that were kept.
     pub bytes: &'a [u8],
     /// Bytes that came.
@@ -132,8 +132,8 @@ impl Trains {
     }
 
     /// What the last [`Self::receive`] took.
-    pub fn iter(&self) -> impl Iterator<Item = Unit<'_>> {
-        self.room.chunks_exact(self.slot).zip(&self.kept).map(|(part, kept)| Unit {
+    pub fn iter(&self) -> impl Iterator<Item = DatagramRead<'_>> {
+        self.room.chunks_exact(self.slot).zip(&self.kept).map(|(part, kept)| DatagramRead {
             bytes: &part[..kept.length.min(self.slot)],
             length: kept.length,
             segment: kept.segment.unwrap_or(kept.length),

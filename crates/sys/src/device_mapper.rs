@@ -35,7 +35,7 @@ const TARGETS_MAX: usize = 1024;
 
 /// One target of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct DmTarget {
     /// Its kind: `raid`, `mirror`, `linear`.
     pub kind: String,
     /// Its status line.
@@ -43,7 +43,7 @@ pub struct Target {
 }
 
 /// What the targets of a device say.
-pub fn status(device: Number) -> io::Result<Vec<Target>> {
+pub fn status(device: Number) -> io::Result<Vec<DmTarget>> {
     let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
     // Whole words, so that the kernel finds its numbers where they are aligned.
     let mut words = vec![0_u64; (HEAD + ROOM) / 8];
@@ -79,7 +79,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-fn targets(bytes: &[u8]) -> Option<Vec<Target>> {
+fn targets(bytes: &[u8]) -> Option<Vec<DmTarget>> {
     let (start, count) = (word(bytes, DATA_START_AT)? as usize, word(bytes, COUNT_AT)? as usize);
     if word(bytes, FLAGS_AT)? & BUFFER_FULL != 0 || count > TARGETS_MAX {
         return None;
@@ -89,7 +89,7 @@ fn targets(bytes: &[u8]) -> Option<Vec<Target>> {
     let mut targets = Vec::new();
     for _ in 0..count {
         let kind = text(data.get(at + KIND_AT..at + SPEC)?);
-        targets.push(Target { kind, state: text(data.get(at + SPEC..)?) });
+        targets.push(DmTarget { kind, state: text(data.get(at + SPEC..)?) });
         // Counted from the first one.
         at = word(data, at + NEXT_AT)? as usize;
     }
@@ -117,7 +117,7 @@ mod tests {
     fn targets_are_read_and_torn_answers_are_none() {
         let bytes = answer();
         let told = targets(&bytes).unwrap();
-        assert_eq!(told[0], Target { kind: "raid".into(), state: "raid10 4 AADA".into() });
+        assert_eq!(told[0], DmTarget { kind: "raid".into(), state: "raid10 4 AADA".into() });
         assert_eq!((told.len(), told[1].kind.as_str()), (2, "linear"));
         for end in 0..HEAD + 96 + SPEC {
             assert_eq!(targets(&bytes[..end]), None, "{end}");

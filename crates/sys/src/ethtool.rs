@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::ethtool_family::{FAMILIES, Family, is_flag, label};
-use crate::ethtool_ioctl::Control;
+pub use crate::ethtool_family::{EthtoolFamily, FAMILIES, is_flag, label};
+use crate::ethtool_ioctl::EthtoolSocket;
 pub use crate::ethtool_ioctl::{Driver, Feature};
 use crate::netlink::{Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes};
 
@@ -48,7 +48,7 @@ pub struct Nic {
     pub features: BTreeMap<String, Feature>,
     /// By family and name.
     #[serde(default)]
-    pub numbers: BTreeMap<Family, BTreeMap<String, u64>>,
+    pub numbers: BTreeMap<EthtoolFamily, BTreeMap<String, u64>>,
     /// Private flags of the driver.
     #[serde(default)]
     pub private: BTreeMap<String, bool>,
@@ -62,7 +62,7 @@ pub struct Nic {
 
 /// Reads all devices of these names. Only a machine without any ethtool interface is an error.
 pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, String> {
-    let control = Control::open().map_err(|e| format!("no socket for ethtool: {e}"))?;
+    let control = EthtoolSocket::open().map_err(|e| format!("no socket for ethtool: {e}"))?;
     let mut netlink = Ethtool::open().ok();
     let mut nics: BTreeMap<String, Nic> = names.iter().map(|n| (n.clone(), Nic::default())).collect();
     if let Some(netlink) = &mut netlink {
@@ -79,7 +79,7 @@ pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, String> {
 }
 
 /// What only the ioctls have, and everything on a kernel without ethtool netlink.
-fn read_older(control: &Control, name: &str, nic: &mut Nic, everything: bool) {
+fn read_older(control: &EthtoolSocket, name: &str, nic: &mut Nic, everything: bool) {
     let words = |e: std::io::Error| match e.raw_os_error() {
         Some(libc::EOPNOTSUPP | libc::EINVAL) => "not offered by the driver".to_string(),
         _ => e.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
@@ -108,7 +108,8 @@ fn read_older(control: &Control, name: &str, nic: &mut Nic, everything: bool) {
         nic.private = private;
     }
     if let Ok(autoneg) = control.autoneg(name) {
-        nic.numbers.insert(Family::Link, BTreeMap::from([("autoneg".to_string(), u64::from(autoneg))]));
+        nic.numbers
+            .insert(EthtoolFamily::Link, BTreeMap::from([("autoneg".to_string(), u64::from(autoneg))]));
     }
     for family in FAMILIES {
         let Some(older) = family.info().older else { continue };
@@ -120,11 +121,11 @@ fn read_older(control: &Control, name: &str, nic: &mut Nic, everything: bool) {
 }
 
 /// Numbers of one family of one device.
-pub fn read_family(name: &str, family: Family) -> Result<BTreeMap<String, u64>, String> {
+pub fn read_family(name: &str, family: EthtoolFamily) -> Result<BTreeMap<String, u64>, String> {
     let info = family.info();
     let Ok(mut netlink) = Ethtool::open() else {
         let older = info.older.ok_or("this kernel has no ethtool netlink")?;
-        let control = Control::open().map_err(|e| e.to_string())?;
+        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
         return control.numbers(name, older).map_err(|e| e.to_string());
     };
     let mut numbers = BTreeMap::new();
@@ -136,11 +137,11 @@ pub fn read_family(name: &str, family: Family) -> Result<BTreeMap<String, u64>, 
 }
 
 /// Sets one number of a family.
-pub fn set_number(name: &str, family: Family, field: &str, value: u32) -> Result<(), String> {
+pub fn set_number(name: &str, family: EthtoolFamily, field: &str, value: u32) -> Result<(), String> {
     let info = family.info();
     let Ok(mut netlink) = Ethtool::open() else {
         let older = info.older.ok_or("this kernel has no ethtool netlink")?;
-        let control = Control::open().map_err(|e| e.to_string())?;
+        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
         return control.set_number(name, older, field, value).map_err(|e| e.to_string());
     };
     let (kind, _) = info.fields.iter().find(|(_, n)| *n == field).ok_or("the driver has no such number")?;
@@ -156,7 +157,7 @@ pub fn set_number(name: &str, family: Family, field: &str, value: u32) -> Result
 /// Features of one device by the kernel's names.
 pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, String> {
     let Ok(mut netlink) = Ethtool::open() else {
-        let control = Control::open().map_err(|e| e.to_string())?;
+        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
         return control.features(name).map_err(|e| e.to_string());
     };
     let mut features = BTreeMap::new();
@@ -168,7 +169,7 @@ pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, String> {
 /// Switches features by the kernel's names.
 pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), String> {
     let Ok(mut netlink) = Ethtool::open() else {
-        let control = Control::open().map_err(|e| e.to_string())?;
+        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
         return control.set_features(name, wanted).map_err(|e| e.to_string());
     };
     let mut bits = Payload::default();
@@ -263,7 +264,7 @@ impl Ethtool {
         });
     }
 
-    fn read_family(&mut self, family: Family, nics: &mut BTreeMap<String, Nic>) {
+    fn read_family(&mut self, family: EthtoolFamily, nics: &mut BTreeMap<String, Nic>) {
         let names: Vec<String> = nics.keys().cloned().collect();
         let info = family.info();
         self.ask_all(info.get, &names, label(family), |name, answer| {
@@ -346,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = (parse_features(&bytes), parse_numbers(&bytes, Family::Rings.info().fields), device_of(&bytes));
+            let _ = (parse_features(&bytes), parse_numbers(&bytes, EthtoolFamily::Rings.info().fields), device_of(&bytes));
         }
     }
 
@@ -354,7 +355,7 @@ mod tests {
     fn netlink_and_ioctl_agree_on_the_loopback() {
         let names = ["lo".to_string(), "no-such-nic".to_string()];
         let nics = read(&names).unwrap();
-        let older = Control::open().unwrap().features("lo").unwrap();
+        let older = EthtoolSocket::open().unwrap().features("lo").unwrap();
         assert_eq!(nics["lo"].features.len(), older.len());
         for (name, feature) in &older {
             assert_eq!(nics["lo"].features[name].active, feature.active, "{name}");
@@ -362,6 +363,6 @@ mod tests {
         assert!(nics["lo"].missing.contains_key("ring"), "{:?}", nics["lo"].missing);
         assert!(nics["no-such-nic"].features.is_empty());
         assert_eq!(read_features("lo").unwrap(), nics["lo"].features);
-        assert!(read_family("lo", Family::Rings).is_err());
+        assert!(read_family("lo", EthtoolFamily::Rings).is_err());
     }
 }

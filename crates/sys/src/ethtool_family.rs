@@ -9,7 +9,7 @@ use crate::ethtool_ioctl as ioctl;
 /// Families of numbers that a driver may offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Family {
+pub enum EthtoolFamily {
     /// Speed, duplex, autonegotiation.
     Link,
     /// Ring sizes.
@@ -25,8 +25,14 @@ pub enum Family {
 }
 
 /// All of them.
-pub const FAMILIES: [Family; 6] =
-    [Family::Link, Family::Rings, Family::Channels, Family::Coalesce, Family::Pause, Family::Eee];
+pub const FAMILIES: [EthtoolFamily; 6] = [
+    EthtoolFamily::Link,
+    EthtoolFamily::Rings,
+    EthtoolFamily::Channels,
+    EthtoolFamily::Coalesce,
+    EthtoolFamily::Pause,
+    EthtoolFamily::Eee,
+];
 
 /// How a family is asked for.
 pub(crate) struct FamilyInfo {
@@ -127,7 +133,7 @@ const EEE: FamilyInfo = FamilyInfo {
     older: None,
 };
 
-impl Family {
+impl EthtoolFamily {
     pub(crate) fn info(self) -> FamilyInfo {
         match self {
             Self::Link => LINK,
@@ -141,24 +147,24 @@ impl Family {
 }
 
 /// Name of a family in `Nic::missing`.
-pub fn label(family: Family) -> &'static str {
+pub fn label(family: EthtoolFamily) -> &'static str {
     match family {
-        Family::Link => "link",
-        Family::Rings => "ring",
-        Family::Channels => "channels",
-        Family::Coalesce => "coalesce",
-        Family::Pause => "pause",
-        Family::Eee => "eee",
+        EthtoolFamily::Link => "link",
+        EthtoolFamily::Rings => "ring",
+        EthtoolFamily::Channels => "channels",
+        EthtoolFamily::Coalesce => "coalesce",
+        EthtoolFamily::Pause => "pause",
+        EthtoolFamily::Eee => "eee",
     }
 }
 
 /// Whether a number of a family is only on or off.
-pub fn is_flag(family: Family, name: &str) -> bool {
+pub fn is_flag(family: EthtoolFamily, name: &str) -> bool {
     match family {
-        Family::Pause => true,
-        Family::Coalesce => name.starts_with("adaptive-") || name.starts_with("cqe-mode-"),
-        Family::Eee => name != "tx_lpi_timer",
-        Family::Link => name == "autoneg",
-        Family::Rings | Family::Channels => false,
+        EthtoolFamily::Pause => true,
+        EthtoolFamily::Coalesce => name.starts_with("adaptive-") || name.starts_with("cqe-mode-"),
+        EthtoolFamily::Eee => name != "tx_lpi_timer",
+        EthtoolFamily::Link => name == "autoneg",
+        EthtoolFamily::Rings | EthtoolFamily::Channels => false,
     }
 }

@@ -117,11 +117,11 @@ struct Request {
 
 /// A socket for ioctls in the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub struct Control {
+pub struct EthtoolSocket {
     fd: OwnedFd,
 }
 
-impl Control {
+impl EthtoolSocket {
     /// Opens one.
     pub fn open() -> io::Result<Self> {
         // SAFETY: plain system call; the result is checked before it becomes an owned descriptor.
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_loopback_answers_or_refuses() {
-        let control = Control::open().unwrap();
+        let control = EthtoolSocket::open().unwrap();
         let features = control.features("lo").unwrap();
         assert!(features["tx-scatter-gather"].active, "{features:?}");
         assert!(control.numbers("lo", RINGS).is_err());

@@ -17,7 +17,7 @@ const BLOCKS_MAX: usize = 8;
 
 /// A switch that one ioctl reads and another one sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
+pub enum OffloadSwitch {
     /// Transmit checksums.
     TxChecksum,
     /// Scatter-gather.
@@ -30,7 +30,7 @@ pub enum Switch {
     Gro,
 }
 
-impl Switch {
+impl OffloadSwitch {
     fn commands(self) -> (u32, u32) {
         match self {
             Self::TxChecksum => (0x16, 0x17),
@@ -114,14 +114,14 @@ impl Ethtool {
     }
 
     /// Reads a switch.
-    pub fn get(&self, device: &str, switch: Switch) -> io::Result<bool> {
+    pub fn get(&self, device: &str, switch: OffloadSwitch) -> io::Result<bool> {
         let mut value = Value { cmd: switch.commands().0, data: 0 };
         self.request(device, &mut value)?;
         Ok(value.data != 0)
     }
 
     /// Sets a switch.
-    pub fn set(&self, device: &str, switch: Switch, on: bool) -> io::Result<()> {
+    pub fn set(&self, device: &str, switch: OffloadSwitch, on: bool) -> io::Result<()> {
         self.request(device, &mut Value { cmd: switch.commands().1, data: u32::from(on) })
     }
 

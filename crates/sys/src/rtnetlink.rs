@@ -50,7 +50,7 @@ pub struct Vxlan {
 
 /// A network device. Absent values are `None`: the kernel did not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
+pub struct NetDevice {
     /// Index.
     pub index: u32,
     /// Name.
@@ -185,8 +185,8 @@ pub struct Route {
 }
 
 /// All devices.
-pub fn links() -> Result<Vec<Link>, NetlinkError> {
-    let mut found: BTreeMap<u32, Link> = BTreeMap::new();
+pub fn links() -> Result<Vec<NetDevice>, NetlinkError> {
+    let mut found: BTreeMap<u32, NetDevice> = BTreeMap::new();
     let payload = Payload::new(&[0; 16]).u32(libc::IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETLINK, &payload, |message| {
         if let Some(link) = parse_link(message)
@@ -199,14 +199,14 @@ pub fn links() -> Result<Vec<Link>, NetlinkError> {
 }
 
 /// Reads one device out of a message.
-pub fn parse_link(message: &Message<'_>) -> Option<Link> {
+pub fn parse_link(message: &Message<'_>) -> Option<NetDevice> {
     let header = message.payload.get(..16).filter(|_| message.kind == libc::RTM_NEWLINK)?;
     let flags = u32_at(header, 8)?;
-    let mut link = Link {
+    let mut link = NetDevice {
         index: u32_at(header, 4)?,
         up: flags & libc::IFF_UP as u32 != 0,
         loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
-        ..Link::default()
+        ..NetDevice::default()
     };
     let mut lower_is_elsewhere = false;
     for a in attributes(&message.payload[16..]) {
@@ -239,7 +239,7 @@ pub fn parse_link(message: &Message<'_>) -> Option<Link> {
     Some(link).filter(|l| !l.name.is_empty())
 }
 
-fn parse_kind(info: &Attribute<'_>, link: &mut Link) {
+fn parse_kind(info: &Attribute<'_>, link: &mut NetDevice) {
     link.kind = attribute(info.data, libc::IFLA_INFO_KIND).map(|a| a.text());
     link.slave_kind = attribute(info.data, libc::IFLA_INFO_SLAVE_KIND).map(|a| a.text());
     let Some(data) = attribute(info.data, libc::IFLA_INFO_DATA) else { return };

@@ -19,7 +19,7 @@ const CID_LOCAL: u32 = 1;
 
 /// Kind of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StreamKind {
     /// TCP.
     Tcp,
     /// Multipath TCP.
@@ -38,13 +38,13 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 }
 
 /// A socket that does not block, not yet bound or connected.
-pub fn open(kind: Kind, ipv6: bool) -> io::Result<OwnedFd> {
+pub fn open(kind: StreamKind, ipv6: bool) -> io::Result<OwnedFd> {
     let inet = if ipv6 { libc::AF_INET6 } else { libc::AF_INET };
     let (family, protocol) = match kind {
-        Kind::Tcp => (inet, 0),
-        Kind::Mptcp => (inet, libc::IPPROTO_MPTCP),
-        Kind::Unix => (libc::AF_UNIX, 0),
-        Kind::Vsock { .. } => (libc::AF_VSOCK, 0),
+        StreamKind::Tcp => (inet, 0),
+        StreamKind::Mptcp => (inet, libc::IPPROTO_MPTCP),
+        StreamKind::Unix => (libc::AF_UNIX, 0),
+        StreamKind::Vsock { .. } => (libc::AF_VSOCK, 0),
     };
     let style = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket returns a new descriptor, or a negative number that `check` turns into an error.
@@ -105,21 +105,21 @@ impl Raw {
 
 /// Starts a connection from address `bind` to `peer` and returns at once. It is ready, or failed
 /// (`take_error`), when it becomes writable. Only the port of `peer` matters to kinds without IP addresses.
-pub fn connect(socket: OwnedFd, kind: Kind, bind: IpAddr, peer: SocketAddr) -> io::Result<TcpStream> {
+pub fn connect(socket: OwnedFd, kind: StreamKind, bind: IpAddr, peer: SocketAddr) -> io::Result<TcpStream> {
     match kind {
-        Kind::Tcp | Kind::Mptcp => {
+        StreamKind::Tcp | StreamKind::Mptcp => {
             Raw::inet(local_end(bind, peer)).bind(&socket)?;
             Raw::inet(peer).connect(&socket)?;
         }
-        Kind::Unix => Raw::unix(peer.port()).connect(&socket)?,
-        Kind::Vsock { cid } => Raw::vsock(cid, peer.port()).connect(&socket)?,
+        StreamKind::Unix => Raw::unix(peer.port()).connect(&socket)?,
+        StreamKind::Vsock { cid } => Raw::vsock(cid, peer.port()).connect(&socket)?,
     }
     Ok(TcpStream::from(socket))
 }
 
 /// Listens on address `bind`; returns the port. A kind whose ports the kernel does not choose tries those
 /// from `first` on.
-pub fn listen(socket: &OwnedFd, kind: Kind, bind: IpAddr, first: u16) -> io::Result<u16> {
+pub fn listen(socket: &OwnedFd, kind: StreamKind, bind: IpAddr, first: u16) -> io::Result<u16> {
     let from_first = || (0..64).map(|step| first.wrapping_add(step).max(1024));
     let taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     let free = |raw: &dyn Fn(u16) -> Raw| {
@@ -132,12 +132,12 @@ pub fn listen(socket: &OwnedFd, kind: Kind, bind: IpAddr, first: u16) -> io::Res
         Err(io::ErrorKind::AddrInUse.into())
     };
     let port = match kind {
-        Kind::Tcp | Kind::Mptcp => {
+        StreamKind::Tcp | StreamKind::Mptcp => {
             Raw::inet(SocketAddr::new(bind, 0)).bind(socket)?;
             inet_port(socket)?
         }
-        Kind::Unix => free(&Raw::unix)?,
-        Kind::Vsock { cid } => {
+        StreamKind::Unix => free(&Raw::unix)?,
+        StreamKind::Vsock { cid } => {
             let own = if cid == CID_LOCAL { CID_LOCAL } else { libc::VMADDR_CID_ANY };
             free(&|port| Raw::vsock(own, port))?
         }
@@ -184,7 +184,7 @@ mod tests {
 
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    fn connected(kind: Kind) -> io::Result<(TcpStream, TcpStream)> {
+    fn connected(kind: StreamKind) -> io::Result<(TcpStream, TcpStream)> {
         let listener = open(kind, false)?;
         let port = listen(&listener, kind, LOCALHOST, 30_000)?;
         let client = connect(open(kind, false)?, kind, LOCALHOST, SocketAddr::new(LOCALHOST, port))?;
@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn bytes_pass_through_every_kind() {
-        for kind in [Kind::Tcp, Kind::Mptcp, Kind::Unix, Kind::Vsock { cid: CID_LOCAL }] {
+        for kind in
+            [StreamKind::Tcp, StreamKind::Mptcp, StreamKind::Unix, StreamKind::Vsock { cid: CID_LOCAL }]
+        {
             match connected(kind) {
                 Ok((mut client, mut server)) => {
                     client.write_all(b"hello").unwrap();
@@ -207,7 +209,7 @@ mod tests {
                     server.read_exact(&mut room).unwrap();
                     assert_eq!(&room, b"hello");
                 }
-                Err(error) if matches!(kind, Kind::Mptcp | Kind::Vsock { .. }) => {
+                Err(error) if matches!(kind, StreamKind::Mptcp | StreamKind::Vsock { .. }) => {
                     println!(
                         "SKIPPED bytes_pass_through_every_kind: hardware: {kind:?} is not in this kernel: {error}"
                     );
@@ -219,14 +221,14 @@ mod tests {
 
     #[test]
     fn two_names_in_use_do_not_collide() {
-        let (one, two) = (open(Kind::Unix, false).unwrap(), open(Kind::Unix, false).unwrap());
-        let first = listen(&one, Kind::Unix, LOCALHOST, 31_000).unwrap();
-        assert_ne!(listen(&two, Kind::Unix, LOCALHOST, first).unwrap(), first);
+        let (one, two) = (open(StreamKind::Unix, false).unwrap(), open(StreamKind::Unix, false).unwrap());
+        let first = listen(&one, StreamKind::Unix, LOCALHOST, 31_000).unwrap();
+        assert_ne!(listen(&two, StreamKind::Unix, LOCALHOST, first).unwrap(), first);
     }
 
     #[test]
     fn the_cpu_of_the_packets_is_known() {
-        let (client, mut server) = connected(Kind::Tcp).unwrap();
+        let (client, mut server) = connected(StreamKind::Tcp).unwrap();
         (&client).write_all(&[1; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
         assert!(incoming_cpu(&server).is_some());

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use crate::bpf::Program;
+use crate::bpf::BpfProgram;
 
 /// Where tracefs is on a machine of today, and on older ones. Accessing the second may have the kernel mount
 /// it there.
@@ -160,7 +160,7 @@ impl Tracepoint {
     ///
     /// # Errors
     /// No right.
-    pub fn attach(&self, program: &Program) -> io::Result<Attached> {
+    pub fn attach(&self, program: &BpfProgram) -> io::Result<Attached> {
         let event = PerfEvent {
             kind: TRACEPOINT,
             bytes: size_of::<PerfEvent>() as u32,

@@ -27,7 +27,7 @@ pub enum Ask {
 
 /// What of io_uring this kernel gave, beyond requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct UringFeatures {
     /// The memory is pinned once and not for each request.
     pub fixed_memory: bool,
     /// The file is looked up once and not for each request.
@@ -44,7 +44,7 @@ pub struct Ring {
     slot_bytes: usize,
     busy: Vec<bool>,
     under_way: usize,
-    given: Given,
+    given: UringFeatures,
 }
 
 impl std::fmt::Debug for Ring {
@@ -97,7 +97,7 @@ impl Ring {
                 "{slots} requests at a time are more than this kernel takes"
             )));
         }
-        let mut given = Given { deferred, ..Given::default() };
+        let mut given = UringFeatures { deferred, ..UringFeatures::default() };
         let parts: Vec<libc::iovec> = (0..slots)
             .map(|slot| libc::iovec {
                 // Within the buffer, for `slots` times `slot_bytes` are.
@@ -120,7 +120,7 @@ impl Ring {
     }
 
     /// What the kernel gave.
-    pub fn given(&self) -> Given {
+    pub fn given(&self) -> UringFeatures {
         self.given
     }
 

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a test wants around itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum World {
+pub enum TestEnvironment {
     /// A network of its own.
     Network,
     /// A network and mounts of its own.
@@ -28,7 +28,7 @@ pub enum World {
     Root,
 }
 
-impl World {
+impl TestEnvironment {
     fn flags(self, root: bool) -> &'static [&'static str] {
         match (self, root) {
             (Self::Network, true) => &["-n"],
@@ -42,12 +42,12 @@ impl World {
 /// Runs the test of this name again inside a fresh world. Gives `true` in the process inside; `false`
 /// outside, behind its end or after a skip.
 #[must_use]
-pub fn inside(name: &str, world: World) -> bool {
+pub fn inside(name: &str, world: TestEnvironment) -> bool {
     if is_inside() {
         return true;
     }
     let root = is_root();
-    if world == World::Root && !root {
+    if world == TestEnvironment::Root && !root {
         return skip(name, "needs root");
     }
     let flags = world.flags(root);
@@ -81,19 +81,19 @@ pub fn is_root() -> bool {
 
 /// The node program: named by `LINERATE_NODE`, or beside this program of ours.
 pub fn node_program(beside: &str) -> Option<PathBuf> {
-    Some(Programs::beside(beside).node).filter(|p| p.is_file())
+    Some(TestPrograms::beside(beside).node).filter(|p| p.is_file())
 }
 
 /// Programs of ours that a test starts as root.
 #[derive(Debug)]
-pub struct Programs {
+pub struct TestPrograms {
     /// The operator's: named by `LINERATE`, or beside.
     pub linerate: PathBuf,
     /// The node program: named by `LINERATE_NODE`, or beside.
     pub node: PathBuf,
 }
 
-impl Programs {
+impl TestPrograms {
     /// Those beside a program of ours.
     pub fn beside(ours: &str) -> Self {
         let named = |variable: &str, name: &str| {

@@ -34,14 +34,14 @@ const MARKER: [u8; 2] = *b"LR";
 /// Direction of a frame, so that an echoing terminal is recognised as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// From the operator.
     ToNode = 1,
     /// From the node.
     FromNode = 2,
 }
 
-impl Kind {
+impl FrameKind {
     fn of(byte: u8) -> Option<Self> {
         match byte {
             1 => Some(Self::ToNode),
@@ -98,13 +98,13 @@ pub enum FrameError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Direction.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// What it carries.
     pub body: Vec<u8>,
 }
 
 /// Appends a frame to `out`.
-pub fn encode(kind: Kind, body: &[u8], out: &mut Vec<u8>) -> Result<(), FrameError> {
+pub fn encode(kind: FrameKind, body: &[u8], out: &mut Vec<u8>) -> Result<(), FrameError> {
     if body.len() > BODY_BYTES_MAX {
         return Err(FrameError::TooLarge { bytes: body.len() });
     }
@@ -238,7 +238,7 @@ impl Decoder {
         // Garbage is told from the first byte that differs, not only when a whole header is there.
         let known = rest.len().min(2);
         if rest[..known] != MARKER[..known]
-            || (rest.len() > 3 && (Kind::of(rest[2]).is_none() || rest[3] != 0))
+            || (rest.len() > 3 && (FrameKind::of(rest[2]).is_none() || rest[3] != 0))
         {
             let mut seen = [0; 4];
             seen[..rest.len().min(4)].copy_from_slice(&rest[..rest.len().min(4)]);
@@ -255,7 +255,7 @@ impl Decoder {
         if seen != expected {
             return Err(FrameError::Checksum { bytes: length, seen, expected });
         }
-        let Some(kind) = Kind::of(header[2]) else { return Ok(None) };
+        let Some(kind) = FrameKind::of(header[2]) else { return Ok(None) };
         let frame = Frame { kind, body: body.to_vec() };
         self.start += HEADER_BYTES + length;
         // After a large frame its room is given back at once: an operator has thousands of these, and all of

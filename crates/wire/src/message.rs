@@ -10,7 +10,7 @@ use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
-use linerate_model::step::{Look, Seen, Step};
+use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol; both ends must have the same.
@@ -142,7 +142,7 @@ pub enum TrialRequest {
 #[serde(rename_all = "kebab-case")]
 pub enum BuildRequest {
     /// Ask about volumes and replicas. Answered by `Seen`, then `Done`.
-    Look(Look),
+    Look(HostQuery),
     /// Journal a step of a build, check what it needs, and do it. Answered by `Seen`, then `Done`; a command
     /// that fails is a refusal.
     Step {
@@ -228,7 +228,7 @@ pub enum Event {
     /// Open journals.
     Journals(Vec<JournalEntry>),
     /// What a look or a step printed.
-    Seen(Box<Seen>),
+    Seen(Box<QueryOutput>),
     /// What was taken back, a line for each command.
     Unbuilt {
         /// In order.

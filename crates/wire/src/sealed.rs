@@ -154,7 +154,7 @@ pub enum SealError {
 }
 
 /// A greeting under way.
-pub struct Greeting {
+pub struct SealedHandshake {
     noise: Box<HandshakeState>,
     answers: bool,
     heard: Vec<u8>,
@@ -163,7 +163,7 @@ pub struct Greeting {
 }
 
 /// Secrets are not shown.
-impl std::fmt::Debug for Greeting {
+impl std::fmt::Debug for SealedHandshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Greeting").field("answers", &self.answers).finish_non_exhaustive()
     }
@@ -178,7 +178,7 @@ pub struct Sealed {
     pub opener: Opener,
 }
 
-impl Greeting {
+impl SealedHandshake {
     /// The end that dials. Its greeting can be taken at once.
     pub fn dial(key: &Key) -> Result<Self, SealError> {
         let mut greeting = Self::new(key, false)?;

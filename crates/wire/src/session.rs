@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::frame::{BANNER_BYTES_MAX, Decoder, Kind, MAGIC, SkipToMagic, encode};
+use crate::frame::{BANNER_BYTES_MAX, Decoder, FrameKind, MAGIC, SkipToMagic, encode};
 use crate::message::{Event, FromNode, Hello, PROTOCOL, Request, RequestId, ToNode};
 
 /// Time between two heartbeats, milliseconds.
@@ -54,7 +54,7 @@ pub fn is_last(event: &Event) -> bool {
 /// What both ends have in common: the stream in, the stream out, the time.
 #[derive(Debug)]
 struct Link {
-    sends: Kind,
+    sends: FrameKind,
     skip: SkipToMagic,
     decoder: Decoder,
     output: Vec<u8>,
@@ -65,7 +65,7 @@ struct Link {
 }
 
 impl Link {
-    fn new(sends: Kind, noise_bytes: usize) -> Self {
+    fn new(sends: FrameKind, noise_bytes: usize) -> Self {
         Self {
             sends,
             skip: SkipToMagic::new(noise_bytes),
@@ -201,7 +201,7 @@ impl OperatorSession {
     /// A session whose node was just started.
     pub fn new() -> Self {
         Self {
-            link: Link::new(Kind::ToNode, BANNER_BYTES_MAX),
+            link: Link::new(FrameKind::ToNode, BANNER_BYTES_MAX),
             last_id: 0,
             open: BTreeMap::new(),
             hello_seen: false,
@@ -384,7 +384,7 @@ pub struct NodeSession {
 impl NodeSession {
     /// A session that says hello at once.
     pub fn new(hello: Hello) -> Self {
-        let mut link = Link::new(Kind::FromNode, 0);
+        let mut link = Link::new(FrameKind::FromNode, 0);
         let sent = link.send(&FromNode { id: 0, body: Event::Hello(Box::new(hello)) });
         let mut session = Self { link, last_id: 0, open: BTreeSet::new(), events: VecDeque::new() };
         if let Err(error) = sent {

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use linerate_wire::frame::{
-    BODY_BYTES_MAX, Decoder, Frame, FrameError, HEADER_BYTES, Kind, MAGIC, SkipToMagic, encode,
+    BODY_BYTES_MAX, Decoder, Frame, FrameError, FrameKind, HEADER_BYTES, MAGIC, SkipToMagic, encode,
 };
 use proptest::prelude::*;
 
 fn stream(bodies: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for body in bodies {
-        encode(Kind::ToNode, body, &mut out).unwrap();
+        encode(FrameKind::ToNode, body, &mut out).unwrap();
     }
     out
 }
@@ -26,7 +26,7 @@ fn drain(decoder: &mut Decoder) -> Result<Vec<Frame>, FrameError> {
 fn an_oversized_frame_is_refused_at_both_ends_before_its_body() {
     let body = vec![0; BODY_BYTES_MAX + 1];
     assert_eq!(
-        encode(Kind::ToNode, &body, &mut Vec::new()),
+        encode(FrameKind::ToNode, &body, &mut Vec::new()),
         Err(FrameError::TooLarge { bytes: BODY_BYTES_MAX + 1 })
     );
     let mut bytes = stream(&[vec![1]]);

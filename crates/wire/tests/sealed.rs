@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use linerate_wire::sealed::{
-    Caller, DialOrder, GREETING_BYTES, Greeting, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed,
+    Caller, DialOrder, GREETING_BYTES, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed, SealedHandshake,
 };
 use proptest::prelude::*;
 
@@ -12,7 +12,8 @@ fn key(byte: u8) -> Key {
 
 /// Both ends of a stream: the one that dialled, and the one that answered.
 fn pair() -> (Sealed, Sealed) {
-    let (mut dials, mut answers) = (Greeting::dial(&key(1)).unwrap(), Greeting::answer(&key(1)).unwrap());
+    let (mut dials, mut answers) =
+        (SealedHandshake::dial(&key(1)).unwrap(), SealedHandshake::answer(&key(1)).unwrap());
     let answered = answers.received(&dials.take_output()).unwrap().unwrap();
     (dials.received(&answers.take_output()).unwrap().unwrap(), answered)
 }
@@ -44,7 +45,8 @@ fn both_ends_say_and_hear() {
 
 #[test]
 fn what_is_behind_the_greeting_in_the_same_bytes_is_not_lost() {
-    let (mut dials, mut answers) = (Greeting::dial(&key(1)).unwrap(), Greeting::answer(&key(1)).unwrap());
+    let (mut dials, mut answers) =
+        (SealedHandshake::dial(&key(1)).unwrap(), SealedHandshake::answer(&key(1)).unwrap());
     let mut answered = answers.received(&dials.take_output()).unwrap().unwrap();
     let mut bytes = answers.take_output();
     answered.sealer.seal(b"first", &mut bytes).unwrap();
@@ -54,43 +56,43 @@ fn what_is_behind_the_greeting_in_the_same_bytes_is_not_lost() {
 
 #[test]
 fn a_stranger_gets_no_answer() {
-    let mut answers = Greeting::answer(&key(1)).unwrap();
+    let mut answers = SealedHandshake::answer(&key(1)).unwrap();
     assert_eq!(answers.received(b"GET / HTTP/1.1\r\n").unwrap_err(), SealError::Stranger);
     assert!(answers.take_output().is_empty());
     assert_eq!(
-        answers.received(&Greeting::dial(&key(1)).unwrap().take_output()).unwrap_err(),
+        answers.received(&SealedHandshake::dial(&key(1)).unwrap().take_output()).unwrap_err(),
         SealError::Stranger
     );
     // Told from the first byte that differs, not only when a whole greeting is there.
-    assert_eq!(Greeting::answer(&key(1)).unwrap().received(b"X").unwrap_err(), SealError::Stranger);
+    assert_eq!(SealedHandshake::answer(&key(1)).unwrap().received(b"X").unwrap_err(), SealError::Stranger);
 }
 
 #[test]
 fn another_key_is_refused_at_both_ends() {
-    let mut answers = Greeting::answer(&key(1)).unwrap();
+    let mut answers = SealedHandshake::answer(&key(1)).unwrap();
     assert_eq!(
-        answers.received(&Greeting::dial(&key(2)).unwrap().take_output()).unwrap_err(),
+        answers.received(&SealedHandshake::dial(&key(2)).unwrap().take_output()).unwrap_err(),
         SealError::Key
     );
     assert!(answers.take_output().is_empty());
     // Somebody who answers without the key: what it says is that of another conversation.
-    let mut dials = Greeting::dial(&key(1)).unwrap();
-    let mut other = Greeting::answer(&key(2)).unwrap();
-    other.received(&Greeting::dial(&key(2)).unwrap().take_output()).unwrap().unwrap();
+    let mut dials = SealedHandshake::dial(&key(1)).unwrap();
+    let mut other = SealedHandshake::answer(&key(2)).unwrap();
+    other.received(&SealedHandshake::dial(&key(2)).unwrap().take_output()).unwrap().unwrap();
     assert_eq!(dials.received(&other.take_output()).unwrap_err(), SealError::Key);
 }
 
 #[test]
 fn a_recorded_conversation_cannot_be_said_again() {
-    let mut dials = Greeting::dial(&key(1)).unwrap();
+    let mut dials = SealedHandshake::dial(&key(1)).unwrap();
     let mut recorded = dials.take_output();
-    let mut answers = Greeting::answer(&key(1)).unwrap();
+    let mut answers = SealedHandshake::answer(&key(1)).unwrap();
     answers.received(&recorded).unwrap().unwrap();
     let mut node = dials.received(&answers.take_output()).unwrap().unwrap();
     let from = recorded.len();
     node.sealer.seal(&Caller { node: "n1".into(), pid: 7 }.record(), &mut recorded).unwrap();
     // The greeting alone is one that knows the key; but its sender cannot go on.
-    let mut again = Greeting::answer(&key(1)).unwrap();
+    let mut again = SealedHandshake::answer(&key(1)).unwrap();
     let mut replayed = again.received(&recorded[..from]).unwrap().unwrap();
     replayed.opener.push(&recorded[from..]);
     assert_eq!(replayed.opener.next_record().unwrap_err(), SealError::Forged { number: 0 });
@@ -147,7 +149,7 @@ fn the_key_is_in_the_order_and_nowhere_else() {
     let line = serde_json::to_string(&order).unwrap();
     assert!(line.contains(&"ab".repeat(32)));
     assert_eq!(serde_json::from_str::<DialOrder>(&line).unwrap(), order);
-    assert!(!format!("{order:?} {:?}", Greeting::dial(&order.key).unwrap()).contains("abab"));
+    assert!(!format!("{order:?} {:?}", SealedHandshake::dial(&order.key).unwrap()).contains("abab"));
     for wrong in ["", "ab", &"zz".repeat(32), &"+a".repeat(32)] {
         let error = serde_json::from_str::<DialOrder>(&line.replace(&"ab".repeat(32), wrong)).unwrap_err();
         assert!(wrong.is_empty() || !error.to_string().contains(wrong), "{error}");
@@ -188,13 +190,13 @@ proptest! {
 
     #[test]
     fn a_greeting_with_a_flipped_bit_or_cut_short_is_none(at in 0..GREETING_BYTES, bit in 0..8_u8) {
-        let greeting = Greeting::dial(&key(1)).unwrap().take_output();
-        let mut answers = Greeting::answer(&key(1)).unwrap();
+        let greeting = SealedHandshake::dial(&key(1)).unwrap().take_output();
+        let mut answers = SealedHandshake::answer(&key(1)).unwrap();
         prop_assert!(answers.received(&greeting[..at]).unwrap().is_none());
         prop_assert!(answers.take_output().is_empty());
         let mut damaged = greeting;
         damaged[at] ^= 1 << bit;
-        let mut answers = Greeting::answer(&key(1)).unwrap();
+        let mut answers = SealedHandshake::answer(&key(1)).unwrap();
         prop_assert!(answers.received(&damaged).is_err());
         prop_assert!(answers.take_output().is_empty());
     }

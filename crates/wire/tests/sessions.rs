@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_wire::frame::{Kind, MAGIC, encode};
+use linerate_wire::frame::{FrameKind, MAGIC, encode};
 use linerate_wire::message::{
     Event, FromNode, Hello, PROTOCOL, Request, SessionRequest, ToNode, TrialRequest,
 };
@@ -31,7 +31,7 @@ fn from_node(messages: &[(u64, Event)]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     for (id, body) in messages {
         let body = serde_json::to_vec(&FromNode { id: *id, body: body.clone() }).unwrap();
-        encode(Kind::FromNode, &body, &mut out).unwrap();
+        encode(FrameKind::FromNode, &body, &mut out).unwrap();
     }
     out
 }
@@ -40,7 +40,7 @@ fn to_node<R: Into<Request> + Clone>(messages: &[(u64, R)]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     for (id, body) in messages {
         let body = serde_json::to_vec(&ToNode { id: *id, body: body.clone().into() }).unwrap();
-        encode(Kind::ToNode, &body, &mut out).unwrap();
+        encode(FrameKind::ToNode, &body, &mut out).unwrap();
     }
     out
 }
@@ -132,10 +132,10 @@ fn both_ends_begin_with_a_heartbeat() {
     node.tick(0);
     operator.tick(0);
     let mut beats = MAGIC.to_vec();
-    encode(Kind::ToNode, HEARTBEAT, &mut beats).unwrap();
+    encode(FrameKind::ToNode, HEARTBEAT, &mut beats).unwrap();
     assert_eq!(operator.take_output(), beats);
     beats.clear();
-    encode(Kind::FromNode, HEARTBEAT, &mut beats).unwrap();
+    encode(FrameKind::FromNode, HEARTBEAT, &mut beats).unwrap();
     assert_eq!(node.take_output(), beats);
 }
 
@@ -212,7 +212,7 @@ fn requests_wait_for_the_hello() {
     operator.request(0, SessionRequest::Bye);
     operator.tick(0);
     let mut beat = MAGIC.to_vec();
-    encode(Kind::ToNode, HEARTBEAT, &mut beat).unwrap();
+    encode(FrameKind::ToNode, HEARTBEAT, &mut beat).unwrap();
     assert_eq!(operator.take_output(), beat);
     operator.received(1, &from_node(&[greeting()]));
     assert!(operator.take_output().ends_with(&to_node(&[(1, SessionRequest::Bye)])[MAGIC.len()..]));
@@ -309,7 +309,7 @@ fn an_echo_a_cut_and_a_text_are_told_apart() {
 
     let mut node = NodeSession::new(hello(PROTOCOL));
     let mut bytes = MAGIC.to_vec();
-    encode(Kind::ToNode, b"{\"id\":1,\"body\":\"format-disk\"}", &mut bytes).unwrap();
+    encode(FrameKind::ToNode, b"{\"id\":1,\"body\":\"format-disk\"}", &mut bytes).unwrap();
     node.received(0, &bytes);
     assert!(node_reason(&node_events(&mut node)).contains("not understood"));
 }
@@ -375,7 +375,7 @@ fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
     let mut body = HEARTBEAT.to_vec();
     body.resize(1 << 20, b' ');
     let mut flood = Vec::new();
-    encode(Kind::FromNode, &body, &mut flood).unwrap();
+    encode(FrameKind::FromNode, &body, &mut flood).unwrap();
     let mut said = 0;
     while operator.next_wakeup_ms().is_some() {
         operator.received(0, &flood);

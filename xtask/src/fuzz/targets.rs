@@ -6,21 +6,21 @@
 
 use std::fmt::Write as _;
 
-use linerate_import::{Document, Options};
-use linerate_inventory::reader::Source;
+use linerate_import::{Document, ImportOptions};
+use linerate_inventory::reader::SourceText;
 use linerate_inventory::readers::understand;
 use linerate_inventory::write;
 use linerate_iperf3::client::Client;
 use linerate_iperf3::parameters::{Parameters, VERSION};
 use linerate_iperf3::protocol::cookie;
 use linerate_iperf3::results::{Results, StreamResult, stream_ids};
-use linerate_iperf3::server::Server;
+use linerate_iperf3::server::Iperf3Server;
 use linerate_iperf3::{client, flags, server};
 use linerate_knowledge::Knowledge;
 use linerate_wire::message::{
     Event, Hello, ObserveRequest, PROTOCOL, Request, SessionRequest, Setup, TrialRequest,
 };
-use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
+use linerate_wire::sealed::{Caller, Key, Sealed, SealedHandshake};
 use linerate_wire::session::{NodeSession, OperatorSession};
 
 /// One thing that takes bytes of strangers.
@@ -168,31 +168,31 @@ fn pieces(input: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn iperf3_server(input: &[u8]) -> String {
-    let mut machine = Server::default();
+    let mut machine = Iperf3Server::default();
     let mut answer = String::new();
     for piece in pieces(input) {
         machine.received(piece);
         while let Some(event) = machine.poll_event() {
             let name = match event {
-                server::Event::Parameters { unfit: Some(unfit), .. } => {
+                server::ServerAction::Parameters { unfit: Some(unfit), .. } => {
                     machine.refuse(114, 0);
                     unfit.to_string()
                 }
-                server::Event::Parameters { .. } => {
+                server::ServerAction::Parameters { .. } => {
                     machine.accept();
                     machine.run();
                     "parameters".to_owned()
                 }
-                server::Event::End => {
+                server::ServerAction::End => {
                     machine.stopped();
                     "end".to_owned()
                 }
-                server::Event::Results(_) => {
+                server::ServerAction::Results(_) => {
                     machine.results(&results());
                     "results".to_owned()
                 }
-                server::Event::Done => "done".to_owned(),
-                server::Event::Failed(failure) => failure.to_string(),
+                server::ServerAction::Done => "done".to_owned(),
+                server::ServerAction::Failed(failure) => failure.to_string(),
             };
             let _ = write!(answer, "{name};");
         }
@@ -215,21 +215,21 @@ fn iperf3_client(input: &[u8]) -> String {
         machine.received(piece);
         while let Some(event) = machine.poll_event() {
             let name = match event {
-                client::Event::OpenStreams => "open".to_owned(),
-                client::Event::Start => "start".to_owned(),
-                client::Event::Run => {
+                client::ClientAction::OpenStreams => "open".to_owned(),
+                client::ClientAction::Start => "start".to_owned(),
+                client::ClientAction::Run => {
                     machine.end_test();
                     "run".to_owned()
                 }
-                client::Event::Results => {
+                client::ClientAction::Results => {
                     machine.results(&results());
                     "results".to_owned()
                 }
-                client::Event::Finished(_) => {
+                client::ClientAction::Finished(_) => {
                     machine.finish();
                     "finished".to_owned()
                 }
-                client::Event::Failed(failure) => failure.to_string(),
+                client::ClientAction::Failed(failure) => failure.to_string(),
             };
             let _ = write!(answer, "{name};");
         }
@@ -323,14 +323,14 @@ fn run_key() -> Key {
 /// Greetings that know the key and one that does not; what follows them in a real conversation is another for
 /// each run.
 fn door_seeds() -> Vec<Vec<u8>> {
-    let greeting = |key: Key| Greeting::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
+    let greeting = |key: Key| SealedHandshake::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
     let behind = [greeting(run_key()), vec![0, 40], vec![7; 40]].concat();
     vec![greeting(run_key()), greeting(Key::new([2; 32])), behind]
 }
 
 /// Bytes of a stranger into the greeting of the end that listens, and on into its first record.
 fn wire_door(input: &[u8]) -> String {
-    let Ok(mut greeting) = Greeting::answer(&run_key()) else { return "no greeting".to_owned() };
+    let Ok(mut greeting) = SealedHandshake::answer(&run_key()) else { return "no greeting".to_owned() };
     let mut sealed: Option<Sealed> = None;
     for piece in pieces(input) {
         let heard = match &mut sealed {
@@ -357,7 +357,8 @@ fn sealed_seeds() -> Vec<Vec<u8>> {
 /// is heard.
 fn wire_sealed(input: &[u8]) -> String {
     let pair = || {
-        let (mut dials, mut answers) = (Greeting::dial(&run_key()).ok()?, Greeting::answer(&run_key()).ok()?);
+        let (mut dials, mut answers) =
+            (SealedHandshake::dial(&run_key()).ok()?, SealedHandshake::answer(&run_key()).ok()?);
         let operator = answers.received(&dials.take_output()).ok()??;
         Some((dials.received(&answers.take_output()).ok()??, operator))
     };
@@ -410,12 +411,12 @@ fn inventory_seeds() -> Vec<Vec<u8>> {
 fn inventory(format: &str, input: &[u8]) -> String {
     let text = String::from_utf8_lossy(input);
     let include = |pattern: &str| Ok(vec![(pattern.to_owned(), "Host inner\n".to_owned())]);
-    let source = Source { include: &include, ..Source::alone("x", &text) };
+    let source = SourceText { include: &include, ..SourceText::alone("x", &text) };
     match understand(&source, Some(format)) {
         Ok(understood) => {
             // What is written in our own format is read again.
             if understood.clone().into_inventory().is_ok() {
-                understand(&Source::alone("again", &write::toml(&understood)), Some("toml"))
+                understand(&SourceText::alone("again", &write::toml(&understood)), Some("toml"))
                     .expect("our own text");
             }
             let (hosts, groups) = (understood.hosts.len().min(9), understood.groups.len().min(9));
@@ -442,7 +443,7 @@ fn import_seeds() -> Vec<Vec<u8>> {
 
 fn import(format: &str, input: &[u8]) -> String {
     let format = (!format.is_empty()).then(|| format.to_owned());
-    let options = Options { format, host: Some("h".to_owned()), ..Options::default() };
+    let options = ImportOptions { format, host: Some("h".to_owned()), ..ImportOptions::default() };
     let snapshot = linerate_import::read(&[Document::new("x", input)], &options);
     let account = snapshot.foreign.as_deref().expect("every import has its account");
     for sample in &snapshot.samples {

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use linerate_knowledge::keys::{bare, nic_of};
-use linerate_knowledge::{Cause, Condition, FactTest, NicRole, Op, Side};
+use linerate_knowledge::{Cause, Condition, FactSide, FactTest, NicRole, Op};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::LayerScope;
 use linerate_model::inventory::Layer;
@@ -35,7 +35,7 @@ pub(super) fn judge(
         match run(facts, place, test) {
             Outcome::Holds(hits) => {
                 // Contrast only for tests about the suspects: senders of bad cells are mostly innocent.
-                let contrast = if matches!(test.side, Side::Sender | Side::Receiver) {
+                let contrast = if matches!(test.side, FactSide::Sender | FactSide::Receiver) {
                     0.0
                 } else {
                     hits.iter()
@@ -141,7 +141,7 @@ fn same_at_the_other_end(
     let subjects = &place.subjects;
     let is_machine = |host: &str| subjects.machines.contains(&host);
     let others: Vec<&str> = subjects
-        .side(Side::Either)
+        .side(FactSide::Either)
         .into_iter()
         .filter(|other| *other != host && is_machine(other) == is_machine(host))
         .collect();

@@ -2,7 +2,7 @@
 //! innocent.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::Innocent;
+use linerate_model::finding::BenignDifference;
 
 use super::place::Place;
 use super::population;
@@ -50,7 +50,7 @@ pub(crate) fn unexplained(
     place: &Place<'_>,
     knowledge: &Knowledge,
     explained: &[FactHit],
-) -> Vec<Innocent> {
+) -> Vec<BenignDifference> {
     let rules = &facts.rules.attribute;
     let mut found = Vec::new();
     let mut hosts = place.subjects.suspects.clone();
@@ -76,7 +76,7 @@ pub(crate) fn unexplained(
                     c.betrays.iter().any(|t| population::any_fits(&t.keys, key))
                         || population::any_fits(&c.accompanies, key)
                 });
-                found.push(Innocent {
+                found.push(BenignDifference {
                     host: host.to_owned(),
                     key: key.clone(),
                     value: value.clone(),

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_knowledge::{ElementKind, Knowledge};
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_knowledge::{Knowledge, SuspectKind};
+use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
@@ -18,7 +18,7 @@ use crate::rules::AttributeRules;
 use crate::stats::median;
 
 /// A place with its probability.
-pub(crate) type Weighed = (Element, Direction, f64);
+pub(crate) type Weighed = (Suspect, Direction, f64);
 
 /// A located loss with places and causes.
 pub(crate) struct Judged<'a, 'k> {
@@ -29,7 +29,7 @@ pub(crate) struct Judged<'a, 'k> {
     /// Which layers.
     pub layer: LayerScope,
     /// Responses, strongest first.
-    pub responses: Vec<Response>,
+    pub responses: Vec<Metric>,
     /// Measured values at the best place.
     pub shape: Shape,
     /// Hosts whose facts count there.
@@ -46,9 +46,9 @@ pub(crate) fn judge<'a, 'k>(
 ) -> Judged<'a, 'k> {
     let rules = &context.facts.rules.attribute;
     let layer = layer_scope(context, &located);
-    let mut responses: Vec<Response> = located.gains.iter().map(|(r, _)| *r).collect();
+    let mut responses: Vec<Metric> = located.gains.iter().map(|(r, _)| *r).collect();
     // Two levels say more than the lower of them as a throughput.
-    responses.sort_by_key(|r| *r != Response::TwoState);
+    responses.sort_by_key(|r| *r != Metric::TwoState);
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
         if !columns.iter().any(|(c, _)| is_alias(&context.facts, c, column)) {
@@ -77,7 +77,7 @@ pub(crate) fn judge<'a, 'k>(
         ranked.retain(|s| !s.cause.is_independent());
         if i >= by_evidence {
             // Only what was read on that host speaks for it.
-            ranked.retain(|s| s.hits.iter().any(|hit| Element::Host(hit.host.clone()) == column.element));
+            ranked.retain(|s| s.hits.iter().any(|hit| Suspect::Host(hit.host.clone()) == column.element));
         }
         // An element for which nobody knows a cause is still possible.
         let nobody_knows = if i < by_evidence { rules.uncaused } else { 0.0 };
@@ -107,7 +107,7 @@ pub(crate) fn judge<'a, 'k>(
 /// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed
 /// test more often than a network, until a repetition says the same.
 fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: LayerScope) -> bool {
-    let is_way = matches!(located.column.element, Element::Pair(..) | Element::GroupToGroup(..));
+    let is_way = matches!(located.column.element, Suspect::Pair(..) | Suspect::GroupToGroup(..));
     let bad: Vec<&Row> = located.rows.iter().map(|row| &context.rows[*row]).collect();
     is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &context.cells)
 }
@@ -115,8 +115,8 @@ fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: Laye
 /// Values that follow from a loss and come by themselves too: a datagram that is late, a queue that is longer
 /// than others, CPU time on a busy machine. Without a loss, and without a cause that is known to do just
 /// that, they are no finding.
-fn follows_from_a_loss(response: Response) -> bool {
-    matches!(response, Response::Stalls | Response::RttLoaded | Response::Retransmits | Response::CpuCost)
+fn follows_from_a_loss(response: Metric) -> bool {
+    matches!(response, Metric::Stalls | Metric::RttLoaded | Metric::Retransmits | Metric::CpuCost)
 }
 
 /// Hosts that every bad path of a pair, or between two groups, shares. A mild fault shows only towards the
@@ -124,7 +124,7 @@ fn follows_from_a_loss(response: Response) -> bool {
 /// ends at explains more.
 fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64)]) -> Vec<(Column, f64)> {
     let (best, score) = &columns[0];
-    if context.measured.len() < 3 || !matches!(best.element, Element::Pair(..) | Element::GroupToGroup(..)) {
+    if context.measured.len() < 3 || !matches!(best.element, Suspect::Pair(..) | Suspect::GroupToGroup(..)) {
         return Vec::new();
     }
     let cells: Vec<_> = located.rows.iter().map(|r| &context.cells[context.rows[*r].cell]).collect();
@@ -140,7 +140,7 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
         } else {
             continue;
         };
-        let element = Element::Host(host.to_owned());
+        let element = Suspect::Host(host.to_owned());
         if !columns.iter().any(|(c, _)| c.element == element && c.direction == direction) {
             let parts = located.column.parts.clone();
             found.push((
@@ -156,9 +156,9 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
 /// between them.
 fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
     let [a, b] = context.measured[..] else { return None };
-    let element = Element::Pair(a.to_owned(), b.to_owned());
+    let element = Suspect::Pair(a.to_owned(), b.to_owned());
     let is_pair = |c: &Column| c.element == element && c.direction == Direction::Both;
-    let (all, score) = columns.iter().find(|(c, _)| c.element == Element::All)?;
+    let (all, score) = columns.iter().find(|(c, _)| c.element == Suspect::All)?;
     let pair = Column { element: element.clone(), direction: Direction::Both, ..all.clone() };
     (!columns.iter().any(|(c, _)| is_pair(c))).then_some((pair, *score))
 }
@@ -202,14 +202,14 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
     let Some((cause, probability)) = causes.first() else { return };
     let rules = &facts.rules.attribute;
     let (element, direction, _) = &mut places[0];
-    let kind = ElementKind::of(element, *direction);
+    let kind = SuspectKind::of(element, *direction);
     let other_name = cause.native == kind.twin() || cause.native == kind.twin().widened();
     if let Some(other) =
         twin(facts, element).filter(|_| other_name && cause.native.is_group() != kind.is_group())
     {
         *element = other;
     }
-    let kind = ElementKind::of(element, *direction);
+    let kind = SuspectKind::of(element, *direction);
     if cause.native != kind
         && cause.native == kind.widened()
         && (*probability > rules.direction_min || !cause.hits.is_empty())
@@ -223,15 +223,15 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
         let before = (element.clone(), *direction, places[0].2 * rules.mismatch_rest);
-        let mismatch = Element::Mismatch(key.clone(), hosts.into_iter().collect());
+        let mismatch = Suspect::Mismatch(key.clone(), hosts.into_iter().collect());
         places[0] = (mismatch, Direction::Both, places[0].2 * rules.mismatch_share);
         places.insert(1, before);
     }
 }
 
 /// Values that datagrams show, each for the direction in which they go.
-fn is_one_way(response: Response) -> bool {
-    matches!(response, Response::Loss | Response::Reordering | Response::Stalls)
+fn is_one_way(response: Metric) -> bool {
+    matches!(response, Metric::Loss | Metric::Reordering | Metric::Stalls)
 }
 
 /// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on
@@ -242,7 +242,7 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
     let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
     // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers
     // all the same.
-    let suffers = |element: &Element, direction: Direction| {
+    let suffers = |element: &Suspect, direction: Direction| {
         let crossing = |row: &&Row| {
             let cell = &context.cells[row.cell];
             row.response == response && context.passes(element, direction, cell.from, cell.to)
@@ -258,7 +258,7 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
             (Some(false), Some(true)) => Direction::Tx,
             _ => continue,
         };
-        let kind = ElementKind::of(element, only);
+        let kind = SuspectKind::of(element, only);
         if symptom.elements.contains(&kind) || symptom.elements.contains(&kind.twin()) {
             *direction = only;
         }
@@ -276,17 +276,17 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
 }
 
 /// The group of which a host is the only member, or the only member of a group.
-pub(crate) fn twin(facts: &Facts<'_>, element: &Element) -> Option<Element> {
+pub(crate) fn twin(facts: &Facts<'_>, element: &Suspect) -> Option<Suspect> {
     match element {
-        Element::Host(host) => facts
+        Suspect::Host(host) => facts
             .snapshot
             .inventory
             .groups_of(host)
             .into_iter()
             .find(|g| facts.members(&g.name).len() == 1)
-            .map(|g| Element::Group(g.name.clone())),
-        Element::Group(group) => match facts.members(group) {
-            [only] => Some(Element::Host(only.name.clone())),
+            .map(|g| Suspect::Group(g.name.clone())),
+        Suspect::Group(group) => match facts.members(group) {
+            [only] => Some(Suspect::Host(only.name.clone())),
             _ => None,
         },
         _ => None,
@@ -326,34 +326,34 @@ fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
 }
 
 /// Hosts with endpoints that the element speaks of, for counters.
-fn member_suspects<'a>(context: &Context<'a>, element: &Element) -> Vec<&'a str> {
+fn member_suspects<'a>(context: &Context<'a>, element: &Suspect) -> Vec<&'a str> {
     let inventory = &context.facts.snapshot.inventory;
     let hosts = |test: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         inventory.hosts.iter().map(|h| h.name.as_str()).filter(|h| test(h)).collect()
     };
     let members = |group: &str| context.facts.members(group).iter().map(|h| h.name.as_str());
     match element {
-        Element::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
-        Element::Group(g) => members(g).collect(),
-        Element::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
-        Element::Pair(a, b) => hosts(&|x| x == a || x == b),
-        Element::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
+        Suspect::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
+        Suspect::Group(g) => members(g).collect(),
+        Suspect::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
+        Suspect::Pair(a, b) => hosts(&|x| x == a || x == b),
+        Suspect::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
         // Foreign evidence may be facts alone, of hosts between which nobody measured.
-        Element::All if context.measured.is_empty() => hosts(&|x| !context.machines.contains(&x)),
-        Element::All => Vec::new(),
+        Suspect::All if context.measured.is_empty() => hosts(&|x| !context.machines.contains(&x)),
+        Suspect::All => Vec::new(),
     }
 }
 
 /// Whose facts are looked at for an element.
-pub(crate) fn subjects<'a>(context: &Context<'a>, element: &Element, bad_rows: &[usize]) -> Subjects<'a> {
+pub(crate) fn subjects<'a>(context: &Context<'a>, element: &Suspect, bad_rows: &[usize]) -> Subjects<'a> {
     let inventory = &context.facts.snapshot.inventory;
     let of_groups = |groups: &[&String]| -> Vec<&'a str> {
         groups.iter().filter_map(|g| inventory.group(g)?.machine.as_deref()).collect()
     };
     let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match element {
-        Element::All => (context.measured.clone(), context.machines.clone()),
-        Element::Group(g) => (of_groups(&[g]), of_groups(&[g])),
-        Element::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
+        Suspect::All => (context.measured.clone(), context.machines.clone()),
+        Suspect::Group(g) => (of_groups(&[g]), of_groups(&[g])),
+        Suspect::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
         _ => {
             let hosts = member_suspects(context, element);
             let under = hosts.iter().flat_map(|h| context.facts.machines_of(h)).map(String::as_str).collect();

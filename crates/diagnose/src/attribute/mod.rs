@@ -22,7 +22,7 @@ pub(crate) use population::Peers;
 pub(crate) use remedies::remedy;
 pub(crate) use scored::{FactHit, Scored};
 
-use linerate_knowledge::{Cause, ElementKind, Knowledge, LayerFit, Prior};
+use linerate_knowledge::{Cause, Knowledge, LayerFit, Prior, SuspectKind};
 use linerate_model::finding::LayerScope;
 
 use crate::evidence::Facts;
@@ -89,10 +89,10 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
     Some(scored)
 }
 
-fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, ElementKind)> {
-    let kind = ElementKind::of(place.element, place.direction);
+fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
+    let kind = SuspectKind::of(place.element, place.direction);
     let kinds = &cause.symptom.elements;
-    let has = |k: ElementKind| kinds.contains(&k);
+    let has = |k: SuspectKind| kinds.contains(&k);
     if has(kind) {
         return Some((0.0, kind));
     }
@@ -107,8 +107,8 @@ fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
         return Some((rules.alias_widened, kind.twin().widened()));
     }
     let halves = [
-        (ElementKind::HostBoth, [ElementKind::HostTx, ElementKind::HostRx]),
-        (ElementKind::GroupBoth, [ElementKind::GroupTx, ElementKind::GroupRx]),
+        (SuspectKind::HostBoth, [SuspectKind::HostTx, SuspectKind::HostRx]),
+        (SuspectKind::GroupBoth, [SuspectKind::GroupTx, SuspectKind::GroupRx]),
     ];
     let half = halves
         .iter()
@@ -119,11 +119,11 @@ fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
         return Some((rules.half, *part));
     }
     // With two hosts nothing tells the sender, the receiver and the path apart.
-    (kind == ElementKind::Pair && place.shape.two_hosts)
+    (kind == SuspectKind::Pair && place.shape.two_hosts)
         .then(|| {
             kinds
                 .iter()
-                .find(|k| matches!(k, ElementKind::HostRx | ElementKind::HostTx | ElementKind::HostBoth))
+                .find(|k| matches!(k, SuspectKind::HostRx | SuspectKind::HostTx | SuspectKind::HostBoth))
         })
         .flatten()
         .map(|k| (rules.two_hosts_end, *k))

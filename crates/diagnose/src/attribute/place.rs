@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use linerate_knowledge::Side;
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_knowledge::FactSide;
+use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 
 use super::population::Peers;
 use super::shape::Shape;
@@ -12,13 +12,13 @@ use super::shape::Shape;
 #[derive(Clone)]
 pub(crate) struct Place<'a> {
     /// Where.
-    pub element: &'a Element,
+    pub element: &'a Suspect,
     /// Which direction.
     pub direction: Direction,
     /// Which layers.
     pub layer: LayerScope,
     /// Responses that show it, strongest first.
-    pub responses: &'a [Response],
+    pub responses: &'a [Metric],
     /// Measured values.
     pub shape: &'a Shape,
     /// Hosts whose facts count, by side.
@@ -49,13 +49,13 @@ pub(crate) struct Subjects<'a> {
 
 impl<'a> Subjects<'a> {
     /// The hosts of a side.
-    pub(crate) fn side(&self, side: Side) -> Vec<&'a str> {
+    pub(crate) fn side(&self, side: FactSide) -> Vec<&'a str> {
         match side {
-            Side::Suspect => self.suspects.clone(),
-            Side::Machine => self.machines.clone(),
-            Side::Sender => self.senders.clone(),
-            Side::Receiver => self.receivers.clone(),
-            Side::Either => {
+            FactSide::Suspect => self.suspects.clone(),
+            FactSide::Machine => self.machines.clone(),
+            FactSide::Sender => self.senders.clone(),
+            FactSide::Receiver => self.receivers.clone(),
+            FactSide::Either => {
                 let mut both = self.suspects.clone();
                 both.extend(self.machines.iter().filter(|m| !self.suspects.contains(m)));
                 both

@@ -2,7 +2,7 @@
 //! what.
 
 use linerate_knowledge::keys::{nic_of, pattern_fits};
-use linerate_knowledge::{SettingPlan, Target};
+use linerate_knowledge::{FixTarget, SettingPlan};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
@@ -87,9 +87,11 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
         .filter_map(|(host, key, from)| {
             let usual = || place.subjects.peers_of(host).population(facts, host, key).usual().cloned();
             let to = match &set.to {
-                Target::Peers => usual().filter(|u| u != from)?,
-                Target::Value(value) => like(from, value),
-                Target::PeersOr(value) => usual().filter(|u| u != from).unwrap_or_else(|| like(from, value)),
+                FixTarget::Peers => usual().filter(|u| u != from)?,
+                FixTarget::Value(value) => like(from, value),
+                FixTarget::PeersOr(value) => {
+                    usual().filter(|u| u != from).unwrap_or_else(|| like(from, value))
+                }
             };
             (to != *from).then(|| Change {
                 host: host.to_owned(),

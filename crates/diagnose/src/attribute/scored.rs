@@ -1,6 +1,6 @@
 //! A cause with its score and what speaks for and against it.
 
-use linerate_knowledge::{Cause, ElementKind};
+use linerate_knowledge::{Cause, SuspectKind};
 use linerate_model::fact::FactValue;
 
 /// A fact that betrayed a cause.
@@ -30,5 +30,5 @@ pub(crate) struct Scored<'k> {
     /// Facts that betrayed it.
     pub hits: Vec<FactHit>,
     /// The element kind of the cause that fits the place best.
-    pub native: ElementKind,
+    pub native: SuspectKind,
 }

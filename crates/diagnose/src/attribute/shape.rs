@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_knowledge::Cause;
 use linerate_knowledge::keys::pattern_fits;
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
@@ -200,7 +200,7 @@ fn row_values(
 ) {
     let shares: Vec<f64> = rows
         .iter()
-        .filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell) && r.expected > 0.0)
+        .filter(|r| r.response == Metric::Throughput && bad_cells.contains(&r.cell) && r.expected > 0.0)
         .map(|r| r.measured / r.expected)
         .collect();
     put(shape, "throughput_share", median(&shares));
@@ -221,7 +221,7 @@ fn full_at_times(
     let mut shares: Vec<f64> = Vec::new();
     // One cell that is always full is another path, not another time.
     let (mut full, mut all) = (0, 0);
-    for row in rows.iter().filter(|r| r.response == Response::Throughput && bad_cells.contains(&r.cell)) {
+    for row in rows.iter().filter(|r| r.response == Metric::Throughput && bad_cells.contains(&r.cell)) {
         let cell = &cells[row.cell];
         if row.expected > 0.0 && (cell.kind.shared_groups == 0 || row.effect_min < 1.0) {
             let series =

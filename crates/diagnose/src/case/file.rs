@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
 use linerate_model::sample::{Measurement, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject, Watched};
+use linerate_model::snapshot::{CounterWatch, Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -64,7 +64,7 @@ struct File {
     #[serde(default)]
     storage: Vec<Storage>,
     #[serde(default)]
-    watched: Vec<Watched>,
+    watched: Vec<CounterWatch>,
     #[serde(default)]
     download: Vec<Download>,
     #[serde(default)]

@@ -49,14 +49,14 @@ pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagn
     if let Some(before) = &case.before {
         let changes = diff::runs(before, &case.snapshot);
         let of =
-            |kind: diff::Kind| changes.iter().filter(move |d| d.kind == kind).map(|d| d.sentence.clone());
-        let mut effects: Vec<String> = of(diff::Kind::Effect).collect();
+            |kind: diff::DiffKind| changes.iter().filter(move |d| d.kind == kind).map(|d| d.sentence.clone());
+        let mut effects: Vec<String> = of(diff::DiffKind::Effect).collect();
         if let Some(first) = effects.first() {
             let verdict = first.split(':').next().unwrap_or(first);
             diagnosis.headline = format!("{verdict}; {}", diagnosis.headline);
         }
         // Of a few pairs each one is told.
-        let cells: Vec<String> = of(diff::Kind::Cell).collect();
+        let cells: Vec<String> = of(diff::DiffKind::Cell).collect();
         effects.extend(cells.into_iter().take(CELLS_TOLD));
         diagnosis.notes.splice(0..0, effects);
     }

@@ -15,7 +15,7 @@ use super::tree::Layout;
 
 /// What changed with an interval.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum IntervalChange {
     /// A finding holds from now on.
     Began(DiskEpisodes),
     /// It does not hold any more.
@@ -75,7 +75,7 @@ fn begin_ms(interval: &DiskInterval) -> u64 {
 impl History {
     /// Takes the next interval. `turned` says that what came before it is no measure of it: other legs are
     /// being filled now.
-    pub fn push(&mut self, layout: &Layout, interval: &DiskInterval, turned: bool) -> Vec<Change> {
+    pub fn push(&mut self, layout: &Layout, interval: &DiskInterval, turned: bool) -> Vec<IntervalChange> {
         if turned {
             self.window.clear();
         }
@@ -100,7 +100,7 @@ impl History {
             let over = is_state(finding.what) || kept.unseen >= RULES.ended_after;
             if over && !has(&judged, &finding) {
                 kept.all.open = false;
-                changes.push(Change::Ended(kept.all.clone()));
+                changes.push(IntervalChange::Ended(kept.all.clone()));
             }
         }
         changes.extend(self.began(layout, judged));
@@ -109,14 +109,14 @@ impl History {
 
     /// What began and is not known yet because the watch, or what is left to judge, is short. For the end of
     /// a watch.
-    pub fn finish(&mut self, layout: &Layout) -> Vec<Change> {
+    pub fn finish(&mut self, layout: &Layout) -> Vec<IntervalChange> {
         let judged = if self.window.len() < RULES.judged_min { self.judged(layout) } else { Vec::new() };
         self.began(layout, judged)
     }
 
     /// The host is gone: what comes later is judged by itself. What was found stays open until it is seen to
     /// have ended.
-    pub fn pause(&mut self, layout: &Layout) -> Vec<Change> {
+    pub fn pause(&mut self, layout: &Layout) -> Vec<IntervalChange> {
         let changes = self.finish(layout);
         self.window.clear();
         changes
@@ -147,7 +147,7 @@ impl History {
     }
 
     /// Takes over the findings that hold now; those that did not hold before are the changes.
-    fn began(&mut self, layout: &Layout, judged: Vec<DiskFinding>) -> Vec<Change> {
+    fn began(&mut self, layout: &Layout, judged: Vec<DiskFinding>) -> Vec<IntervalChange> {
         let mut changes = Vec::new();
         for finding in judged {
             let known = self.kept.iter().position(|kept| kept.is(&finding));
@@ -170,7 +170,7 @@ impl History {
                 self.overflowed = true;
                 continue;
             };
-            changes.push(Change::Began(all));
+            changes.push(IntervalChange::Began(all));
         }
         changes
     }

@@ -3,7 +3,7 @@
 use linerate_model::disk::{DiskInterval, DiskRates, DiskTraffic, DiskTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 
-use super::{Change, History, RULES};
+use super::{History, IntervalChange, RULES};
 use crate::disks::{Layout, layout};
 
 fn array(drives: usize, failed: &[&str]) -> Layout {
@@ -32,7 +32,11 @@ fn interval(n: u64, drives: usize, slow: Option<&str>) -> DiskInterval {
 }
 
 /// Intervals with their changes; `slow` says which drive is slow in which.
-fn watch<'a>(history: &mut History, count: u64, slow: impl Fn(u64) -> Option<&'a str>) -> Vec<(u64, Change)> {
+fn watch<'a>(
+    history: &mut History,
+    count: u64,
+    slow: impl Fn(u64) -> Option<&'a str>,
+) -> Vec<(u64, IntervalChange)> {
     let layout = array(8, &[]);
     let one = |n: u64| {
         let changes = history.push(&layout, &interval(n, 8, slow(n)), false);
@@ -45,7 +49,7 @@ fn watch<'a>(history: &mut History, count: u64, slow: impl Fn(u64) -> Option<&'a
 fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
     let mut history = History::default();
     let changes = watch(&mut history, 1000, |n| (100..200).contains(&n).then_some("sd3"));
-    let [(began, Change::Began(first)), (ended, Change::Ended(last))] = &changes[..] else {
+    let [(began, IntervalChange::Began(first)), (ended, IntervalChange::Ended(last))] = &changes[..] else {
         panic!("{changes:?}")
     };
     // Half of the window, and as many calm ones at the end as end it.
@@ -62,7 +66,7 @@ fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
 fn what_comes_and_goes_is_one_episode_and_what_comes_again_counts_twice() {
     let mut history = History::default();
     let changes = watch(&mut history, 60, |n| n.is_multiple_of(2).then_some("sd3"));
-    assert!(matches!(&changes[..], [(4, Change::Began(_))]), "{changes:?}");
+    assert!(matches!(&changes[..], [(4, IntervalChange::Began(_))]), "{changes:?}");
     let mut history = History::default();
     let changes = watch(&mut history, 90, |n| ((n / 30) != 1).then_some("sd3"));
     assert_eq!(changes.len(), 3, "{changes:?}");
@@ -80,7 +84,7 @@ fn two_odd_intervals_are_no_finding_of_a_long_watch_but_of_one_that_has_no_more(
     assert_eq!(watch(&mut short, 3, |_| Some("sd3")), []);
     let at_the_end = short.finish(&array(8, &[]));
     assert!(
-        matches!(&at_the_end[..], [Change::Began(all)] if all.seconds > 5.9 && all.open),
+        matches!(&at_the_end[..], [IntervalChange::Began(all)] if all.seconds > 5.9 && all.open),
         "{at_the_end:?}"
     );
 }
@@ -91,10 +95,10 @@ fn a_failed_leg_is_found_at_once_and_ends_at_once() {
     let mut history = History::default();
     assert_eq!(history.push(&whole, &interval(0, 8, None), false), []);
     let began = history.push(&failed, &interval(1, 8, None), false);
-    let [Change::Began(all)] = &began[..] else { panic!("{began:?}") };
+    let [IntervalChange::Began(all)] = &began[..] else { panic!("{began:?}") };
     assert_eq!((all.finding.what, all.since_ms), (DiskTrouble::Degraded, 2000));
     let ended = history.push(&whole, &interval(2, 8, None), false);
-    assert!(matches!(&ended[..], [Change::Ended(all)] if all.last_ms == 4000), "{ended:?}");
+    assert!(matches!(&ended[..], [IntervalChange::Ended(all)] if all.last_ms == 4000), "{ended:?}");
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn a_pause_keeps_findings_and_forgets_figures() {
     assert_eq!(history.pause(&array(8, &[])), []);
     assert!(history.last().is_none());
     let changes = watch(&mut history, 8, |_| None);
-    assert!(matches!(&changes[..], [(4, Change::Ended(_))]), "{changes:?}");
+    assert!(matches!(&changes[..], [(4, IntervalChange::Ended(_))]), "{changes:?}");
 }
 
 #[test]

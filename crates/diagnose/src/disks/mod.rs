@@ -24,12 +24,12 @@ use crate::rules::{DiskRules, Rules};
 const RULES: &DiskRules = &Rules::DEFAULT.disks;
 
 pub use findings::findings;
-pub use history::{Change, History};
-pub use link::Link;
+pub use history::{History, IntervalChange};
+pub use link::DriveLink;
 pub use rates::{between, join_paths};
-pub use reach::{Beside, Reach, Term, beside, reach};
+pub use reach::{Beside, DiskExpectation, Term, beside, reach};
 pub use tree::{Layout, Leaf, layout};
-pub use volume::{Class, Volume, volume};
+pub use volume::{Class, VolumeMembers, volume};
 
 #[cfg(test)]
 mod reach_tests;

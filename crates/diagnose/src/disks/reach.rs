@@ -10,7 +10,7 @@ use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 use serde::Serialize;
 
 use super::RULES;
-use super::volume::{Class, Volume};
+use super::volume::{Class, VolumeMembers};
 use crate::words::percent;
 
 /// What binds.
@@ -45,7 +45,7 @@ impl Term {
 
 /// What should be reached.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Reach {
+pub struct DiskExpectation {
     /// Requests per second.
     pub requests_per_s: f64,
     /// Bytes per second.
@@ -73,7 +73,7 @@ type Bound = (f64, Term, String);
 /// What a volume should reach; `None` where its drives do not tell (virtual ones, those behind a controller,
 /// files, NVMe whose lanes nobody knows): there is no figure to hold against it.
 #[must_use]
-pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
+pub fn reach(volume: &VolumeMembers, phase: &DiskPhase) -> Option<DiskExpectation> {
     let volume = &volume.at_work();
     let bounds = match volume.class {
         Class::Rotating => rotating(volume, phase),
@@ -86,7 +86,7 @@ pub fn reach(volume: &Volume, phase: &DiskPhase) -> Option<Reach> {
     };
     let (requests_per_s, binds, sentence) = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let bytes_per_s = requests_per_s * f64::from(phase.block_bytes);
-    Some(Reach { requests_per_s, bytes_per_s, binds, sentence })
+    Some(DiskExpectation { requests_per_s, bytes_per_s, binds, sentence })
 }
 
 /// Shares of reads and writes.
@@ -96,13 +96,13 @@ fn shares(phase: &DiskPhase) -> (f64, f64) {
 }
 
 /// How many pieces a request is cut into: each is a request of its own to a drive.
-fn pieces(volume: &Volume, phase: &DiskPhase) -> f64 {
+fn pieces(volume: &VolumeMembers, phase: &DiskPhase) -> f64 {
     let chunk = volume.chunk_bytes.filter(|_| volume.data_drives() > 1);
     chunk.map_or(1.0, |chunk| u64::from(phase.block_bytes).div_ceil(chunk.max(1)) as f64)
 }
 
 /// Requests to drives for one request to the volume.
-fn per_request(volume: &Volume, phase: &DiskPhase) -> f64 {
+fn per_request(volume: &VolumeMembers, phase: &DiskPhase) -> f64 {
     let (reads, writes) = shares(phase);
     let row = volume.chunk_bytes.unwrap_or(0) * u64::from(volume.data_drives());
     let whole_row = row > 0 && u64::from(phase.block_bytes).is_multiple_of(row);
@@ -114,7 +114,7 @@ fn per_request(volume: &Volume, phase: &DiskPhase) -> f64 {
     (reads + writes * f64::from(volume.copies) * parity) * pieces(volume, phase)
 }
 
-fn rotating(volume: &Volume, phase: &DiskPhase) -> Vec<Bound> {
+fn rotating(volume: &VolumeMembers, phase: &DiskPhase) -> Vec<Bound> {
     let mut bounds = if phase.random { vec![seeks(volume, phase)] } else { vec![transfer(volume, phase)] };
     if volume.link.is_some() {
         bounds.push(wire(volume, phase));
@@ -134,7 +134,7 @@ fn rotating(volume: &Volume, phase: &DiskPhase) -> Vec<Bound> {
 }
 
 /// At random places: each piece costs a way of the heads, half a revolution and its own bytes.
-fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
+fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let drives = f64::from(volume.drives);
     let cost = per_request(volume, phase);
     // What is under way at the drives, and how many of them have something to do.
@@ -175,7 +175,7 @@ fn seeks(volume: &Volume, phase: &DiskPhase) -> Bound {
 }
 
 /// In a row: bytes per second of the drives that work at the same time.
-fn transfer(volume: &Volume, phase: &DiskPhase) -> Bound {
+fn transfer(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let block = f64::from(phase.block_bytes);
     let drives = f64::from(volume.data_drives());
     let under_way = f64::from(phase.outstanding()) * block;
@@ -226,7 +226,7 @@ fn turns(phase: &DiskPhase) -> f64 {
 
 /// Each flush waits until the place comes round again; mirrors and stripes wait together. Without a write
 /// cache each write waits by itself.
-fn flush(volume: &Volume, phase: &DiskPhase, every: u32) -> Bound {
+fn flush(volume: &VolumeMembers, phase: &DiskPhase, every: u32) -> Bound {
     let every = f64::from(every.max(1));
     let (waits, what) = waits(&volume.filesystem, phase.durable);
     let by_itself = phase.direct && volume.write_back == Some(false);
@@ -257,7 +257,7 @@ fn without_cache(phase: &DiskPhase) -> Bound {
 }
 
 /// The wire to each drive: of one without moving parts all that is known.
-fn wire(volume: &Volume, phase: &DiskPhase) -> Bound {
+fn wire(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let (reads, _) = shares(phase);
     let drives = f64::from(if reads >= 1.0 { volume.drives } else { volume.data_drives() });
     let (each, words) = match &volume.link {
@@ -277,7 +277,7 @@ fn wire(volume: &Volume, phase: &DiskPhase) -> Bound {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Beside {
     /// What should be reached, where that is known.
-    pub should: Option<Reach>,
+    pub should: Option<DiskExpectation>,
     /// Measured over it; `None` without one, or where the figure is no evidence.
     pub share: Option<f64>,
     /// What binds, in a word for a column.
@@ -289,7 +289,7 @@ pub struct Beside {
 /// Compares a measured phase with what should be reached, and says what binds as far as the measurement shows
 /// it.
 #[must_use]
-pub fn beside(volume: Option<&Volume>, result: &DiskResult) -> Beside {
+pub fn beside(volume: Option<&VolumeMembers>, result: &DiskResult) -> Beside {
     let should = volume.and_then(|volume| reach(volume, &result.phase));
     let measured = result.requests_per_s();
     let share = should
@@ -300,7 +300,7 @@ pub fn beside(volume: Option<&Volume>, result: &DiskResult) -> Beside {
     Beside { should, share, binds, sentence }
 }
 
-fn binds(result: &DiskResult, should: Option<&Reach>) -> (String, String) {
+fn binds(result: &DiskResult, should: Option<&DiskExpectation>) -> (String, String) {
     if let Some(doubt) = result.doubts.iter().find(|d| d.refuses_rate()) {
         return ("no evidence".to_owned(), result.reason(*doubt));
     }

@@ -4,11 +4,11 @@
 use linerate_model::disk_load::{DeviceShare, DiskPhase, DiskRequests, DiskResult, Doubt, Durable};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::histogram::Histogram;
-use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, Wish, plan};
+use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, VolumeSpec, plan};
 
 use super::layout;
 use super::reach::{Term, beside, reach};
-use super::volume::{Class, Volume, volume};
+use super::volume::{Class, VolumeMembers, volume};
 
 fn phase(random: bool, reads: u8, block_bytes: u32, depth: u16) -> DiskPhase {
     DiskPhase {
@@ -28,8 +28,13 @@ fn about(value: f64, wanted: f64) {
 }
 
 /// 36 drives, one mirror, 18 stripes of 64 KiB.
-fn of_36() -> Volume {
-    Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) }
+fn of_36() -> VolumeMembers {
+    VolumeMembers {
+        drives: 36,
+        copies: 2,
+        chunk_bytes: Some(64 << 10),
+        ..VolumeMembers::drive(Class::Rotating)
+    }
 }
 
 /// Casebook D2: 36 x 150 = 5400 random reads a second, half of it for writes.
@@ -67,7 +72,7 @@ fn few_requests_do_not_keep_many_drives_busy() {
     // Half of the drives have one request each: 8.5 ms + 4.17 ms.
     assert_eq!((should.requests_per_s.round(), should.binds), (1421.0, Term::Depth));
     assert!(should.sentence.contains("144 would keep them busy"), "{}", should.sentence);
-    let one = reach(&Volume::drive(Class::Rotating), &phase(true, 100, 4096, 1)).unwrap();
+    let one = reach(&VolumeMembers::drive(Class::Rotating), &phase(true, 100, 4096, 1)).unwrap();
     about(one.requests_per_s, 79.0);
 }
 
@@ -76,7 +81,7 @@ fn large_requests_are_cut_into_pieces() {
     let should = reach(&of_36(), &phase(true, 100, 1 << 20, 64)).unwrap();
     // 16 pieces of 64 KiB each: 36 x 1 / (1/150 s + 0.44 ms) / 16.
     assert!((300.0..330.0).contains(&should.requests_per_s), "{should:?}");
-    let parity = Volume { copies: 1, parity: 1, drives: 6, ..of_36() };
+    let parity = VolumeMembers { copies: 1, parity: 1, drives: 6, ..of_36() };
     let small = reach(&parity, &phase(true, 0, 4096, 256)).unwrap();
     // 6 x 150 / 4: old data and parity are read, both are written.
     about(small.requests_per_s, 225.0);
@@ -99,7 +104,7 @@ fn safe_writes_wait_for_a_revolution() {
 fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
     let safe = |durable: Durable| DiskPhase { durable, ..phase(false, 0, 4096, 1) };
     let rate = |filesystem: &str, write_back: Option<bool>, durable: Durable| {
-        let volume = Volume { write_back, ..of_36() }.under(filesystem);
+        let volume = VolumeMembers { write_back, ..of_36() }.under(filesystem);
         reach(&volume, &safe(durable)).unwrap().requests_per_s.round()
     };
     about(rate("xfs", Some(true), Durable::Data(1)), 120.0);
@@ -110,7 +115,7 @@ fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
     // Each of the eight waits, and the record with the last one.
     about(rate("xfs", Some(false), Durable::Data(8)), 120.0);
     about(rate("xfs", Some(false), Durable::Full(8)), 107.0);
-    let xfs = Volume { write_back: Some(true), ..of_36() }.under("xfs");
+    let xfs = VolumeMembers { write_back: Some(true), ..of_36() }.under("xfs");
     let sentence = reach(&xfs, &safe(Durable::Full(1))).unwrap().sentence;
     assert!(
         sentence.contains("two revolutions") && sentence.contains("the record in the journal"),
@@ -120,14 +125,14 @@ fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
 
 #[test]
 fn a_write_cache_orders_writes_by_itself_and_without_one_a_place_is_missed() {
-    let one = Volume::drive(Class::Rotating);
+    let one = VolumeMembers::drive(Class::Rotating);
     let random = phase(true, 0, 4096, 1);
     about(reach(&one, &random).unwrap().requests_per_s, 79.0);
-    let with = Volume { write_back: Some(true), ..one.clone() };
+    let with = VolumeMembers { write_back: Some(true), ..one.clone() };
     let should = reach(&with, &random).unwrap();
     assert_eq!((should.requests_per_s.round(), should.binds), (150.0, Term::Seeks));
     assert_eq!(reach(&with, &phase(true, 100, 4096, 1)).unwrap().binds, Term::Depth, "reads are not taken");
-    let without = Volume { write_back: Some(false), ..one };
+    let without = VolumeMembers { write_back: Some(false), ..one };
     let row = reach(&without, &phase(false, 0, 1 << 20, 1)).unwrap();
     assert_eq!((row.requests_per_s.round(), row.binds), (120.0, Term::Depth), "{row:?}");
     let two = reach(&without, &phase(false, 0, 1 << 20, 2)).unwrap();
@@ -138,15 +143,15 @@ fn a_write_cache_orders_writes_by_itself_and_without_one_a_place_is_missed() {
 fn what_nobody_can_know_is_not_said() {
     for class in [Class::Nvme, Class::Virtual, Class::Controller, Class::Made] {
         for phase in [phase(true, 100, 4096, 32), phase(false, 100, 1 << 20, 8)] {
-            assert_eq!(reach(&Volume::drive(class), &phase), None);
+            assert_eq!(reach(&VolumeMembers::drive(class), &phase), None);
         }
     }
     // Nobody knows what a chip needs for a request or a flush.
     let safe = DiskPhase { durable: Durable::Data(1), ..phase(false, 0, 4096, 1) };
     for phase in [phase(true, 100, 4096, 1), safe] {
-        assert_eq!(reach(&Volume::drive(Class::Solid), &phase), None);
+        assert_eq!(reach(&VolumeMembers::drive(Class::Solid), &phase), None);
     }
-    let solid = reach(&Volume::drive(Class::Solid), &phase(false, 100, 1 << 20, 8)).unwrap();
+    let solid = reach(&VolumeMembers::drive(Class::Solid), &phase(false, 100, 1 << 20, 8)).unwrap();
     assert_eq!((solid.bytes_per_s.round(), solid.binds), (600e6, Term::Link));
 }
 
@@ -187,7 +192,7 @@ fn measured_figures_stand_beside_what_should_be_reached() {
 
 #[test]
 fn what_binds_is_seen_where_the_drive_is_unknown() {
-    let unknown = Volume::drive(Class::Virtual);
+    let unknown = VolumeMembers::drive(Class::Virtual);
     let one = beside(Some(&unknown), &result(phase(true, 100, 4096, 1), 5000, 200_000));
     assert_eq!((one.binds.as_str(), one.should), ("latency", None));
     let full = DiskResult { cpu_s: 0.97, ..result(phase(true, 100, 4096, 64), 400_000, 150_000) };
@@ -309,7 +314,7 @@ fn an_array_of_lvm_is_known_by_its_images_and_its_row() {
 /// What is planned is what `linerate disk bench` holds against the same volume later.
 #[test]
 fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
-    let every = Wish {
+    let every = VolumeSpec {
         levels: LEVELS.to_vec(),
         shelves: vec![(0..36).map(|n| format!("/dev/sd{n}")).collect()],
         drive_bytes: 3_000_000_000_000,
@@ -322,8 +327,12 @@ fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
     };
     let plan = plan(&every).unwrap();
     assert!(plan.not_offered.is_empty(), "{:?}", plan.not_offered);
-    let volume =
-        Volume { drives: 36, copies: 2, chunk_bytes: Some(64 << 10), ..Volume::drive(Class::Rotating) };
+    let volume = VolumeMembers {
+        drives: 36,
+        copies: 2,
+        chunk_bytes: Some(64 << 10),
+        ..VolumeMembers::drive(Class::Rotating)
+    };
     let phase = |random, reads, block_bytes| DiskPhase {
         random,
         reads,
@@ -336,7 +345,7 @@ fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
     };
     for layout in &plan.layouts {
         let shape = layout.shape;
-        let volume = Volume {
+        let volume = VolumeMembers {
             copies: shape.copies as u32,
             parity: shape.parity as u32,
             reads_one: shape.reads_one,

@@ -11,7 +11,7 @@ use linerate_model::disk::DiskKind;
 use linerate_model::fact::HostFacts;
 use serde::Serialize;
 
-use super::link::{self, Link};
+use super::link::{self, DriveLink};
 use super::readings::{number, text};
 use super::tree::Layout;
 
@@ -35,7 +35,7 @@ pub enum Class {
 
 /// What a volume is made of.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Volume {
+pub struct VolumeMembers {
     /// Class of its drives.
     pub class: Class,
     /// Drives.
@@ -52,14 +52,14 @@ pub struct Volume {
     /// Whether the drives have a write cache that a flush has to empty; `None` where nobody says.
     pub write_back: Option<bool>,
     /// The wire to each drive, of the slowest; `None` where nobody says.
-    pub link: Option<Link>,
+    pub link: Option<DriveLink>,
     /// File system on it: `xfs`; empty for a device.
     pub filesystem: String,
     /// What stands between, from the top: `LVM`, `DRBD`, `md raid10`, `partition`, `encryption`.
     pub layers: Vec<String>,
 }
 
-impl Volume {
+impl VolumeMembers {
     /// A single drive.
     #[must_use]
     pub fn drive(class: Class) -> Self {
@@ -154,7 +154,7 @@ const DEPTH_MAX: usize = 16;
 
 /// The volume that a device is; `None` for a device that the facts do not know.
 #[must_use]
-pub fn volume(layout: &Layout, facts: &HostFacts, device: &str) -> Option<Volume> {
+pub fn volume(layout: &Layout, facts: &HostFacts, device: &str) -> Option<VolumeMembers> {
     below(layout, facts, device, 0)
 }
 
@@ -200,12 +200,16 @@ fn class(layout: &Layout, facts: &HostFacts, device: &str) -> Class {
     }
 }
 
-fn below(layout: &Layout, facts: &HostFacts, device: &str, depth: usize) -> Option<Volume> {
+fn below(layout: &Layout, facts: &HostFacts, device: &str, depth: usize) -> Option<VolumeMembers> {
     let disk = layout.get(device).filter(|_| depth < DEPTH_MAX)?;
     if disk.on.is_empty() {
         let write_back = text(facts, device, "write_cache").map(|cache| cache.contains("back"));
         let class = class(layout, facts, device);
-        return Some(Volume { write_back, link: link::of(facts, device), ..Volume::drive(class) });
+        return Some(VolumeMembers {
+            write_back,
+            link: link::of(facts, device),
+            ..VolumeMembers::drive(class)
+        });
     }
     // Metadata of LVM's arrays stands on the same drives as the images.
     let is_meta = |name: &str| text(facts, name, "dm_name").is_some_and(|n| n.contains("_rmeta_"));

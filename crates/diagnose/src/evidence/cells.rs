@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::fact::GapSubject;
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
@@ -133,10 +133,10 @@ impl<'a> CellEvidence<'a> {
     }
 
     /// UDP probes in a response that only they have; none of another response.
-    pub(crate) fn probes_of(&self, response: Response) -> Vec<Single> {
+    pub(crate) fn probes_of(&self, response: Metric) -> Vec<Single> {
         match response {
-            Response::Loss => self.singles(|s| lost(s).filter(|_| self.is_full(s))),
-            Response::Reordering => self.singles(reordered),
+            Metric::Loss => self.singles(|s| lost(s).filter(|_| self.is_full(s))),
+            Metric::Reordering => self.singles(reordered),
             _ => Vec::new(),
         }
     }
@@ -152,7 +152,7 @@ impl<'a> CellEvidence<'a> {
 
     /// Values of the UDP probes in a response that only they have, and those of their repetitions among them;
     /// `None` of another response.
-    pub(crate) fn probed(&self, response: Response) -> Option<[Vec<f64>; 2]> {
+    pub(crate) fn probed(&self, response: Metric) -> Option<[Vec<f64>; 2]> {
         if !is_of_probes(response) {
             return None;
         }
@@ -189,8 +189,8 @@ impl<'a> CellEvidence<'a> {
 }
 
 /// Whether only probes with datagrams show it, and show it as a share of them.
-pub(crate) fn is_of_probes(response: Response) -> bool {
-    matches!(response, Response::Loss | Response::Reordering)
+pub(crate) fn is_of_probes(response: Metric) -> bool {
+    matches!(response, Metric::Loss | Metric::Reordering)
 }
 
 /// Whether a probe asks how many packets a path carries rather than how many bytes.

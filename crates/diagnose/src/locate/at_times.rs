@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Element, Response};
+use linerate_model::finding::{Metric, Suspect};
 use linerate_model::inventory::Layer;
 
 use super::column::Column;
@@ -23,7 +23,7 @@ use crate::stats::median;
 /// A response that is examined test by test.
 #[derive(Clone, Copy)]
 struct Kind {
-    response: Response,
+    response: Metric,
     /// Badness from which on one counts, and at least so many times the noise. Below half of it a test is
     /// good; what lies between says nothing, for a place that is always a little bad scatters around any
     /// limit.
@@ -49,7 +49,7 @@ struct Kind {
 fn kinds(rules: &Rules) -> [Kind; 4] {
     let locate = &rules.locate;
     let probes = Kind {
-        response: Response::Loss,
+        response: Metric::Loss,
         bad_min: locate.probe_bad_min,
         sigmas: 0.0,
         dead: f64::INFINITY,
@@ -59,7 +59,7 @@ fn kinds(rules: &Rules) -> [Kind; 4] {
         chance_tests: locate.probe_chance_tests,
     };
     let transfers = Kind {
-        response: Response::Throughput,
+        response: Metric::Throughput,
         bad_min: locate.transfer_bad_min,
         must_change: true,
         chance: locate.transfer_chance,
@@ -69,14 +69,14 @@ fn kinds(rules: &Rules) -> [Kind; 4] {
         ..probes
     };
     let queues = Kind {
-        response: Response::RttLoaded,
+        response: Metric::RttLoaded,
         bad_min: locate.rtt_bad_min,
         sigmas: locate.rtt_bad_sigmas,
         effect_max: f64::INFINITY,
         dead: f64::INFINITY,
         ..transfers
     };
-    [probes, Kind { response: Response::Reordering, ..probes }, queues, transfers]
+    [probes, Kind { response: Metric::Reordering, ..probes }, queues, transfers]
 }
 
 /// The tests of one response, by cell.
@@ -139,7 +139,7 @@ impl Kind {
 /// Whether a test of the path of a row was bad in its response, whatever the row says of all of them.
 pub(super) fn is_ever_bad(row: &Row, cells: &[CellEvidence<'_>], rules: &Rules) -> bool {
     // Of transfers the rates are at hand.
-    if row.response == Response::Throughput {
+    if row.response == Metric::Throughput {
         return false;
     }
     kinds(rules).into_iter().filter(|kind| kind.response == row.response).any(|kind| {
@@ -249,13 +249,12 @@ fn steady(located: &Located, tests: &Tests<'_>, rows: &[Row], cells: &[CellEvide
 }
 
 /// What a located loss explains beside these tests and what follows from them.
-fn besides(located: &Located, response: Response) -> f64 {
-    let of_transfers =
-        |r: &Response| matches!(r, Response::TwoState | Response::RttLoaded | Response::CpuCost);
-    let follows = |r: &Response| {
+fn besides(located: &Located, response: Metric) -> f64 {
+    let of_transfers = |r: &Metric| matches!(r, Metric::TwoState | Metric::RttLoaded | Metric::CpuCost);
+    let follows = |r: &Metric| {
         *r == response
-            || matches!(r, Response::Retransmits | Response::Stalls)
-            || (response == Response::Throughput && of_transfers(r))
+            || matches!(r, Metric::Retransmits | Metric::Stalls)
+            || (response == Metric::Throughput && of_transfers(r))
     };
     located.gains.iter().filter(|(r, _)| !follows(r)).map(|(_, gain)| *gain).sum()
 }
@@ -264,7 +263,7 @@ fn besides(located: &Located, response: Response) -> f64 {
 /// elsewhere.
 fn fit(column: &Column, tests: &Tests<'_>) -> Option<Fit> {
     // Several faults look like one that is everywhere at times.
-    if column.element == Element::All {
+    if column.element == Suspect::All {
         return None;
     }
     let rules = &tests.rules.locate;
@@ -322,7 +321,7 @@ fn located(
     let of = |i: usize| fits[i].as_ref().map(|f| (f.score, &f.cells));
     let (score, cells) = of(best).map_or((0.0, BTreeSet::new()), |(score, cells)| (score, cells.clone()));
     let bad = |row: &Row| row.response == response && cells.contains(&row.cell);
-    let two_states = (response == Response::Throughput).then_some((Response::TwoState, score));
+    let two_states = (response == Metric::Throughput).then_some((Metric::TwoState, score));
     Located {
         column: columns[best].clone(),
         score,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Suspect};
 use linerate_model::inventory::Inventory;
 
 use crate::evidence::CellEvidence;
@@ -11,7 +11,7 @@ use crate::evidence::CellEvidence;
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     /// Where.
-    pub element: Element,
+    pub element: Suspect,
     /// Which direction.
     pub direction: Direction,
     /// Cells that it would harm: two lists where both directions have to suffer, else one.
@@ -30,14 +30,14 @@ impl Column {
     pub(crate) fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
         let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
         match &self.element {
-            Element::Host(h) => cell.from == h || cell.to == h,
-            Element::Group(g) => inside(cell.from, g) || inside(cell.to, g),
-            Element::GroupToGroup(a, b) => {
+            Suspect::Host(h) => cell.from == h || cell.to == h,
+            Suspect::Group(g) => inside(cell.from, g) || inside(cell.to, g),
+            Suspect::GroupToGroup(a, b) => {
                 (inside(cell.from, a) && inside(cell.to, b)) || (inside(cell.from, b) && inside(cell.to, a))
             }
-            Element::Pair(a, b) => (cell.from == a && cell.to == b) || (cell.from == b && cell.to == a),
-            Element::Mismatch(_, hosts) => hosts.iter().any(|h| cell.from == h || cell.to == h),
-            Element::All => true,
+            Suspect::Pair(a, b) => (cell.from == a && cell.to == b) || (cell.from == b && cell.to == a),
+            Suspect::Mismatch(_, hosts) => hosts.iter().any(|h| cell.from == h || cell.to == h),
+            Suspect::All => true,
         }
     }
 }

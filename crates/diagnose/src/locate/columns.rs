@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::finding::{Direction, Element, Response};
+use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::Inventory;
 
 use super::at_times;
@@ -103,7 +103,7 @@ fn suspicious(cells: &[CellEvidence<'_>], rows: &[Row], rules: &Rules) -> Vec<bo
     };
     let mut suspicious: Vec<bool> = cells.iter().map(is_uneven).collect();
     for row in rows {
-        let share = if row.response == Response::Throughput { 1.0 } else { locate.suspicious };
+        let share = if row.response == Metric::Throughput { 1.0 } else { locate.suspicious };
         suspicious[row.cell] |= row.y >= share * row.effect_min || at_times::is_ever_bad(row, cells, rules);
     }
     suspicious
@@ -122,7 +122,7 @@ pub(crate) fn columns(
     let is_of_interest = |cell: usize| suspicious[cell];
     let touched = Touched::new(inventory, cells);
     let mut all = Vec::new();
-    let mut add = |element: Element, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
+    let mut add = |element: Suspect, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
         if parts.iter().all(|p| !p.is_empty()) {
             all.push(Column { element, direction, parts, penalty });
         }
@@ -130,24 +130,24 @@ pub(crate) fn columns(
     let [one, both] =
         [rules.host, rules.both].map(|class| among(class, touched.hosts.len(), rules.hosts_usual));
     for (host, [tx, rx]) in &touched.hosts {
-        let element = || Element::Host((*host).to_owned());
+        let element = || Suspect::Host((*host).to_owned());
         add(element(), Direction::Rx, vec![rx.clone()], one);
         add(element(), Direction::Tx, vec![tx.clone()], one);
         add(element(), Direction::Both, vec![rx.clone(), tx.clone()], both);
     }
     let from_to = among(rules.group_to_group, touched.between.len(), rules.groups_usual);
     for (number, (group, [tx, rx])) in inventory.groups.iter().zip(&touched.groups).enumerate() {
-        let element = || Element::Group(group.name.clone());
+        let element = || Suspect::Group(group.name.clone());
         add(element(), Direction::Rx, vec![rx.clone()], rules.group);
         add(element(), Direction::Tx, vec![tx.clone()], rules.group);
         add(element(), Direction::Both, vec![rx.clone(), tx.clone()], rules.both + rules.group_both_more);
         let ways = touched.between.range((number, 0)..(number + 1, 0));
         for ((_, other), path) in ways.filter(|(_, path)| path.iter().any(|cell| is_of_interest(*cell))) {
-            let element = Element::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
+            let element = Suspect::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
             add(element, Direction::Both, vec![path.clone()], from_to);
         }
     }
-    add(Element::All, Direction::Both, vec![(0..cells.len()).collect()], rules.all);
+    add(Suspect::All, Direction::Both, vec![(0..cells.len()).collect()], rules.all);
     let seen = touched.seen();
     let pair = among(rules.pair, seen.len(), rules.pairs_usual);
     for [a, b] in seen.into_iter().filter(|[a, b]| a != b) {
@@ -157,9 +157,9 @@ pub(crate) fn columns(
         }
         let (there, back): (Vec<usize>, Vec<usize>) = (there.collect(), back.collect());
         let name = |place: usize| touched.hosts[place].0.to_owned();
-        add(Element::Pair(name(a), name(b)), Direction::Tx, vec![there.clone()], pair);
+        add(Suspect::Pair(name(a), name(b)), Direction::Tx, vec![there.clone()], pair);
         if a < b {
-            add(Element::Pair(name(a), name(b)), Direction::Both, vec![there, back], pair);
+            add(Suspect::Pair(name(a), name(b)), Direction::Both, vec![there, back], pair);
         }
     }
     all

@@ -4,7 +4,7 @@
 //! are the finding itself; among thousands some hosts have several disturbed tests by chance alone, and must
 //! not look bad for it.
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 
 use crate::metrics::Row;
 use crate::rules::LocateRules;
@@ -23,8 +23,8 @@ impl Disturbed {
     /// From the throughput of all cells; `None` for small clusters and where nothing is disturbed. Real
     /// faults are counted in, which makes the search a little more careful than it had to be.
     pub(super) fn of(hosts: usize, rows: &[Row], rules: &LocateRules) -> Option<Self> {
-        let all = rows.iter().filter(|r| r.response == Response::Throughput).count();
-        let is_bad = |r: &&Row| r.response == Response::Throughput && r.y >= r.effect_min;
+        let all = rows.iter().filter(|r| r.response == Metric::Throughput).count();
+        let is_bad = |r: &&Row| r.response == Metric::Throughput && r.y >= r.effect_min;
         let (bad, sum) = rows.iter().filter(is_bad).fold((0_usize, 0.0), |(n, sum), r| (n + 1, sum + r.y));
         if hosts < rules.crowd_hosts_min || bad == 0 {
             return None;

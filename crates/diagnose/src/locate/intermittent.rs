@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 
 use super::column::Column;
 use super::located::{Located, alike};
@@ -29,8 +29,7 @@ impl<'r> Transfers<'r> {
     /// Those between neighbours, whose rate is only known from others and scatters by itself, are left out.
     fn new(rows: &[Row], rates: &'r [&'r [f64]], rules: &'r LocateRules) -> Self {
         let mut expected = vec![None; rates.len()];
-        for row in
-            rows.iter().filter(|r| r.response == Response::Throughput && r.effect_min <= rules.limit_min)
+        for row in rows.iter().filter(|r| r.response == Metric::Throughput && r.effect_min <= rules.limit_min)
         {
             expected[row.cell] = Some(row.expected);
         }
@@ -119,11 +118,8 @@ fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfer
     total
 }
 
-fn is_besides(response: Response) -> bool {
-    !matches!(
-        response,
-        Response::Throughput | Response::Retransmits | Response::RttLoaded | Response::CpuCost
-    )
+fn is_besides(response: Metric) -> bool {
+    !matches!(response, Metric::Throughput | Metric::Retransmits | Metric::RttLoaded | Metric::CpuCost)
 }
 
 impl Fit {
@@ -185,13 +181,13 @@ fn located(
     rows: &[Row],
     rules: &LocateRules,
 ) -> Located {
-    let bad = |row: &Row| row.response == Response::Throughput && mine.bad.contains(&row.cell);
+    let bad = |row: &Row| row.response == Metric::Throughput && mine.bad.contains(&row.cell);
     let expected: Vec<f64> = rows.iter().filter(|row| bad(row)).map(|row| row.expected).collect();
     let values = median(&expected).map(|expected| [expected, expected * (-mine.level).exp2()]);
     Located {
         column: columns[best].clone(),
         score: mine.score,
-        gains: vec![(Response::TwoState, mine.score), (Response::Throughput, mine.score)],
+        gains: vec![(Metric::TwoState, mine.score), (Metric::Throughput, mine.score)],
         rows: (0..rows.len()).filter(|i| bad(&rows[*i])).collect(),
         alternatives: alike(best, columns, |i| fits[i].as_ref().map(|f| (f.score, &f.bad)), rules),
         unconfirmed: false,
@@ -201,7 +197,7 @@ fn located(
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::finding::{Direction, Element};
+    use linerate_model::finding::{Direction, Suspect};
     use linerate_model::inventory::Layer;
 
     use super::*;
@@ -218,7 +214,7 @@ mod tests {
     /// the first one.
     fn look(rates: [&[f64]; 4]) -> Vec<Located> {
         let column = |name: &str, parts: [usize; 4]| Column {
-            element: Element::Group(name.into()),
+            element: Suspect::Group(name.into()),
             direction: Direction::Both,
             parts: vec![parts[..2].to_vec(), parts[2..].to_vec()],
             penalty: 3.1,
@@ -226,7 +222,7 @@ mod tests {
         let columns = [column("a", [0, 1, 2, 3]), column("b", [4, 5, 6, 7])];
         let row = |cell| Row {
             cell,
-            response: Response::Throughput,
+            response: Metric::Throughput,
             kind: Kind { layer: Layer::Underlay, shared_groups: 0 },
             y: 0.0,
             sigma: 0.3,
@@ -246,9 +242,9 @@ mod tests {
         let low = 0.3 * FULL;
         let found = look([&[low, FULL], &[FULL, low], &[low, 0.98 * low], &[FULL, FULL]]);
         let [located] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(located.column.element, Element::Group("a".into()));
+        assert_eq!(located.column.element, Suspect::Group("a".into()));
         assert_eq!(located.rows, [0, 1, 2]);
-        assert_eq!(located.gains[0].0, Response::TwoState);
+        assert_eq!(located.gains[0].0, Metric::TwoState);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::{Direction, Element, Response};
+use linerate_model::finding::{Direction, Metric, Suspect};
 
 use super::column::Column;
 use super::located::Located;
@@ -47,7 +47,7 @@ fn common_end(
         let Some(first) = path.rows.first() else { continue };
         for column in &touching[rows[*first].cell] {
             let end = &columns[*column];
-            let is_end = matches!(end.element, Element::Host(_) | Element::Group(_))
+            let is_end = matches!(end.element, Suspect::Host(_) | Suspect::Group(_))
                 && end.direction != Direction::Both
                 && passes(path, end, rows);
             if is_end {
@@ -71,7 +71,7 @@ fn absorb(found: &mut Vec<Located>, rows: &[Row], rules: &Rules) {
     while number < found.len() {
         let path = &found[number];
         let end = found.iter().position(|end| {
-            matches!(end.column.element, Element::Host(_) | Element::Group(_))
+            matches!(end.column.element, Suspect::Host(_) | Suspect::Group(_))
                 && !end.unconfirmed
                 && is_path(path, rows, rules)
                 && passes(path, &end.column, rows)
@@ -94,7 +94,7 @@ fn explains(end: &Located, path: &Located, rows: &[Row], rules: &Rules) -> bool 
     let bad: BTreeSet<usize> = end.rows.iter().map(|row| rows[*row].cell).collect();
     let steady = bad.len() as f64 >= rules.locate.steady_share * end.column.cells().len() as f64;
     let lost = |l: &Located| {
-        let throughput = l.rows.iter().map(|row| &rows[*row]).filter(|r| r.response == Response::Throughput);
+        let throughput = l.rows.iter().map(|row| &rows[*row]).filter(|r| r.response == Metric::Throughput);
         median(&throughput.map(|r| r.y).collect::<Vec<_>>())
     };
     !steady || lost(end).zip(lost(path)).is_some_and(|(end, path)| path <= end + rules.locate.same_loss)
@@ -103,14 +103,14 @@ fn explains(end: &Located, path: &Located, rows: &[Row], rules: &Rules) -> bool 
 /// A loss of throughput on a way between two hosts or groups that does not let nothing through.
 fn is_path(located: &Located, rows: &[Row], rules: &Rules) -> bool {
     let is_way = match located.column.element {
-        Element::Pair(..) => located.column.direction == Direction::Tx,
-        Element::GroupToGroup(..) => true,
+        Suspect::Pair(..) => located.column.direction == Direction::Tx,
+        Suspect::GroupToGroup(..) => true,
         _ => false,
     };
     is_way
         && !located.unconfirmed
         && located.rows.iter().all(|row| rows[*row].y < rules.metrics.dead)
-        && located.gains.iter().any(|(response, _)| *response == Response::Throughput)
+        && located.gains.iter().any(|(response, _)| *response == Metric::Throughput)
 }
 
 /// The host in place of its paths; they stay as what else it could be.
@@ -142,12 +142,12 @@ mod tests {
     use crate::evidence::Kind;
     use linerate_model::inventory::Layer;
 
-    fn column(element: Element, direction: Direction, cells: &[usize]) -> Column {
+    fn column(element: Suspect, direction: Direction, cells: &[usize]) -> Column {
         Column { element, direction, parts: vec![cells.to_vec()], penalty: 2.8 }
     }
 
     fn located(column: Column, rows: Vec<usize>) -> Located {
-        let gains = vec![(Response::Throughput, 13.0)];
+        let gains = vec![(Metric::Throughput, 13.0)];
         Located {
             column,
             score: 9.0,
@@ -160,13 +160,13 @@ mod tests {
     }
 
     fn path(from: &str, to: &str, row: usize) -> Located {
-        located(column(Element::Pair(from.into(), to.into()), Direction::Tx, &[row]), vec![row])
+        located(column(Suspect::Pair(from.into(), to.into()), Direction::Tx, &[row]), vec![row])
     }
 
     fn row(cell: usize, y: f64) -> Row {
         Row {
             cell,
-            response: Response::Throughput,
+            response: Metric::Throughput,
             kind: Kind { layer: Layer::Underlay, shared_groups: 0 },
             y,
             sigma: 0.1,
@@ -180,9 +180,9 @@ mod tests {
     /// Cells: a to b, a to c, x to y, a to d. The group holds a and x.
     fn ends() -> Vec<Column> {
         vec![
-            column(Element::Group("g".into()), Direction::Tx, &[0, 1, 2, 3]),
-            column(Element::Host("a".into()), Direction::Tx, &[0, 1, 3]),
-            column(Element::Host("x".into()), Direction::Tx, &[2]),
+            column(Suspect::Group("g".into()), Direction::Tx, &[0, 1, 2, 3]),
+            column(Suspect::Host("a".into()), Direction::Tx, &[0, 1, 3]),
+            column(Suspect::Host("x".into()), Direction::Tx, &[2]),
         ]
     }
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(joined.len(), 2);
         assert_eq!(
             (&joined[0].column.element, &joined[0].rows[..]),
-            (&Element::Host("a".into()), &[0, 1][..])
+            (&Suspect::Host("a".into()), &[0, 1][..])
         );
         assert_eq!(joined[0].alternatives.len(), 2);
         let dead = [row(0, 9.0), row(1, 9.0)];
@@ -214,9 +214,9 @@ mod tests {
     fn paths_of_several_hosts_of_a_group_become_the_group_and_those_of_one_host_the_host() {
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
         let both = join(vec![path("a", "b", 0), path("x", "y", 2)], &ends(), &rows, &touching());
-        assert_eq!(both[0].column.element, Element::Group("g".into()));
+        assert_eq!(both[0].column.element, Suspect::Group("g".into()));
         let one = join(vec![path("a", "b", 0), path("a", "c", 1)], &ends(), &rows, &touching());
-        assert_eq!(one[0].column.element, Element::Host("a".into()));
+        assert_eq!(one[0].column.element, Suspect::Host("a".into()));
     }
 
     #[test]

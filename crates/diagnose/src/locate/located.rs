@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 
 use super::column::Column;
 use crate::rules::LocateRules;
@@ -15,7 +15,7 @@ pub(crate) struct Located {
     /// Log odds for it.
     pub score: f64,
     /// Gain by response, largest first.
-    pub gains: Vec<(Response, f64)>,
+    pub gains: Vec<(Metric, f64)>,
     /// Rows that it explains.
     pub rows: Vec<usize>,
     /// Other hypotheses that explain nearly as much, with their scores. A hypothesis of several columns gives

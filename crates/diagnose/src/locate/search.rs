@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::sample::{Outcome, Sample};
 
@@ -61,24 +61,24 @@ impl<'t, 'a> Table<'t, 'a> {
 #[derive(Debug, Clone, Default)]
 struct Fit {
     score: f64,
-    gains: BTreeMap<Response, f64>,
+    gains: BTreeMap<Metric, f64>,
     /// Row and its shift.
     shifts: Vec<(usize, f64)>,
 }
 
 /// Rows of the values that follow from other losses count less than those that are the loss itself.
-fn weight(response: Response, rules: &LocateRules) -> f64 {
+fn weight(response: Metric, rules: &LocateRules) -> f64 {
     match response {
-        Response::Retransmits => rules.weight_retransmits,
-        Response::RttIdle => rules.weight_rtt_idle,
-        Response::CpuCost => rules.weight_cpu_cost,
+        Metric::Retransmits => rules.weight_retransmits,
+        Metric::RttIdle => rules.weight_rtt_idle,
+        Metric::CpuCost => rules.weight_cpu_cost,
         _ => 1.0,
     }
 }
 
 /// A value that follows from another loss rather than being one.
-fn secondary(response: Response) -> bool {
-    !matches!(response, Response::Throughput)
+fn secondary(response: Metric) -> bool {
+    !matches!(response, Metric::Throughput)
 }
 
 /// The elements that explain the rows, strongest first, and the log odds that one needs which is bad at
@@ -127,7 +127,7 @@ pub(super) fn search(
             // Bad cells scatter with the size of their loss: what is left of it is no loss of its own.
             residual[*row] = (residual[*row] - rules.explained_factor * shift).max(0.0);
             // What is dead tells nothing more.
-            if rows[*row].y > all.metrics.dead || rows[*row].response != Response::Throughput {
+            if rows[*row].y > all.metrics.dead || rows[*row].response != Metric::Throughput {
                 alive[*row] = false;
             }
         }
@@ -135,7 +135,7 @@ pub(super) fn search(
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| secondary(r.response)) {
             let follows = covered.contains(&row.cell)
                 || (!located.unconfirmed && columns[best].touches(inventory, &cells[row.cell]));
-            alive[i] &= !follows || columns[best].element == linerate_model::finding::Element::All;
+            alive[i] &= !follows || columns[best].element == linerate_model::finding::Suspect::All;
         }
         if located.unconfirmed {
             doubted.push(located);
@@ -182,7 +182,7 @@ fn suspicions(
         let mine: BTreeSet<usize> = fits[best].shifts.iter().map(|(row, _)| *row).collect();
         let twice = mine.iter().any(|row| table.cells[table.rows[*row].cell].rates.len() > 1);
         let is_loss =
-            |r: &Response| is_of_probes(*r) || (*r == Response::Throughput && (!table.two_hosts || twice));
+            |r: &Metric| is_of_probes(*r) || (*r == Metric::Throughput && (!table.two_hosts || twice));
         if fits[best].gains.keys().any(is_loss) && mine.is_disjoint(&taken) {
             let located = accept(best, columns, fits, table, residual, alive);
             suspected.push(Located { unconfirmed: true, ..located });
@@ -253,7 +253,7 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
         // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that
         // cutting an element into its paths does not look like a better explanation.
         let wide = sigma.max(shift * (rules.wide_base + rules.wide_few / indices.len() as f64));
-        let healthy = match table.disturbed.filter(|_| rows[*i].response == Response::Throughput) {
+        let healthy = match table.disturbed.filter(|_| rows[*i].response == Metric::Throughput) {
             Some(disturbed) => disturbed.log_density(y, sigma, rules.degrees_of_freedom),
             None => student_t_log_density(y, sigma, rules.degrees_of_freedom),
         };
@@ -271,7 +271,7 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
 #[derive(Default)]
 struct PartFit {
     total: f64,
-    gains: BTreeMap<Response, f64>,
+    gains: BTreeMap<Metric, f64>,
     shifts: Vec<(usize, f64)>,
 }
 
@@ -281,7 +281,7 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     if !part.iter().flat_map(|cell| &table.by_cell[*cell]).any(|i| is_bad(&i)) {
         return PartFit::default();
     }
-    let mut slots: BTreeMap<(Response, Kind), Vec<usize>> = BTreeMap::new();
+    let mut slots: BTreeMap<(Metric, Kind), Vec<usize>> = BTreeMap::new();
     for i in part.iter().flat_map(|cell| &table.by_cell[*cell]).filter(|i| alive[**i]) {
         slots.entry((table.rows[*i].response, table.rows[*i].kind)).or_default().push(*i);
     }
@@ -290,7 +290,7 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     let mut gained: BTreeSet<Layer> = BTreeSet::new();
     let few = table.disturbed.is_some() && few_are_bad(&slots, table, residual);
     for ((response, kind), indices) in &slots {
-        match part_gain(indices, table, residual).filter(|_| !few || *response != Response::Throughput) {
+        match part_gain(indices, table, residual).filter(|_| !few || *response != Metric::Throughput) {
             Some((gain, shifts)) => {
                 fit.total += gain;
                 *fit.gains.entry(*response).or_insert(0.0) += gain;
@@ -312,12 +312,12 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
 /// Whether less than the share that is asked of each kind of traffic is bad in all of them together: in a
 /// large cluster a single test of one kind says nothing against several of the other.
 fn few_are_bad(
-    slots: &BTreeMap<(Response, Kind), Vec<usize>>,
+    slots: &BTreeMap<(Metric, Kind), Vec<usize>>,
     table: &Table<'_, '_>,
     residual: &[f64],
 ) -> bool {
     let rows = table.rows;
-    let transfers = || slots.iter().filter(|((r, _), _)| *r == Response::Throughput).flat_map(|(_, i)| i);
+    let transfers = || slots.iter().filter(|((r, _), _)| *r == Metric::Throughput).flat_map(|(_, i)| i);
     let bad = transfers().filter(|i| residual[**i] >= rows[**i].effect_min).count();
     (bad as f64) < table.rules.bad_share * transfers().count() as f64
 }
@@ -328,8 +328,8 @@ fn fit(column: &Column, table: &Table<'_, '_>, residual: &[f64], alive: &[bool])
     // Every part has to gain, and in the same value, or it is not this column: what follows from a loss in
     // one direction is no loss in the other.
     let gains =
-        |part: &PartFit, r: &Response| part.gains.get(r).is_some_and(|gain| *gain > table.rules.part_min);
-    let shared = |r: &Response| *r != Response::Retransmits && parts.iter().all(|p| gains(p, r));
+        |part: &PartFit, r: &Metric| part.gains.get(r).is_some_and(|gain| *gain > table.rules.part_min);
+    let shared = |r: &Metric| *r != Metric::Retransmits && parts.iter().all(|p| gains(p, r));
     if parts.iter().any(|p| p.total <= table.rules.part_min)
         || !parts.iter().flat_map(|p| p.gains.keys()).any(shared)
     {
@@ -380,7 +380,7 @@ fn accept(
     alternatives.extend(several(best, &near, columns, fits, table, residual, alive));
     alternatives.sort_by(|a, b| b.1.total_cmp(&a.1));
     alternatives.truncate(table.rules.alternatives_max);
-    let mut gains: Vec<(Response, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
+    let mut gains: Vec<(Metric, f64)> = fits[best].gains.iter().map(|(r, g)| (*r, *g)).collect();
     gains.sort_by(|a, b| b.1.total_cmp(&a.1));
     Located {
         column: columns[best].clone(),
@@ -455,7 +455,7 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, table: &Table<'_, '_>
     let affected: BTreeSet<(&str, &str)> =
         mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
     let directed = affected.len() == 1;
-    let is_pair = matches!(column.element, linerate_model::finding::Element::Pair(..));
+    let is_pair = matches!(column.element, linerate_model::finding::Suspect::Pair(..));
     let said: Vec<&Row> = mine.iter().map(|r| &rows[*r]).collect();
     if two_hosts(cells) || !(directed || is_pair) {
         return are_refuted(&said, cells);
@@ -474,7 +474,7 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, table: &Table<'_, '_>
         let is_collapsed = |rate: &f64| {
             badness(row.response, *rate, row.expected, &cells[row.cell].rules.metrics) >= rules.collapsed
         };
-        row.response == Response::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
+        row.response == Metric::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };
     let collapsed = mine.iter().any(|r| twice(&rows[*r]));
     // Several tests in which nothing at all got through are repetitions of each other, whatever their kind;

@@ -6,7 +6,7 @@
 //! of these pairs goes, explains more.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Element, Finding, RankedCause, Response};
+use linerate_model::finding::{Direction, Finding, Metric, RankedCause, Suspect};
 
 use crate::context::Context;
 
@@ -56,7 +56,7 @@ pub(crate) fn join_same(
         let path = &findings[index];
         let is_path = matches!(
             path.places.first().map(|place| &place.element),
-            Some(Element::Pair(..) | Element::GroupToGroup(..))
+            Some(Suspect::Pair(..) | Suspect::GroupToGroup(..))
         );
         let host = findings.iter().position(|host| is_path && same(context, path, host));
         let Some(host) = host else {
@@ -86,7 +86,7 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
         };
         let sources = knowledge.get(&cause.id).map_or(&[][..], |known| &known.follows_from);
         let source = sources.iter().find(|id| found.contains(&Some((*id).clone())));
-        let Some(source) = source.filter(|_| finding.responses == [Response::Setting]) else { return true };
+        let Some(source) = source.filter(|_| finding.responses == [Metric::Setting]) else { return true };
         let of = knowledge.get(source).map_or(source.as_str(), |known| &known.title);
         let place = crate::words::place(&place.element, place.direction);
         notes.push(format!("{place}: {}; a consequence of this: {of}", cause.title));
@@ -98,7 +98,7 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
 /// Whether a host has the first cause of a path, and all of the path goes through it.
 fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
     let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
-    matches!(place.element, Element::Host(_))
+    matches!(place.element, Suspect::Host(_))
         && host.causes.first().is_some_and(|c| c.id == cause.id)
         && !path.affected.is_empty()
         && path.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
@@ -115,7 +115,7 @@ fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
 
 /// Whether a finding about a setting says why pairs lose what they lose.
 fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, loss: &Finding) -> bool {
-    let ([Response::Setting], Some(place), Some(cause)) =
+    let ([Metric::Setting], Some(place), Some(cause)) =
         (&setting.responses[..], setting.places.first(), setting.causes.first())
     else {
         return false;
@@ -127,7 +127,7 @@ fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, los
 }
 
 /// Ordered pairs that were measured and pass an element.
-fn passing(context: &Context<'_>, element: &Element, direction: Direction) -> usize {
+fn passing(context: &Context<'_>, element: &Suspect, direction: Direction) -> usize {
     let mut pairs: Vec<(&str, &str)> = context
         .cells
         .iter()
@@ -142,12 +142,12 @@ fn passing(context: &Context<'_>, element: &Element, direction: Direction) -> us
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use linerate_model::finding::{LayerScope, Place};
+    use linerate_model::finding::{LayerScope, LossLocation};
     use linerate_model::units::MetricUnit;
 
     use super::*;
 
-    fn finding(host: &str, id: &str, response: Response) -> Finding {
+    fn finding(host: &str, id: &str, response: Metric) -> Finding {
         let cause = RankedCause {
             id: id.to_owned(),
             title: id.to_owned(),
@@ -160,8 +160,8 @@ mod tests {
         };
         Finding {
             sentence: String::new(),
-            places: vec![Place {
-                element: Element::Host(host.to_owned()),
+            places: vec![LossLocation {
+                element: Suspect::Host(host.to_owned()),
                 direction: Direction::Rx,
                 probability: 0.99,
             }],
@@ -182,18 +182,18 @@ mod tests {
     #[test]
     fn what_another_finding_brings_about_is_a_note_unless_it_was_measured() {
         let knowledge = Knowledge::builtin().unwrap();
-        let left = |route: &str, response: Response| {
+        let left = |route: &str, response: Metric| {
             let mut findings =
-                vec![finding("a", route, Response::Setting), finding("b", "fragments-lost", response)];
+                vec![finding("a", route, Metric::Setting), finding("b", "fragments-lost", response)];
             (consequences(&knowledge, &mut findings), findings.len())
         };
-        let (notes, count) = left("route-mtu-limit", Response::Setting);
+        let (notes, count) = left("route-mtu-limit", Metric::Setting);
         assert_eq!(count, 1);
         assert!(
             notes[0].contains("b, what it receives: fragments-lost; a consequence of this: a route"),
             "{notes:?}"
         );
-        assert_eq!(left("route-mtu-limit", Response::Loss), (Vec::new(), 2));
-        assert_eq!(left("sack-off", Response::Setting), (Vec::new(), 2));
+        assert_eq!(left("route-mtu-limit", Metric::Loss), (Vec::new(), 2));
+        assert_eq!(left("sack-off", Metric::Setting), (Vec::new(), 2));
     }
 }

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use linerate_knowledge::{Cause, ElementKind, FactTest, Knowledge, LayerFit, Op};
+use linerate_knowledge::{Cause, FactTest, Knowledge, LayerFit, Op, SuspectKind};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Element, LayerScope, Response};
+use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
@@ -26,8 +26,8 @@ pub(crate) fn wrong<'k>(
     let mut of_hosts = at_hosts(context, &ground, &causes, covered);
     let mut found = Vec::new();
     for (number, cause) in causes.into_iter().enumerate() {
-        if cause.symptom.elements.contains(&ElementKind::All) {
-            let all = Suspicion::of(context, &ground, Element::All, Direction::Both);
+        if cause.symptom.elements.contains(&SuspectKind::All) {
+            let all = Suspicion::of(context, &ground, Suspect::All, Direction::Both);
             if let Some(everywhere) = at(context, &ground, cause, &all) {
                 found.push(everywhere);
                 continue;
@@ -36,7 +36,7 @@ pub(crate) fn wrong<'k>(
         if is_of_groups(cause) {
             let uncovered = |g: &&Group| g.machine.as_deref().is_some_and(|m| !covered(m));
             for group in inventory.groups.iter().filter(uncovered) {
-                let element = Element::Group(group.name.clone());
+                let element = Suspect::Group(group.name.clone());
                 found.extend(at(
                     context,
                     &ground,
@@ -56,7 +56,7 @@ pub(crate) fn wrong<'k>(
 
 /// Whether a cause can sit in one host, or one pair, or be told there.
 fn is_of_one(cause: &Cause) -> bool {
-    !is_of_groups(cause) && cause.symptom.elements.iter().any(|e| *e != ElementKind::All)
+    !is_of_groups(cause) && cause.symptom.elements.iter().any(|e| *e != SuspectKind::All)
 }
 
 /// Whether a cause sits in groups alone, never in a host.
@@ -91,7 +91,7 @@ fn at_hosts<'k>(
             let direction = direction_of(cause);
             let known = suspicions.iter().position(|s| s.direction == direction);
             let known = known.unwrap_or_else(|| {
-                let element = Element::Host(host.name.clone());
+                let element = Suspect::Host(host.name.clone());
                 let mut suspicion = Suspicion::of(context, ground, element, direction);
                 suspicion.subjects.suspects.retain(|h| *h == host.name);
                 suspicions.push(suspicion);
@@ -107,7 +107,7 @@ fn at_hosts<'k>(
 
 /// A place that may have a wrong setting.
 struct Suspicion<'a> {
-    element: Element,
+    element: Suspect,
     direction: Direction,
     /// The rows that a setting there may have harmed.
     rows: Vec<usize>,
@@ -115,7 +115,7 @@ struct Suspicion<'a> {
 }
 
 impl<'a> Suspicion<'a> {
-    fn of(context: &Context<'a>, ground: &Ground<'_>, element: Element, direction: Direction) -> Self {
+    fn of(context: &Context<'a>, ground: &Ground<'_>, element: Suspect, direction: Direction) -> Self {
         let rows = ground.rows(&element, direction);
         let subjects = subjects(context, &element, &rows);
         Self { element, direction, rows, subjects }
@@ -135,7 +135,7 @@ fn once_per_kernel<'k>(snapshot: &Snapshot, hit: Vec<Wrong<'k>>) -> Vec<Wrong<'k
     // Machine and devices, and who stands for them: of thousands of hosts all may be hit.
     let mut seen: HashMap<(&str, String), usize> = HashMap::new();
     for wrong in hit {
-        let Element::Host(host) = wrong.element.clone() else { continue };
+        let Suspect::Host(host) = wrong.element.clone() else { continue };
         let shown = devices(snapshot, &host, &wrong);
         let machines = if shown.is_empty() { Vec::new() } else { kernels(snapshot, &host, &wrong, &shown) };
         let text: Vec<String> = shown.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -195,8 +195,8 @@ fn kernels<'a>(
 
 fn direction_of(cause: &Cause) -> Direction {
     match cause.symptom.elements.first() {
-        Some(ElementKind::HostTx | ElementKind::GroupTx) => Direction::Tx,
-        Some(ElementKind::HostRx | ElementKind::GroupRx) => Direction::Rx,
+        Some(SuspectKind::HostTx | SuspectKind::GroupTx) => Direction::Tx,
+        Some(SuspectKind::HostRx | SuspectKind::GroupRx) => Direction::Rx,
         _ => Direction::Both,
     }
 }
@@ -220,7 +220,7 @@ fn at<'k>(
         element,
         direction,
         layer,
-        responses: &[Response::Setting],
+        responses: &[Metric::Setting],
         shape: &ground.frame,
         subjects,
         has_twin: false,
@@ -239,7 +239,7 @@ fn at<'k>(
     let scored = attribute::score(&context.facts, &place, cause)?;
     let rules = &context.facts.rules.attribute;
     // What stands for every host has to be found on most of them.
-    let everywhere = *element != Element::All || {
+    let everywhere = *element != Suspect::All || {
         let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
         hosts.len() as f64 > rules.everywhere_min * place.subjects.suspects.len() as f64
     };
@@ -296,8 +296,8 @@ impl<'b> Ground<'b> {
     }
 
     /// The rows that a setting at a place may have harmed.
-    fn rows(&self, element: &Element, direction: Direction) -> Vec<usize> {
-        let Element::Host(host) = element else { return self.all.clone() };
+    fn rows(&self, element: &Suspect, direction: Direction) -> Vec<usize> {
+        let Suspect::Host(host) = element else { return self.all.clone() };
         let Some([tx, rx]) = self.of_host.get(host.as_str()) else { return Vec::new() };
         match direction {
             Direction::Tx => tx.clone(),

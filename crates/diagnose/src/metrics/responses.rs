@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::{Cell, Response};
+use linerate_model::finding::{Cell, Metric};
 use linerate_model::kind::{RttPlan, TcpPlan, UdpPlan};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -21,7 +21,7 @@ pub(crate) struct Row {
     /// Index of the cell.
     pub cell: usize,
     /// Which value.
-    pub response: Response,
+    pub response: Metric,
     /// What it is compared with.
     pub kind: Kind,
     /// Badness: 0 as expected, 1 a factor of two, …
@@ -40,7 +40,7 @@ pub(crate) struct Row {
 
 /// Whether repetitions confirm what rows say. What a lost transfer brings with it does not confirm it.
 pub(crate) fn are_confirmed(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
-    let is_transfer = |row: &&&Row| row.response == Response::Throughput;
+    let is_transfer = |row: &&&Row| row.response == Metric::Throughput;
     if rows.iter().any(|row| is_transfer(&row)) {
         rows.iter().filter(is_transfer).any(|row| cells[row.cell].is_confirmed(Some(row.expected)))
     } else {
@@ -64,7 +64,7 @@ pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
 
 /// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are
 /// lost, and by chance hardly ever.
-fn comes_back(response: Response, again: &[f64], cell: &CellEvidence<'_>) -> bool {
+fn comes_back(response: Metric, again: &[f64], cell: &CellEvidence<'_>) -> bool {
     let rules = &cell.rules.metrics;
     let reading = Reading::of(response, rules);
     let is_bad =
@@ -74,15 +74,15 @@ fn comes_back(response: Response, again: &[f64], cell: &CellEvidence<'_>) -> boo
 
 /// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not
 /// read off single tests.
-pub(crate) fn badness(response: Response, value: f64, expected: f64, rules: &MetricRules) -> f64 {
-    if response == Response::Throughput {
+pub(crate) fn badness(response: Metric, value: f64, expected: f64, rules: &MetricRules) -> f64 {
+    if response == Metric::Throughput {
         return (expected / value.max(1.0)).log2().clamp(0.0, rules.effect_max);
     }
     Reading::of(response, rules).map_or(0.0, |r| r.badness(value, expected, rules))
 }
 
 /// The tests of a cell in a response of which each of them tells by itself.
-pub(crate) fn singles(response: Response, cell: &CellEvidence<'_>) -> Vec<Single> {
+pub(crate) fn singles(response: Metric, cell: &CellEvidence<'_>) -> Vec<Single> {
     let rules = &cell.rules.metrics;
     let transfer = |sample: &Sample, value: &dyn Fn(&Measurement) -> Option<f64>| match &sample.outcome {
         Outcome::Measured(m) if sample.test.kind.is::<TcpPlan>() => value(m),
@@ -91,15 +91,15 @@ pub(crate) fn singles(response: Response, cell: &CellEvidence<'_>) -> Vec<Single
     // Several connections at once fill a queue that one does not.
     let alone = |sample: &Sample| sample.test.kind.get().is_some_and(TcpPlan::is_single);
     match response {
-        Response::Throughput => cell.singles(|s| transfer(s, &|m| m.throughput_bps)),
-        Response::RttLoaded => cell.singles(|s| transfer(s, &|m| late_rtt(m, rules)).filter(|_| alone(s))),
+        Metric::Throughput => cell.singles(|s| transfer(s, &|m| m.throughput_bps)),
+        Metric::RttLoaded => cell.singles(|s| transfer(s, &|m| late_rtt(m, rules)).filter(|_| alone(s))),
         _ => cell.probes_of(response),
     }
 }
 
 /// How one response is read: floors keep ratios of tiny numbers from meaning something.
 struct Reading {
-    response: Response,
+    response: Metric,
     /// Added to both sides of the ratio, in the unit of the response.
     floor: f64,
     sigma: f64,
@@ -109,35 +109,35 @@ struct Reading {
 }
 
 /// The responses that are read off single tests.
-const READ: [Response; 7] = [
-    Response::Loss,
-    Response::Reordering,
-    Response::Retransmits,
-    Response::Stalls,
-    Response::RttIdle,
-    Response::RttLoaded,
-    Response::CpuCost,
+const READ: [Metric; 7] = [
+    Metric::Loss,
+    Metric::Reordering,
+    Metric::Retransmits,
+    Metric::Stalls,
+    Metric::RttIdle,
+    Metric::RttLoaded,
+    Metric::CpuCost,
 ];
 
 impl Reading {
-    fn of(response: Response, rules: &MetricRules) -> Option<Self> {
+    fn of(response: Metric, rules: &MetricRules) -> Option<Self> {
         let r = rules;
         let [floor, sigma, effect_min, healthy] = match response {
-            Response::Loss => [r.loss_floor, r.loss_sigma, r.loss_effect_min, r.loss_healthy],
-            Response::Reordering => {
+            Metric::Loss => [r.loss_floor, r.loss_sigma, r.loss_effect_min, r.loss_healthy],
+            Metric::Reordering => {
                 [r.reordering_floor, r.reordering_sigma, r.reordering_effect_min, r.reordering_healthy]
             }
-            Response::Retransmits => {
+            Metric::Retransmits => {
                 [r.retransmits_floor, r.retransmits_sigma, r.retransmits_effect_min, r.retransmits_healthy]
             }
-            Response::Stalls => [r.stalls_floor, r.stalls_sigma, r.stalls_effect_min, r.stalls_healthy],
-            Response::RttIdle => {
+            Metric::Stalls => [r.stalls_floor, r.stalls_sigma, r.stalls_effect_min, r.stalls_healthy],
+            Metric::RttIdle => {
                 [r.rtt_idle_floor, r.rtt_idle_sigma, r.rtt_idle_effect_min, r.rtt_idle_healthy]
             }
-            Response::RttLoaded => {
+            Metric::RttLoaded => {
                 [r.rtt_loaded_floor, r.rtt_loaded_sigma, r.rtt_loaded_effect_min, r.rtt_loaded_healthy]
             }
-            Response::CpuCost => {
+            Metric::CpuCost => {
                 [r.cpu_cost_floor, r.cpu_cost_sigma, r.cpu_cost_effect_min, r.cpu_cost_healthy]
             }
             _ => return None,
@@ -209,7 +209,7 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
         let ys: Vec<f64> = list
             .iter()
             .zip(&expected)
-            .map(|((_, rate, _), expected)| badness(Response::Throughput, *rate, *expected, rules))
+            .map(|((_, rate, _), expected)| badness(Metric::Throughput, *rate, *expected, rules))
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread
         // says it.
@@ -225,7 +225,7 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
         let sigma = spread(cells, &list, &above, rules).clamp(floor, rules.throughput_sigma_max.max(floor));
         rows.extend(list.iter().zip(expected).zip(ys).map(|(((cell, rate, _), expected), y)| Row {
             cell: *cell,
-            response: Response::Throughput,
+            response: Metric::Throughput,
             kind,
             y,
             sigma,
@@ -296,15 +296,14 @@ fn spread(
 fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &MetricRules) -> Vec<Row> {
     let probed: BTreeSet<Kind> = cells.iter().filter(|c| !c.losses().is_empty()).map(|c| c.kind).collect();
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
-    for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Response::Loss)
-    {
+    for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Metric::Loss) {
         let values = match reading.response {
-            Response::Loss => losses(cell, probed.contains(&cell.kind)),
-            Response::Reordering => cell.reorderings(),
-            Response::Stalls => cell.values(Measurement::latest_us),
-            Response::Retransmits => cell.values(|m| m.retransmits_per_s),
-            Response::RttIdle => cell.values(|m| m.rtt_idle_us),
-            Response::RttLoaded => cell.values(|m| late_rtt(m, rules)),
+            Metric::Loss => losses(cell, probed.contains(&cell.kind)),
+            Metric::Reordering => cell.reorderings(),
+            Metric::Stalls => cell.values(Measurement::latest_us),
+            Metric::Retransmits => cell.values(|m| m.retransmits_per_s),
+            Metric::RttIdle => cell.values(|m| m.rtt_idle_us),
+            Metric::RttLoaded => cell.values(|m| late_rtt(m, rules)),
             _ => tcp_values(cell, |m| m.cpu_s_per_gb),
         };
         let value = if is_of_probes(reading.response) { mean(&values) } else { favourable(&values, false) };
@@ -317,17 +316,17 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
         let values: Vec<f64> = list.iter().map(|(_, v)| *v).collect();
         // Loss and reordering have an absolute healthy value; the others only have their peers.
         let healthy = match reading.response {
-            Response::Loss | Response::Reordering => 0.0,
+            Metric::Loss | Metric::Reordering => 0.0,
             _ => peers_value(reading, &values, rules).min(without_peers(reading, cells, &list, rules)),
         };
         let sigma = match reading.response {
-            Response::RttIdle if list.len() < rules.common_min => rules.rtt_pair_sigma,
+            Metric::RttIdle if list.len() < rules.common_min => rules.rtt_pair_sigma,
             _ => reading.sigma.max(scatter(reading, &values, rules)),
         };
         let probes = |cell: usize| cells[cell].probed(reading.response).map_or(1, |[all, _]| all.len());
         let slower = slower_than_healthy(cells, &list, healthy);
         let expected = |cell: usize| match reading.response {
-            Response::RttLoaded => {
+            Metric::RttLoaded => {
                 queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell).min(rules.slower_max))
             }
             _ => healthy,
@@ -339,9 +338,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
                 kind,
                 y: reading.badness(value, expected, rules),
                 // A few answered requests tell that the path is open, not that it is clean.
-                sigma: if reading.response == Response::Loss
-                    && value == 0.0
-                    && cells[cell].losses().is_empty()
+                sigma: if reading.response == Metric::Loss && value == 0.0 && cells[cell].losses().is_empty()
                 {
                     rules.unprobed_loss_sigma
                 } else {
@@ -362,7 +359,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
 /// lie between the good one and the bad one, as of two hosts, the best is the peer; only of datagrams that
 /// stand still, for two machines may well differ in the rest.
 fn peers_value(reading: &Reading, values: &[f64], rules: &MetricRules) -> f64 {
-    let best = reading.response == Response::Stalls && values.len() < rules.common_min;
+    let best = reading.response == Metric::Stalls && values.len() < rules.common_min;
     let rank = if best { 0.0 } else { reading.healthy };
     quantile(values, rank).unwrap_or(0.0)
 }
@@ -371,7 +368,7 @@ fn peers_value(reading: &Reading, values: &[f64], rules: &MetricRules) -> f64 {
 /// one that is twice as long means nothing. A queue without an end is many times as long, so that the scatter
 /// that it makes itself is taken for chance up to a limit.
 fn scatter(reading: &Reading, values: &[f64], rules: &MetricRules) -> f64 {
-    if reading.response != Response::RttLoaded || values.len() < rules.scatter_min {
+    if reading.response != Metric::RttLoaded || values.len() < rules.scatter_min {
         return 0.0;
     }
     let doublings = |rank: f64| quantile(values, rank).map_or(0.0, |v| (v + reading.floor).log2());
@@ -412,11 +409,11 @@ fn without_peers(
     let cells = || list.iter().map(|(cell, _)| &cells[*cell]);
     match reading.response {
         _ if list.len() >= rules.common_min => f64::INFINITY,
-        Response::RttLoaded => {
+        Metric::RttLoaded => {
             let idle: Vec<f64> = cells().filter_map(|cell| cell.rtt_idle_us).collect();
             median(&idle).map_or(f64::INFINITY, |idle| idle + rules.queue_usual_us)
         }
-        Response::RttIdle => cells()
+        Metric::RttIdle => cells()
             .flat_map(CellEvidence::measured)
             .filter_map(|(_, m)| m.tx.as_ref())
             .flat_map(|tx| &tx.rtt_us)
@@ -495,7 +492,7 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
             let largest = probes.iter().map(|p| f64::from(p.bytes)).fold(0.0, f64::max);
             Some(Row {
                 cell: i,
-                response: Response::PathMtu,
+                response: Metric::PathMtu,
                 kind: cell.kind,
                 y: if limit.is_some() { rules.yes } else { 0.0 },
                 sigma: rules.yes_sigma,
@@ -527,7 +524,7 @@ fn two_state(cells: &[CellEvidence<'_>], report: &[Cell], rules: &MetricRules) -
         })
         .map(|(i, cell)| Row {
             cell: i,
-            response: Response::TwoState,
+            response: Metric::TwoState,
             kind: cell.kind,
             y: if cell.two.is_some() { rules.yes } else { 0.0 },
             sigma: rules.yes_sigma,
@@ -583,7 +580,7 @@ fn held_back(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
         .into_iter()
         .map(|(cell, share)| Row {
             cell,
-            response: Response::Setting,
+            response: Metric::Setting,
             kind: cells[cell].kind,
             y: if share >= rules.held_back_min { rules.yes } else { 0.0 },
             sigma: rules.yes_sigma,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Element, Response};
+use linerate_model::finding::{Metric, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
@@ -146,10 +146,10 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
             break;
         }
     }
-    let kinds = |response: &Response| match response {
-        Response::Loss | Response::Reordering | Response::Stalls => "udp",
-        Response::RttIdle => "rtt",
-        Response::PathMtu => "mtu",
+    let kinds = |response: &Metric| match response {
+        Metric::Loss | Metric::Reordering | Metric::Stalls => "udp",
+        Metric::RttIdle => "rtt",
+        Metric::PathMtu => "mtu",
         _ => "tcp",
     };
     let wanted: BTreeSet<&str> = judged.responses.iter().take(rules.metrics_max).map(kinds).collect();
@@ -207,14 +207,14 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 }
 
 /// A host with endpoints that stands for an element.
-fn representative(context: &Context<'_>, element: &Element) -> Option<String> {
+fn representative(context: &Context<'_>, element: &Suspect) -> Option<String> {
     match element {
-        Element::Host(h) | Element::Pair(h, _) => Some(h.clone()),
-        Element::Group(g) | Element::GroupToGroup(g, _) => {
+        Suspect::Host(h) | Suspect::Pair(h, _) => Some(h.clone()),
+        Suspect::Group(g) | Suspect::GroupToGroup(g, _) => {
             context.facts.members(g).first().map(|h| h.name.clone())
         }
-        Element::Mismatch(_, hosts) => hosts.first().cloned(),
-        Element::All => None,
+        Suspect::Mismatch(_, hosts) => hosts.first().cloned(),
+        Suspect::All => None,
     }
 }
 
@@ -269,16 +269,16 @@ pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<St
         .senders
         .iter()
         .map(|h| {
-            let host = Element::Host((*h).to_owned());
+            let host = Suspect::Host((*h).to_owned());
             match twin(&context.facts, &host) {
-                Some(Element::Group(g)) => format!("{h} on {g}"),
+                Some(Suspect::Group(g)) => format!("{h} on {g}"),
                 _ => (*h).to_owned(),
             }
         })
         .collect();
     let senders = senders.into_iter().collect::<Vec<_>>().join(" and ");
     Some(match element {
-        Element::Group(g) => format!(
+        Suspect::Group(g) => format!(
             "measure from a host in a further group (another machine than those of {senders}) to a host of {g}: if that is \
              slow too, it is {suspect}; if it is fast, it is the senders {senders}"
         ),

@@ -4,7 +4,7 @@
 use linerate_diagnose::{diagnose, second_stage};
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{TcpPlan, UdpPlan};
 use linerate_model::plan::Test;
@@ -74,7 +74,7 @@ fn lost_into_node_3() -> Snapshot {
 fn receives_badly(diagnosis: &Diagnosis, host: &str, group: &str) -> bool {
     diagnosis.findings.first().is_some_and(|finding| {
         let place = &finding.places[0];
-        let here = [Element::Host(host.into()), Element::Group(group.into())].contains(&place.element);
+        let here = [Suspect::Host(host.into()), Suspect::Group(group.into())].contains(&place.element);
         here && place.direction == Direction::Rx
     })
 }
@@ -219,7 +219,7 @@ fn probes_that_lose_at_times_on_several_paths_of_a_host_are_that_host() {
     assert_eq!(found.findings.len(), 1, "{}", found.headline);
     let place = &found.findings[0].places[0];
     assert!(
-        [Element::Host("arc-5".into()), Element::Group("vs-5".into())].contains(&place.element)
+        [Suspect::Host("arc-5".into()), Suspect::Group("vs-5".into())].contains(&place.element)
             && place.direction == Direction::Rx,
         "{}",
         found.headline

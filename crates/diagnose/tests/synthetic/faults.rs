@@ -1,7 +1,7 @@
 //! The faults of the lab as changes of synthetic paths and facts, each with its truth.
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Suspect};
 use linerate_model::inventory::Layer;
 
 use super::cluster::{Cluster, Layout, Path};
@@ -385,7 +385,7 @@ impl Fault {
     pub(crate) fn accepts(
         &self,
         spot: &Spot,
-        element: &Element,
+        element: &Suspect,
         direction: Direction,
         cluster: &Cluster,
     ) -> bool {
@@ -394,13 +394,13 @@ impl Fault {
             cluster.layout.iter().find(|(n, _)| *n == g).filter(|(_, m)| m.len() == 1).map(|(_, m)| m[0])
         };
         match (spot, element) {
-            (Spot::Host(h), Element::Mismatch(_, hosts)) => hosts == &[(*h).to_owned()],
-            (Spot::Host(h), Element::Host(e)) => h == e && same_direction,
-            (Spot::Host(h), Element::Group(e)) => alone(e) == Some(*h) && same_direction,
-            (Spot::Group(g), Element::Group(e)) => g == e && same_direction,
-            (Spot::Group(g), Element::Host(e)) => alone(g) == Some(e.as_str()) && same_direction,
-            (Spot::Pair(a, b), Element::Pair(c, d)) => (a == c && b == d) || (a == d && b == c),
-            (Spot::All, Element::All) => true,
+            (Spot::Host(h), Suspect::Mismatch(_, hosts)) => hosts == &[(*h).to_owned()],
+            (Spot::Host(h), Suspect::Host(e)) => h == e && same_direction,
+            (Spot::Host(h), Suspect::Group(e)) => alone(e) == Some(*h) && same_direction,
+            (Spot::Group(g), Suspect::Group(e)) => g == e && same_direction,
+            (Spot::Group(g), Suspect::Host(e)) => alone(g) == Some(e.as_str()) && same_direction,
+            (Spot::Pair(a, b), Suspect::Pair(c, d)) => (a == c && b == d) || (a == d && b == c),
+            (Spot::All, Suspect::All) => true,
             _ => false,
         }
     }

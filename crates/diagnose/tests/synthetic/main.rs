@@ -13,7 +13,7 @@ use linerate_diagnose::stats::Rng;
 use linerate_diagnose::{diagnose, second_stage};
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, Gap};
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 
@@ -122,7 +122,7 @@ fn a_setting_takes_over_a_loss_that_it_explains() {
     let told: Vec<&str> = diagnosis.findings.iter().map(|f| f.sentence.as_str()).collect();
     assert_eq!(told.len(), 1, "{told:#?}");
     let finding = &diagnosis.findings[0];
-    assert_eq!(finding.places[0].element, Element::Host(sender.to_owned()), "{told:#?}");
+    assert_eq!(finding.places[0].element, Suspect::Host(sender.to_owned()), "{told:#?}");
     assert_eq!(finding.places[0].direction, Direction::Tx);
     assert_eq!(finding.causes[0].id, "congestion-control-differs");
     assert_eq!(finding.affected.len(), receivers.len());
@@ -134,7 +134,7 @@ fn a_setting_takes_over_a_loss_that_it_explains() {
         }
     });
     let places = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].element.clone();
-    assert!(matches!(places(&diagnose(&snapshot, &knowledge)), Element::GroupToGroup(..)));
+    assert!(matches!(places(&diagnose(&snapshot, &knowledge)), Suspect::GroupToGroup(..)));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn names_do_not_matter() {
     let renamed: Snapshot = serde_json::from_str(&renamed).unwrap();
     let found = diagnose(&renamed, &knowledge);
     let place = &found.findings[0].places[0];
-    assert_eq!((&place.element, place.direction), (&Element::Group("aa-4".to_owned()), Direction::Rx));
+    assert_eq!((&place.element, place.direction), (&Suspect::Group("aa-4".to_owned()), Direction::Rx));
     assert_eq!(diagnose(&snapshot, &knowledge).findings[0].causes[0].id, found.findings[0].causes[0].id);
 }
 
@@ -208,7 +208,7 @@ fn a_default_that_all_share_can_be_the_cause() {
     }
     let snapshot = cluster.measure(11, &|_, _, _, path| path.window = Some((65536.0, true)));
     let found = diagnose(&snapshot, &knowledge);
-    assert_eq!(found.findings[0].places[0].element, Element::All, "{}", found.headline);
+    assert_eq!(found.findings[0].places[0].element, Suspect::All, "{}", found.headline);
     assert_eq!(found.findings[0].causes[0].id, "tcp-rmem-small", "{}", found.findings[0].sentence);
     let change = &found.findings[0].causes[0].remedy.as_ref().unwrap().changes;
     assert_eq!(change.len(), 3);

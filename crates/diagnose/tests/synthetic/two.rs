@@ -3,7 +3,7 @@
 
 use linerate_diagnose::diagnose;
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Diagnosis, Direction, Element, Finding};
+use linerate_model::finding::{Diagnosis, Direction, Finding, Suspect};
 use linerate_model::inventory::Layer;
 
 use super::cluster::{Cluster, Layout, Path};
@@ -78,7 +78,7 @@ fn datagrams_tell_the_direction_when_tcp_suffers_in_both() {
     let finding = &diagnosis.findings[0];
     assert_eq!(finding.causes[0].id, "path-pauses", "{:#?}", told(&diagnosis));
     let of_hosts = finding.places.iter().filter_map(|p| match &p.element {
-        Element::Host(host) => Some((host.as_str(), p.direction)),
+        Suspect::Host(host) => Some((host.as_str(), p.direction)),
         _ => None,
     });
     let of_hosts: Vec<_> = of_hosts.collect();

@@ -10,7 +10,7 @@ use linerate_model::fact::{FactDecl, FactValue, Gap, HostFacts};
 use linerate_model::kind::UdpPlan;
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
-use linerate_wire::frame::{BODY_BYTES_MAX, Kind, encode};
+use linerate_wire::frame::{BODY_BYTES_MAX, FrameKind, encode};
 use linerate_wire::message::{
     Event, FromNode, Hello, JournalEntry, JournalState, ObserveRequest, Request, TrialRequest,
 };
@@ -63,7 +63,7 @@ pub(super) fn answer(session: &mut NodeSession, now: u64, id: u64, body: &Reques
         ("deep-json", Request::Observe(ObserveRequest::Facts { .. })) => deep(id),
         ("answers-that-were-not-asked", Request::Observe(ObserveRequest::Load(_))) => {
             let mut bytes = Vec::new();
-            encode(Kind::FromNode, &frame_body(u64::MAX, facts_of(1)), &mut bytes).unwrap();
+            encode(FrameKind::FromNode, &frame_body(u64::MAX, facts_of(1)), &mut bytes).unwrap();
             super::say(&bytes);
         }
         ("evil-words", Request::Observe(ObserveRequest::Facts { .. })) => {
@@ -170,7 +170,7 @@ fn frame_body(id: u64, body: Event) -> Vec<u8> {
 fn flood(mut body: Vec<u8>, blanks: usize) {
     body.resize((body.len() + blanks).min(BODY_BYTES_MAX), b' ');
     let mut bytes = Vec::new();
-    encode(Kind::FromNode, &body, &mut bytes).unwrap();
+    encode(FrameKind::FromNode, &body, &mut bytes).unwrap();
     while bytes.len() < 64 << 10 {
         bytes.extend_from_within(..);
     }
@@ -186,7 +186,7 @@ fn pour(bytes: &[u8]) {
 /// The head of the largest frame, then anything for ever.
 fn endless_frame() {
     let mut bytes = Vec::new();
-    encode(Kind::FromNode, &vec![b'['; BODY_BYTES_MAX], &mut bytes).unwrap();
+    encode(FrameKind::FromNode, &vec![b'['; BODY_BYTES_MAX], &mut bytes).unwrap();
     super::say(&bytes[..bytes.len() - 1]);
     pour(&vec![b'['; 64 << 10]);
 }
@@ -197,6 +197,6 @@ fn deep(id: u64) {
     let mut body = begin.into_bytes();
     body.resize(BODY_BYTES_MAX, b'[');
     let mut bytes = Vec::new();
-    encode(Kind::FromNode, &body, &mut bytes).unwrap();
+    encode(FrameKind::FromNode, &body, &mut bytes).unwrap();
     super::say(&bytes);
 }

@@ -22,8 +22,8 @@ use super::error::NodeError;
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
 use crate::link::HELLO_WAIT;
-use crate::link::{Link, LinkError, Reached};
-use crate::programs::Source;
+use crate::link::{ConnectInfo, LinkError, NodeLink};
+use crate::programs::ProgramSource;
 use crate::sealed;
 
 /// Longest wait for the first node, and for the next one after one came.
@@ -40,7 +40,7 @@ const ADDRESSES_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     /// By host.
-    pub hosts: BTreeMap<HostName, Result<Link, NodeError>>,
+    pub hosts: BTreeMap<HostName, Result<NodeLink, NodeError>>,
     /// What a person should know.
     pub notes: Vec<String>,
     /// The steps that run until the sessions end.
@@ -56,7 +56,7 @@ struct Expected {
 }
 
 /// Starts the node program on all these hosts of one job by one step, and waits for those that dial back.
-pub(super) async fn gather(id: u32, program: &Source, hosts: &[&Host]) -> Gathered {
+pub(super) async fn gather(id: u32, program: &ProgramSource, hosts: &[&Host]) -> Gathered {
     let expected: BTreeMap<String, Expected> = hosts
         .iter()
         .filter_map(|host| match &host.transport {
@@ -188,7 +188,7 @@ struct Waiting<'a> {
     missing: BTreeSet<String>,
     /// Two came with the same name.
     disputed: BTreeSet<String>,
-    sessions: JoinSet<(String, Result<Link, LinkError>)>,
+    sessions: JoinSet<(String, Result<NodeLink, LinkError>)>,
     notes: Vec<String>,
 }
 
@@ -246,9 +246,9 @@ impl<'a> Waiting<'a> {
         }
         let pipes = sealed::pipes(connection, sealed, self.words.of(&caller.node));
         let host = expected.host.clone();
-        let reached = Reached { address: None, pid: caller.pid, ..Reached::default() };
+        let reached = ConnectInfo { address: None, pid: caller.pid, ..ConnectInfo::default() };
         self.sessions.spawn(async move {
-            let link = match Link::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await {
+            let link = match NodeLink::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await {
                 Ok(link) => link.with(reached).set_up(&host).await,
                 Err(error) => Err(error),
             };
@@ -266,7 +266,10 @@ impl<'a> Waiting<'a> {
     }
 
     /// The session of each node, or why there is none.
-    async fn settle(&mut self, why: impl Fn(&str) -> NodeError) -> Vec<(HostName, Result<Link, NodeError>)> {
+    async fn settle(
+        &mut self,
+        why: impl Fn(&str) -> NodeError,
+    ) -> Vec<(HostName, Result<NodeLink, NodeError>)> {
         let mut settled = Vec::new();
         while let Some(joined) = self.sessions.join_next().await {
             let Ok((node, link)) = joined else { continue };

@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::Poll;
 use std::time::Duration;
 
-use linerate_wire::sealed::{Caller, Greeting, Key, SealError, Sealed};
+use linerate_wire::sealed::{Caller, Key, SealError, Sealed, SealedHandshake};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
@@ -182,7 +182,7 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
 
 /// Both ends show that they know the key, and the other one says its name.
 async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, GreetingError> {
-    let mut greeting = Greeting::answer(key)?;
+    let mut greeting = SealedHandshake::answer(key)?;
     let mut buffer = [0; 1024];
     let mut sealed = loop {
         let bytes = some(&mut connection, &mut buffer).await?;

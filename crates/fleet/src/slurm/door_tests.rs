@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use linerate_wire::sealed::{Caller, Greeting, Key, Sealed};
+use linerate_wire::sealed::{Caller, Key, Sealed, SealedHandshake};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ fn key(byte: u8) -> Key {
 /// Dials as a node program does.
 async fn dial(to: SocketAddr, key: Key, node: &str) -> std::io::Result<(TcpStream, Sealed)> {
     let mut stream = TcpStream::connect(to).await?;
-    let mut greeting = Greeting::dial(&key).unwrap();
+    let mut greeting = SealedHandshake::dial(&key).unwrap();
     stream.write_all(&greeting.take_output()).await?;
     let mut buffer = [0; 256];
     let mut sealed = loop {
@@ -89,7 +89,7 @@ fn strangers_are_cut_off_without_an_answer_and_a_node_comes_in() {
         let strangers = async {
             for bytes in [
                 b"GET / HTTP/1.0\r\n\r\n".to_vec(),
-                Greeting::dial(&key(2)).unwrap().take_output(),
+                SealedHandshake::dial(&key(2)).unwrap().take_output(),
                 vec![0; 100_000],
             ] {
                 let mut stream = TcpStream::connect(to).await.unwrap();
@@ -135,7 +135,7 @@ fn run_and_forget() -> Key {
 #[test]
 fn a_recorded_greeting_does_not_bring_a_second_guest() {
     run(async |mut door, to| {
-        let mut greeting = Greeting::dial(&key(1)).unwrap();
+        let mut greeting = SealedHandshake::dial(&key(1)).unwrap();
         let recorded = greeting.take_output();
         let again = async {
             let mut stream = TcpStream::connect(to).await.unwrap();

@@ -22,7 +22,7 @@ use super::error::NodeError;
 use super::step::{SHAPING, place_on_node};
 use super::{job, nodes};
 use crate::pipes::{keep, quoted};
-use crate::programs::Source;
+use crate::programs::ProgramSource;
 use crate::sealed::Said;
 
 /// Longest wait for the step to be there on all nodes, and for the next of them after one came.
@@ -122,7 +122,7 @@ struct Unfit(BTreeMap<String, NodeError>);
 /// A step whose node programs wait for their order, and the nodes that had to be left out.
 pub(super) async fn start(
     id: u32,
-    program: &Source,
+    program: &ProgramSource,
     mut nodes: Vec<String>,
 ) -> (Option<OneStep>, BTreeMap<String, NodeError>) {
     let mut missing = BTreeMap::new();
@@ -142,7 +142,7 @@ pub(super) async fn start(
     (None, missing)
 }
 
-async fn once(id: u32, program: &Source, nodes: &[String]) -> Result<OneStep, Unfit> {
+async fn once(id: u32, program: &ProgramSource, nodes: &[String]) -> Result<OneStep, Unfit> {
     let all = |error: NodeError| Unfit(nodes.iter().map(|node| (node.clone(), error.clone())).collect());
     let no_name = NodeError::random("name for a copy");
     let place = place_on_node(id).map_err(|error| all(no_name(error)))?;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use linerate_testkit::{self as testkit, text};
 
 use super::step::RUN;
-use crate::programs::Source;
+use crate::programs::ProgramSource;
 
 const STRANGER: u32 = 65_534;
 const PROGRAM: &str = "/usr/bin/id";
@@ -164,7 +164,9 @@ fn the_hash_of_a_source_is_that_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("node");
     std::fs::copy(PROGRAM, &path).unwrap();
-    let source = Source::of(path).unwrap();
+    let source = ProgramSource::of(path).unwrap();
     assert_eq!(source.hash, hash_of(PROGRAM));
-    assert!(Source::of(folder.path().join("none")).unwrap_err().to_string().starts_with("cannot read "));
+    assert!(
+        ProgramSource::of(folder.path().join("none")).unwrap_err().to_string().starts_with("cannot read ")
+    );
 }

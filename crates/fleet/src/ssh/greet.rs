@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::secret;
 use super::talk::{SshError, Talk, TalkError};
 use super::{by_hand, warning};
-use crate::link::Reached;
+use crate::link::ConnectInfo;
 use crate::pipes::{Pipes, escaped};
-use crate::programs::{Machine, Program, Programs};
+use crate::programs::{Architecture, NodeProgram, NodePrograms};
 
 /// Longest wait for a log-in: connecting, keys, start-up files.
 const LOGIN_WAIT: Duration = Duration::from_secs(30);
@@ -38,9 +38,9 @@ type Line = (String, String);
 pub(crate) async fn greet(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),
-    programs: &Programs,
+    programs: &NodePrograms,
     old: u32,
-) -> Result<(Vec<u8>, Reached), SshError> {
+) -> Result<(Vec<u8>, ConnectInfo), SshError> {
     match talk(pipes, (host, spec), programs, old).await {
         Ok((rest, mut reached)) => {
             reached.warning = warning(&pipes.said());
@@ -54,17 +54,17 @@ pub(crate) async fn greet(
 async fn talk(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),
-    programs: &Programs,
+    programs: &NodePrograms,
     old: u32,
-) -> Result<(Vec<u8>, Reached), TalkError> {
+) -> Result<(Vec<u8>, ConnectInfo), TalkError> {
     let mut talk = Talk::begin(pipes, old, host.cache_dir.as_deref()).await?;
     let hello = next(&mut talk, LOGIN_WAIT, "did not log in").await?;
     let words: Vec<&str> = hello.1.split(' ').collect();
     let ("host", [system, machine, address]) = (hello.0.as_str(), &words[..]) else {
         return Err(odd(&hello));
     };
-    let mut reached = Reached { address: address.parse().ok(), ..Reached::default() };
-    let machine = Machine::of(&escaped(system), &escaped(machine))?;
+    let mut reached = ConnectInfo { address: address.parse().ok(), ..ConnectInfo::default() };
+    let machine = Architecture::of(&escaped(system), &escaped(machine))?;
     let program = programs.of(machine)?;
     let sudo = if spec.sudo { "sudo" } else { "plain" };
     let order = format!("{} {} {sudo}\n", program.hash, program.bytes.len());
@@ -124,8 +124,8 @@ fn odd(line: &Line) -> TalkError {
 fn failed(
     report: &str,
     spec: &SshSpec,
-    machine: Machine,
-    program: &Program,
+    machine: Architecture,
+    program: &NodeProgram,
     passed_over: &[String],
 ) -> TalkError {
     let (what, words) = report.split_once(' ').unwrap_or((report, ""));

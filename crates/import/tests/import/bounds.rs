@@ -4,13 +4,16 @@
 
 use std::fmt::Write as _;
 
-use linerate_import::{Document, Options, read};
+use linerate_import::{Document, ImportOptions, read};
 use linerate_model::snapshot::Snapshot;
 
 use super::{account, fact, read_one};
 
 fn of_text(text: String) -> Snapshot {
-    read(&[Document::new("x.txt", text)], &Options { host: Some("h".to_owned()), ..Options::default() })
+    read(
+        &[Document::new("x.txt", text)],
+        &ImportOptions { host: Some("h".to_owned()), ..ImportOptions::default() },
+    )
 }
 
 fn matrix(rows: usize, columns: usize) -> String {
@@ -112,6 +115,6 @@ fn folders_of_many_hosts_find_the_name_of_each() {
             [Document::new(format!("all/f{n}/etc/hostname"), format!("host-{n}\n")), sysctl]
         })
         .collect();
-    let snapshot = read(&documents, &Options::default());
+    let snapshot = read(&documents, &ImportOptions::default());
     assert!(fact(&snapshot, "host-2999", "sysctl.net.core.rmem_max").is_some());
 }

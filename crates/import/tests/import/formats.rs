@@ -26,7 +26,7 @@ fn iperf3_client_and_server_tell_the_same_transfer() {
     assert_eq!(measured(&server.samples[0]).rx.as_ref().unwrap().series.len(), 3);
     let both = linerate_import::read(
         &[file("iperf3-client.txt"), file("iperf3-server.txt")],
-        &linerate_import::Options::default(),
+        &linerate_import::ImportOptions::default(),
     );
     assert_eq!(rates(&both), [is(A, B, 191.0)]);
     let m = measured(&both.samples[0]);

@@ -14,9 +14,9 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use linerate_import::{Document, Options, read};
+use linerate_import::{Document, ImportOptions, read};
 use linerate_model::fact::FactValue;
-use linerate_model::foreign::Foreign;
+use linerate_model::foreign::Imported;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -42,10 +42,10 @@ fn under_prompt(name: &str, command: &str) -> Document {
 }
 
 fn read_one(document: Document) -> Snapshot {
-    read(&[document], &Options::default())
+    read(&[document], &ImportOptions::default())
 }
 
-fn account(snapshot: &Snapshot) -> &Foreign {
+fn account(snapshot: &Snapshot) -> &Imported {
     snapshot.foreign.as_ref().unwrap()
 }
 

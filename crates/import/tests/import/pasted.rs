@@ -1,7 +1,7 @@
 //! Texts as people hand them over: sessions, mails, folders, broken files. Names of hosts, what is quoted,
 //! what is missing.
 
-use linerate_import::{Document, Options, is_wanted_of_sosreport, read};
+use linerate_import::{Document, ImportOptions, is_wanted_of_sosreport, read};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
@@ -85,23 +85,26 @@ fn json_that_ends_in_the_middle() {
 #[test]
 fn addresses_become_hosts_where_somebody_tells() {
     let both = [file("iperf3-client.txt"), under_prompt("ip-addr.txt", "ip addr"), file("hosts")];
-    let snapshot = read(&both, &Options::default());
+    let snapshot = read(&both, &ImportOptions::default());
     // The address belongs to the host of the prompt, the other name comes from the table.
     assert_eq!(rates(&snapshot), [is("arc-1", "arc-2", 191.0)]);
     assert_eq!(snapshot.inventory.hosts[0].endpoints[0].address.to_string(), "10.20.0.1");
     let by_file = read_one(Document::new("iperf3-arc-1-to-arc-2.txt", bytes("iperf3-client.txt")));
     assert_eq!(rates(&by_file), [is("arc-1", "arc-2", 191.0)]);
-    let by_option =
-        read(&[file("iperf3-client.txt")], &Options { host: Some("arc-1".into()), ..Options::default() });
+    let by_option = read(
+        &[file("iperf3-client.txt")],
+        &ImportOptions { host: Some("arc-1".into()), ..ImportOptions::default() },
+    );
     assert_eq!(rates(&by_option), [is("arc-1", "10.20.0.2", 191.0)]);
 }
 
 #[test]
 fn a_format_can_be_named() {
-    let options = Options { format: Some("sysctl".into()), host: Some("a".into()), ..Options::default() };
+    let options =
+        ImportOptions { format: Some("sysctl".into()), host: Some("a".into()), ..ImportOptions::default() };
     let snapshot = read(&[text("net.core.rmem_max=1\nnot a sysctl\n")], &options);
     assert!(fact(&snapshot, "a", "sysctl.net.core.rmem_max").is_some());
-    let overlay = Options { layer: Some(Layer::Overlay), ..Options::default() };
+    let overlay = ImportOptions { layer: Some(Layer::Overlay), ..ImportOptions::default() };
     assert_eq!(read(&[file("iperf3-client.txt")], &overlay).samples[0].test.layer, Layer::Overlay);
 }
 
@@ -135,7 +138,7 @@ fn tree(folder: &str, filter: impl Fn(&str) -> bool) -> Vec<Document> {
 fn a_sosreport_is_one_host() {
     let documents = tree("sosreport-arc-1-2026-11-21-abcdefg", is_wanted_of_sosreport);
     assert_eq!(documents.len(), 11, "all but the log");
-    let snapshot = read(&documents, &Options::default());
+    let snapshot = read(&documents, &ImportOptions::default());
     assert_eq!(account(&snapshot).unread, [], "{:#?}", account(&snapshot).unread);
     assert_eq!(snapshot.facts.keys().collect::<Vec<_>>(), ["arc-1"]);
     let facts = &snapshot.facts["arc-1"];

@@ -1,6 +1,6 @@
 //! No bytes make the readers panic, and every line is accounted for.
 
-use linerate_import::{Document, Options, formats, read};
+use linerate_import::{Document, ImportOptions, formats, read};
 use proptest::prelude::*;
 
 use super::files;
@@ -48,7 +48,7 @@ fn fixtures() -> Vec<Vec<u8>> {
 fn check(bytes: &[u8], name: &str) {
     let every = formats().map(|(format, _)| Some(format.to_owned())).chain([None]);
     for format in every {
-        let options = Options { format, host: Some("h".to_owned()), ..Options::default() };
+        let options = ImportOptions { format, host: Some("h".to_owned()), ..ImportOptions::default() };
         let snapshot = read(&[Document::new(name, bytes)], &options);
         let foreign = snapshot.foreign.as_ref().unwrap();
         let unread: u64 = foreign.unread.iter().map(|u| u.lines as u64).sum();

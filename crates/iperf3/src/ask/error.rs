@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::auth::AuthError;
-use crate::client::Failure;
+use crate::client::ClientFailure;
 use crate::parameters::Unfit;
 
 /// Why a test ended early.
@@ -36,7 +36,7 @@ pub enum AskError {
     },
     /// The server's end of it.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] ClientFailure),
     /// Nothing happened for too long.
     #[error("nothing came for {waited_s} s while waiting for {what}")]
     Silence {
@@ -60,7 +60,7 @@ impl AskError {
     /// Whether asking again a little later may help.
     pub(super) fn is_passing(&self) -> bool {
         match self {
-            Self::Failed(Failure::Busy) => true,
+            Self::Failed(ClientFailure::Busy) => true,
             Self::Connect { source, .. } => source.kind() == io::ErrorKind::ConnectionRefused,
             _ => false,
         }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_sys::{socket, socket_options};
 
-use crate::parameters::{Parameters, Protocol};
+use crate::parameters::{Iperf3Protocol, Parameters};
 
 /// Receive buffer of UDP that is asked for when no window is given: what the socket drops is lost by the
 /// measurement.
@@ -21,7 +21,7 @@ pub(crate) struct Before {
 
 impl Before {
     pub(crate) fn of(parameters: &Parameters) -> Self {
-        let segment = parameters.mss.filter(|_| parameters.protocol == Protocol::Tcp);
+        let segment = parameters.mss.filter(|_| parameters.protocol == Iperf3Protocol::Tcp);
         Self { window: parameters.window, segment }
     }
 

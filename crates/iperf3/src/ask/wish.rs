@@ -9,7 +9,7 @@ use crate::protocol::PORT;
 
 /// Which addresses of a name are used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Family {
+pub enum AddressFamily {
     /// Any.
     #[default]
     Any,
@@ -19,7 +19,7 @@ pub enum Family {
     V6,
 }
 
-impl Family {
+impl AddressFamily {
     pub(super) fn takes(self, address: &SocketAddr) -> bool {
         match self {
             Self::Any => true,
@@ -42,13 +42,13 @@ pub struct Credentials {
 
 /// A test to be made.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ClientSpec {
     /// Name or address of the server.
     pub host: String,
     /// Its port.
     pub port: u16,
     /// Which addresses of the name.
-    pub family: Family,
+    pub family: AddressFamily,
     /// Own address.
     pub bind: Option<IpAddr>,
     /// Own port of the first stream; the others follow. 0 for any.
@@ -69,13 +69,13 @@ pub struct Wish {
     pub credentials: Option<Credentials>,
 }
 
-impl Wish {
+impl ClientSpec {
     /// A test of this host with iperf3's defaults.
     pub fn new(host: &str) -> Self {
         Self {
             host: host.to_owned(),
             port: PORT,
-            family: Family::Any,
+            family: AddressFamily::Any,
             bind: None,
             client_port: 0,
             parameters: Parameters {

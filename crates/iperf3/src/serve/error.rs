@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use crate::auth::AuthError;
 use crate::parameters::Unfit;
 use crate::protocol::number;
-use crate::server::Failure;
+use crate::server::ServerFailure;
 
 /// Why a server or one of its tests ended.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum ServeError {
     },
     /// The client's end of it.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] ServerFailure),
     /// The client wants what is not to be had.
     #[error("refused: {0}")]
     Unfit(#[from] Unfit),

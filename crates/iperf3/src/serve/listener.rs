@@ -11,8 +11,8 @@ use std::os::fd::AsFd;
 
 use linerate_sys::socket_options;
 
-use super::{ServeError, Wish};
-use crate::ask::{self, Family};
+use super::{ServeError, ServerSpec};
+use crate::ask::{self, AddressFamily};
 use crate::parameters::Parameters;
 
 /// See the file's head.
@@ -23,15 +23,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn open(wish: &Wish) -> Result<Self, ServeError> {
+    pub(super) fn open(wish: &ServerSpec) -> Result<Self, ServeError> {
         let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let choices = match (wish.bind, wish.family) {
             (Some(address), _) => vec![address],
-            (None, Family::V4) => vec![v4],
-            (None, Family::V6) => vec![v6],
+            (None, AddressFamily::V4) => vec![v4],
+            (None, AddressFamily::V6) => vec![v6],
             // The address of IPv6 takes both, where the machine has IPv6 at all.
-            (None, Family::Any) => vec![v6, v4],
+            (None, AddressFamily::Any) => vec![v6, v4],
         };
         let mut last = None;
         for address in choices {

@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::ask::Family;
+use crate::ask::AddressFamily;
 use crate::auth::Rsa;
 use crate::protocol::PORT;
 
 /// Who is let in.
 #[derive(Debug, Clone)]
-pub struct Door {
+pub struct AccessPolicy {
     /// The server's private key.
     pub rsa: Rsa,
     /// File of users; read for each test, so that it can be changed.
@@ -21,13 +21,13 @@ pub struct Door {
 
 /// A server to be run.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct ServerSpec {
     /// Own address; any when not given.
     pub bind: Option<IpAddr>,
     /// Port; 0 for any.
     pub port: u16,
     /// Which family.
-    pub family: Family,
+    pub family: AddressFamily,
     /// One test only.
     pub one_off: bool,
     /// Length of an interval.
@@ -35,19 +35,19 @@ pub struct Wish {
     /// How long no data may come in a test.
     pub silence: Duration,
     /// Who is let in; everybody when not given.
-    pub door: Option<Door>,
+    pub door: Option<AccessPolicy>,
     /// Longest test, seconds; 0 for iperf3's own limit.
     pub duration_s_max: u32,
     /// Largest total rate of a test, bit/s; 0 for none.
     pub rate_bps_max: u64,
 }
 
-impl Default for Wish {
+impl Default for ServerSpec {
     fn default() -> Self {
         Self {
             bind: None,
             port: PORT,
-            family: Family::Any,
+            family: AddressFamily::Any,
             one_off: false,
             interval: Duration::from_secs(1),
             silence: Duration::from_secs(120),

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::exit::ExitCode;
 
-use super::Size;
+use super::ClusterSize;
 use crate::reliability;
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
-pub struct Wanted {
+pub struct SimulateArgs {
     /// Number of hosts; several sizes, comma-separated, run one after the other.
     #[arg(long, value_delimiter = ',', default_value = "10000")]
     hosts: Vec<usize>,
@@ -83,7 +83,11 @@ fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
 ///
 /// # Errors
 /// Sizes without sense, a file that cannot be read or written.
-pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+pub fn run(
+    wanted: &SimulateArgs,
+    say: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
+) -> Result<ExitCode> {
     if !wanted.noise_of.is_empty() {
         return noise_of(&wanted.noise_of, say);
     }
@@ -103,7 +107,7 @@ pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(
                 super::HOSTS_MAX
             )));
         }
-        let size = Size {
+        let size = ClusterSize {
             hosts: *hosts,
             faults: wanted.faults,
             rounds: wanted.rounds,
@@ -139,7 +143,7 @@ pub fn run(wanted: &Wanted, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(
 const FACTS_MAX: usize = 20_000_000;
 
 fn speed(
-    wanted: &Wanted,
+    wanted: &SimulateArgs,
     facts: usize,
     knowledge: &linerate_knowledge::Knowledge,
     say: &mut dyn FnMut(&str),

@@ -20,15 +20,15 @@ use linerate_diagnose::stats::median;
 use linerate_diagnose::{diagnose, diagnose_with};
 use linerate_knowledge::Knowledge;
 use linerate_lab::faults::fault::Truth;
-use linerate_model::finding::{Diagnosis, Direction, Element, Finding, Place};
+use linerate_model::finding::{Diagnosis, Direction, Finding, LossLocation, Suspect};
 use serde::Serialize;
 
 use crate::methods;
-use crate::record::{self, Broken, Record};
-use crate::reliability::{About, Claim};
+use crate::record::{self, Broken, JudgedRun};
+use crate::reliability::{ClaimSubject, ProbabilityClaim};
 
 pub use plot::picture;
-pub use world::{Nature, Size, World, draw};
+pub use world::{ClusterSize, Nature, SimulatedCluster, draw};
 
 /// More would need more memory than the machines that this runs on have.
 pub const HOSTS_MAX: usize = 200_000;
@@ -46,7 +46,7 @@ pub struct Score {
 
 /// One simulated cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Run {
+pub struct SimulatedRun {
     /// Hosts.
     pub hosts: usize,
     /// Bad receivers.
@@ -72,11 +72,11 @@ pub struct Run {
     pub wrong: Vec<String>,
     /// How sure it was of each, and whether it was right.
     #[serde(skip)]
-    pub claims: Vec<Claim>,
+    pub claims: Vec<ProbabilityClaim>,
 }
 
 /// Draws a cluster, diagnoses it, and asks the other methods too when `compare` says so.
-pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
+pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -> SimulatedRun {
     let world = draw(size, &Nature::default(), seed);
     let (begun, ran) = (Instant::now(), ran_s());
     let diagnosis = diagnose(&world.snapshot, knowledge);
@@ -91,7 +91,7 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
             scores.push(score(method.name, suspects.len(), right, world.truth.len()));
         }
     }
-    Run {
+    SimulatedRun {
         hosts: size.hosts,
         faults: size.faults,
         lost: size.lost,
@@ -104,7 +104,7 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
         missed: world
             .truth
             .iter()
-            .filter(|host| !named.contains(&(&Element::Host((*host).clone()), Direction::Rx)))
+            .filter(|host| !named.contains(&(&Suspect::Host((*host).clone()), Direction::Rx)))
             .cloned()
             .collect(),
         wrong: named
@@ -118,13 +118,17 @@ pub fn run(size: Size, seed: u64, knowledge: &Knowledge, compare: bool) -> Run {
 
 /// The probabilities that a diagnosis gives, of something being wrong at one of its places, and of the first
 /// of them if so.
-fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<Claim> {
+fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<ProbabilityClaim> {
     let of = |finding: &Finding| {
-        let is = |place: &Place| is_right(&(&place.element, place.direction), truth);
+        let is = |place: &LossLocation| is_right(&(&place.element, place.direction), truth);
         let real = finding.places.iter().any(is);
         let first = finding.places.first().filter(|_| real);
-        let place = first.map(|p| Claim { about: About::Place, said: p.probability, right: is(p) });
-        [Some(Claim { about: About::Finding, said: finding.probability, right: real }), place]
+        let place =
+            first.map(|p| ProbabilityClaim { about: ClaimSubject::Place, said: p.probability, right: is(p) });
+        [
+            Some(ProbabilityClaim { about: ClaimSubject::Finding, said: finding.probability, right: real }),
+            place,
+        ]
     };
     diagnosis.findings.iter().flat_map(of).flatten().collect()
 }
@@ -136,9 +140,9 @@ const ROUNDS: [usize; 2] = [3, 4];
 
 /// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no
 /// fact is simulated.
-pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<Record> {
+pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<JudgedRun> {
     let one = |number: usize| {
-        let size = Size {
+        let size = ClusterSize {
             hosts: SIZES[number % SIZES.len()],
             faults: 1,
             rounds: ROUNDS[number / SIZES.len() % ROUNDS.len()],
@@ -148,19 +152,19 @@ pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<Record
         let broken = |host: &String| Broken {
             fault: "simulated".into(),
             place: host.clone(),
-            truth: Truth::at(Element::Host(host.clone()), Direction::Rx, "simulated"),
+            truth: Truth::at(Suspect::Host(host.clone()), Direction::Rx, "simulated"),
             also: Vec::new(),
         };
-        let run = record::Run {
+        let run = record::LabeledRun {
             index: number,
             seed: number as u64,
             lab: "simulated".into(),
             hosts: size.hosts,
             broken: world.truth.iter().map(broken).collect(),
-            ..record::Run::default()
+            ..record::LabeledRun::default()
         };
         let diagnosis = diagnose_with(&world.snapshot, knowledge, rules);
-        Record::new(run, Ok(&diagnosis), None, 0.0)
+        JudgedRun::new(run, Ok(&diagnosis), None, 0.0)
     };
     (0..count).map(one).collect()
 }
@@ -171,7 +175,7 @@ fn score(method: &str, named: usize, right: usize, truth: usize) -> Score {
 }
 
 /// What a diagnosis names: the first place of each finding.
-fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Element, Direction)> {
+fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Suspect, Direction)> {
     diagnosis
         .findings
         .iter()
@@ -181,12 +185,12 @@ fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Element, Direction)> {
 }
 
 /// Only the host itself, in the right direction, is right.
-fn right(named: &BTreeSet<(&Element, Direction)>, truth: &BTreeSet<String>) -> usize {
+fn right(named: &BTreeSet<(&Suspect, Direction)>, truth: &BTreeSet<String>) -> usize {
     named.iter().filter(|one| is_right(one, truth)).count()
 }
 
-fn is_right((element, direction): &(&Element, Direction), truth: &BTreeSet<String>) -> bool {
-    *direction == Direction::Rx && matches!(element, Element::Host(host) if truth.contains(host))
+fn is_right((element, direction): &(&Suspect, Direction), truth: &BTreeSet<String>) -> bool {
+    *direction == Direction::Rx && matches!(element, Suspect::Host(host) if truth.contains(host))
 }
 
 /// Time that this thread was on a CPU.
@@ -210,20 +214,20 @@ pub fn legend() -> String {
 
 /// The runs of one size as a row of a Markdown table each: means of recall and precision over the seeds,
 /// median of the time.
-pub fn table(runs: &[Run]) -> String {
+pub fn table(runs: &[SimulatedRun]) -> String {
     let mut text = String::from(
         "| hosts | bad | lost | rounds | tests | method | recall | precision | CPU seconds | peak memory |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     let mut sizes: Vec<(usize, usize, u64, usize)> = Vec::new();
-    let key = |r: &Run| (r.hosts, r.faults, r.lost.to_bits(), r.rounds);
+    let key = |r: &SimulatedRun| (r.hosts, r.faults, r.lost.to_bits(), r.rounds);
     for run in runs.iter().filter(|r| !r.scores.is_empty()) {
         if !sizes.contains(&key(run)) {
             sizes.push(key(run));
         }
     }
     for size in sizes {
-        let same: Vec<&Run> = runs.iter().filter(|r| key(r) == size).collect();
+        let same: Vec<&SimulatedRun> = runs.iter().filter(|r| key(r) == size).collect();
         let seconds: Vec<f64> = same.iter().map(|r| r.seconds).collect();
         let seconds = median(&seconds).unwrap_or(0.0);
         let memory = same.iter().map(|r| r.memory_mb).max().unwrap_or(0);
@@ -257,7 +261,7 @@ mod tests {
     fn bad_receivers_are_found_among_healthy_ones_and_none_among_none() {
         let knowledge = Knowledge::builtin().unwrap();
         let run_of =
-            |faults| run(Size { hosts: 300, faults, rounds: 6, lost: 0.5 }, 4, &knowledge, faults > 0);
+            |faults| run(ClusterSize { hosts: 300, faults, rounds: 6, lost: 0.5 }, 4, &knowledge, faults > 0);
         let sick = run_of(3);
         assert!(sick.missed.is_empty() && sick.wrong.is_empty(), "{sick:?}");
         assert_eq!(sick.scores.len(), 1 + methods::METHODS.len());

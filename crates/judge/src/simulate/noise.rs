@@ -86,12 +86,12 @@ pub fn of(snapshots: &[Snapshot]) -> Option<Noise> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Nature, Size, draw};
+    use crate::simulate::{ClusterSize, Nature, draw};
 
     #[test]
     fn the_noise_of_a_drawn_cluster_is_what_it_was_drawn_with() {
         // Every pair of few hosts is measured again and again.
-        let size = Size { hosts: 6, faults: 0, rounds: 60, lost: 0.5 };
+        let size = ClusterSize { hosts: 6, faults: 0, rounds: 60, lost: 0.5 };
         let nature = Nature { links: [0.0, 1.0, 0.0], unreachable: 0.0, ..Nature::default() };
         let noise = of(&[draw(size, &nature, 8).snapshot]).unwrap();
         assert!((0.01..0.1).contains(&noise.test_sigma), "{noise:?}");

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::Run;
+use super::SimulatedRun;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 420.0;
@@ -37,7 +37,7 @@ impl Axis {
 }
 
 /// Draws the runs; nothing when there are none.
-pub fn picture(runs: &[Run]) -> String {
+pub fn picture(runs: &[SimulatedRun]) -> String {
     let x = Axis::over(runs.iter().map(|r| r.tests as f64), LEFT, WIDTH - RIGHT);
     let y = Axis::over(runs.iter().map(|r| r.seconds), HEIGHT - BOTTOM, TOP);
     let mut svg = format!(
@@ -98,7 +98,7 @@ fn grid(svg: &mut String, x: &Axis, y: &Axis) {
 }
 
 /// What tests times their logarithm would take.
-fn line(svg: &mut String, runs: &[Run], x: &Axis, y: &Axis) {
+fn line(svg: &mut String, runs: &[SimulatedRun], x: &Axis, y: &Axis) {
     if let Some(last) = runs.iter().max_by_key(|r| r.tests).filter(|r| r.tests > 1) {
         let per = last.seconds / (last.tests as f64 * (last.tests as f64).ln());
         let mut points = String::new();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn every_run_is_a_point_inside_the_picture() {
-        let run = |hosts: usize, seconds: f64| Run {
+        let run = |hosts: usize, seconds: f64| SimulatedRun {
             hosts,
             faults: 1,
             lost: 0.5,

@@ -16,7 +16,7 @@ use linerate_model::random::Random;
 use linerate_model::snapshot::Snapshot;
 use serde::Serialize;
 
-use super::{Nature, Size, draw, ran_s};
+use super::{ClusterSize, Nature, draw, ran_s};
 
 /// What took how long, in seconds of one CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,7 +61,7 @@ const ROUNDS: usize = 4;
 
 /// Draws a run before and one after a repair, and measures.
 pub fn speed(hosts: usize, facts: usize, seed: u64, knowledge: &Knowledge) -> Speed {
-    let size = |lost| Size { hosts, faults: FAULTS, rounds: ROUNDS, lost };
+    let size = |lost| ClusterSize { hosts, faults: FAULTS, rounds: ROUNDS, lost };
     let keys = Arc::new(keys(facts, knowledge));
     let run = |lost| {
         let world = draw(size(lost), &Nature::default(), seed);

@@ -66,7 +66,7 @@ const SHARE_MAX: f64 = 0.995;
 
 /// How large, how many are bad, how bad.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Size {
+pub struct ClusterSize {
     /// Hosts.
     pub hosts: usize,
     /// Bad receivers among them.
@@ -79,7 +79,7 @@ pub struct Size {
 
 /// A snapshot and its truth.
 #[derive(Debug, Clone)]
-pub struct World {
+pub struct SimulatedCluster {
     /// What a survey would have seen.
     pub snapshot: Snapshot,
     /// Names of the bad receivers.
@@ -87,7 +87,7 @@ pub struct World {
 }
 
 /// Draws a cluster and the results of its tests.
-pub fn draw(size: Size, nature: &Nature, seed: u64) -> World {
+pub fn draw(size: ClusterSize, nature: &Nature, seed: u64) -> SimulatedCluster {
     let mut random = Random(seed);
     let links: Vec<f64> = (0..size.hosts).map(|_| link(nature, &mut random)).collect();
     let own: Vec<f64> = (0..size.hosts).map(|_| nature.host_sigma * normal(&mut random)).collect();
@@ -127,7 +127,7 @@ pub fn draw(size: Size, nature: &Nature, seed: u64) -> World {
             }
         }
     }
-    World {
+    SimulatedCluster {
         snapshot: Snapshot {
             schema: linerate_model::SCHEMA,
             id: "simulated".to_owned(),
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_world() {
-        let size = Size { hosts: 60, faults: 3, rounds: 4, lost: 0.5 };
+        let size = ClusterSize { hosts: 60, faults: 3, rounds: 4, lost: 0.5 };
         let worlds = [draw(size, &Nature::default(), 5), draw(size, &Nature::default(), 5)];
         assert_eq!(worlds[0].truth, worlds[1].truth);
         assert!(worlds[0].snapshot.samples == worlds[1].snapshot.samples);

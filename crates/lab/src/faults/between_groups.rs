@@ -1,16 +1,16 @@
 //! A slow path from one hypervisor to another one, in the core: each of them is fine with all others.
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use super::port_rate::{capped_kbit, shaper};
 use crate::cluster::core_port;
-use crate::damage::{Damage, Machine};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 
 pub(super) struct SlowBetweenGroups;
 
 impl Fault for SlowBetweenGroups {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::between(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::between(
             "slow-between-groups",
             "path-between-groups-slow",
             "the core carries 25-50 % of the uplink from one hypervisor to another one",
@@ -19,8 +19,8 @@ impl Fault for SlowBetweenGroups {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
-        let Place::Between(from, to) = place else {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
+        let FaultTarget::Between(from, to) = place else {
             return Err(place.unfit("a pair of hypervisors such as a:b"));
         };
         let topology = &damage.cluster.topology;
@@ -29,7 +29,11 @@ impl Fault for SlowBetweenGroups {
         let [kbit, other] = [from, to].map(|end| capped_kbit(topology, end, strength));
         let shaper = shaper(kbit.min(other));
         // What comes in can only be shaped by sending it through a device of its own.
-        damage.ip(Machine::Core, "link add ifb0 type ifb\nlink set ifb0 up\n", "link del ifb0\n".into())?;
+        damage.ip(
+            ClusterMachine::Core,
+            "link add ifb0 type ifb\nlink set ifb0 up\n",
+            "link del ifb0\n".into(),
+        )?;
         let mut lines =
             vec![format!("qdisc add dev ifb0 root {shaper}"), format!("qdisc add dev {port} ingress")];
         let into = topology.hosts().into_iter().filter(|h| h.hypervisor == to);
@@ -41,6 +45,6 @@ impl Fault for SlowBetweenGroups {
             )
         }));
         let lines = lines.join("\n") + "\n";
-        damage.tc(Machine::Core, &lines, format!("qdisc del dev {port} ingress\n"))
+        damage.tc(ClusterMachine::Core, &lines, format!("qdisc del dev {port} ingress\n"))
     }
 }

@@ -1,9 +1,9 @@
 //! A hypervisor whose bridge shows every frame to the firewall, which has a long list of rules for routed
 //! traffic.
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use super::host_firewall::long_list;
-use crate::damage::{Damage, Machine};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 
 pub(super) struct BridgeFilter;
@@ -11,8 +11,8 @@ pub(super) struct BridgeFilter;
 const CALL: &str = "net.bridge.bridge-nf-call-iptables";
 
 impl Fault for BridgeFilter {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::hypervisor(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::hypervisor(
             "bridge-filter",
             "bridge-firewall",
             "the bridge of a hypervisor shows the frames of its hosts to a firewall with 12 000 rules for routed traffic",
@@ -26,8 +26,8 @@ impl Fault for BridgeFilter {
         (!file.exists()).then(|| "this kernel has no netfilter in bridges".into())
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
-        let machine = Machine::Hypervisor(damage.cluster.topology.hypervisor(place.hypervisor()?)?);
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
+        let machine = ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(place.hypervisor()?)?);
         let rules = long_list();
         damage.host_rules(
             machine,

@@ -2,8 +2,8 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::wire::Toward;
 
@@ -13,8 +13,8 @@ const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 pub(super) struct Bufferbloat;
 
 impl Fault for Bufferbloat {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::hypervisor(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::hypervisor(
             "bufferbloat",
             "bufferbloat",
             "the queue into a hypervisor holds 60 MB: the RTT grows without end under load",
@@ -24,7 +24,7 @@ impl Fault for Bufferbloat {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| s.queue_bytes = QUEUE_BYTES)?;
         // A queue builds up before the slowest wire of a path. Without this it would be the first one, that
@@ -48,7 +48,7 @@ impl Fault for Bufferbloat {
 pub(super) fn let_all_senders_fill_queues(damage: &mut Damage<'_>) -> Result<()> {
     for index in 0..damage.cluster.hosts.len() {
         if damage.cluster.hosts[index].1.read_sysctl(CONGESTION_CONTROL)? == "bbr" {
-            damage.sysctl(Machine::Host(index), CONGESTION_CONTROL, "reno")?;
+            damage.sysctl(ClusterMachine::Host(index), CONGESTION_CONTROL, "reno")?;
         }
     }
     Ok(())

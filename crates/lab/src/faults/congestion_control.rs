@@ -3,7 +3,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::wire::Toward;
@@ -15,8 +15,8 @@ const LOSS_PPM: u32 = 500;
 pub(super) struct WrongCongestionControl;
 
 impl Fault for WrongCongestionControl {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "wrong-congestion-control",
             "congestion-control-differs",
             "one host sends with reno, all others with bbr, over paths that lose 1 packet of 1000",
@@ -36,7 +36,7 @@ impl Fault for WrongCongestionControl {
         })
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         for hypervisor in 0..damage.cluster.hypervisors.len() {
             for toward in [Toward::Hypervisor, Toward::Core] {

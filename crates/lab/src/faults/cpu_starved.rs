@@ -3,7 +3,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::cgroup::CpuQuota;
 use crate::damage::Damage;
 use crate::error::Result;
@@ -15,8 +15,8 @@ const QUOTA_US: u32 = 1_000;
 const PERIOD_US: u32 = 100_000;
 
 impl Fault for CpuStarved {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "cpu-starved",
             "cpu-starved",
             "the processes of one host share 1 % of a CPU",
@@ -27,7 +27,7 @@ impl Fault for CpuStarved {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, namespace) = damage.cluster.host(place.host()?)?;
         let quota = CpuQuota::start(namespace, QUOTA_US, PERIOD_US)?;
         damage.step(

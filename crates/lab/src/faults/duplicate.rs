@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::finding::Element;
+use linerate_model::finding::Suspect;
 
-use super::fault::{About, Fault, Place, Truth};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget, Truth};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::topology::Topology;
 
@@ -14,8 +14,8 @@ use crate::topology::Topology;
 pub(super) struct DuplicateAddress;
 
 impl Fault for DuplicateAddress {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::pair(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::pair(
             "duplicate-address",
             "duplicate-address",
             "one host has the address of another one beside its own",
@@ -23,14 +23,14 @@ impl Fault for DuplicateAddress {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (a, b) = place.pair()?;
         let (_, machine) = damage.host(a)?;
         let address = format!("{}/32 dev eth0\n", damage.host(b)?.0.underlay());
         damage.ip(machine, &format!("address add {address}"), format!("address del {address}"))
     }
 
-    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
+    fn truth(&self, _topology: &Topology, place: &FaultTarget) -> Truth {
         either(self, place)
     }
 }
@@ -39,8 +39,8 @@ impl Fault for DuplicateAddress {
 pub(super) struct ClonedMac;
 
 impl Fault for ClonedMac {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::pair(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::pair(
             "cloned-mac",
             "duplicate-mac",
             "two hosts have the same hardware address, as a virtual machine and its clone",
@@ -48,7 +48,7 @@ impl Fault for ClonedMac {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (a, b) = place.pair()?;
         let ((original, _), (clone, machine)) = (damage.host(a)?, damage.host(b)?);
         // A device that changes its address forgets its neighbours, those that were written down too.
@@ -68,21 +68,21 @@ impl Fault for ClonedMac {
                 format!("neigh replace {} lladdr {mac} dev eth0 nud permanent\n", clone.underlay())
             };
             let (new, old) = (entry(&original.underlay_mac()), entry(&clone.underlay_mac()));
-            damage.ip(Machine::Host(peer), &new, old)?;
+            damage.ip(ClusterMachine::Host(peer), &new, old)?;
         }
         Ok(())
     }
 
-    fn truth(&self, _topology: &Topology, place: &Place) -> Truth {
+    fn truth(&self, _topology: &Topology, place: &FaultTarget) -> Truth {
         either(self, place)
     }
 }
 
 /// The pair, or either of its hosts: none of them is more at fault than the other.
-fn either(fault: &dyn Fault, place: &Place) -> Truth {
+fn either(fault: &dyn Fault, place: &FaultTarget) -> Truth {
     let elements = match place {
-        Place::Pair(a, b) => {
-            vec![Element::Pair(a.clone(), b.clone()), Element::Host(a.clone()), Element::Host(b.clone())]
+        FaultTarget::Pair(a, b) => {
+            vec![Suspect::Pair(a.clone(), b.clone()), Suspect::Host(a.clone()), Suspect::Host(b.clone())]
         }
         _ => Vec::new(),
     };

@@ -4,7 +4,7 @@
 //! In: one line for each fault. Out: its places in a lab, and the truth at a place. It knows no fault by
 //! name.
 
-use linerate_model::finding::{Direction, Element};
+use linerate_model::finding::{Direction, Suspect};
 
 use crate::damage::Damage;
 use crate::error::{LabError, Result};
@@ -13,7 +13,7 @@ use crate::topology::Topology;
 /// Something that can be broken and healed while the cluster runs.
 pub trait Fault: Sync {
     /// Its names, where it can be put and what is true then.
-    fn about(&self) -> &About;
+    fn about(&self) -> &FaultInfo;
 
     /// Why this machine cannot show the fault, if it cannot.
     fn unavailable(&self) -> Option<String> {
@@ -21,17 +21,17 @@ pub trait Fault: Sync {
     }
 
     /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()>;
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()>;
 
     /// What a verdict has to say.
-    fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+    fn truth(&self, topology: &Topology, place: &FaultTarget) -> Truth {
         self.about().truth(topology, place)
     }
 }
 
 /// What a fault is.
 #[derive(Debug)]
-pub struct About {
+pub struct FaultInfo {
     /// Name to type.
     pub name: &'static str,
     /// Id of the knowledge file that must be named.
@@ -58,7 +58,7 @@ enum Seat {
     Everywhere,
 }
 
-impl About {
+impl FaultInfo {
     const fn at(
         seat: Seat,
         name: &'static str,
@@ -133,48 +133,50 @@ impl About {
     }
 
     /// Where it can be put.
-    pub fn places(&self, topology: &Topology) -> Vec<Place> {
+    pub fn places(&self, topology: &Topology) -> Vec<FaultTarget> {
         if self.needs_others && topology.hosts().len() < 3 {
             return Vec::new();
         }
         let hosts = || topology.hosts().into_iter().map(|h| h.name);
         let hypervisors = || topology.hypervisors.iter().map(|h| h.name.clone());
         match self.seat {
-            Seat::Host => hosts().map(Place::Host).collect(),
-            Seat::Hypervisor => hypervisors().map(Place::Hypervisor).collect(),
+            Seat::Host => hosts().map(FaultTarget::Host).collect(),
+            Seat::Hypervisor => hypervisors().map(FaultTarget::Hypervisor).collect(),
             Seat::Pair => {
                 let names: Vec<String> = hosts().collect();
                 let later =
                     names.iter().enumerate().flat_map(|(n, a)| names[n + 1..].iter().map(move |b| (a, b)));
-                later.map(|(a, b)| Place::Pair(a.clone(), b.clone())).collect()
+                later.map(|(a, b)| FaultTarget::Pair(a.clone(), b.clone())).collect()
             }
             Seat::Between => {
                 let from = hypervisors().flat_map(|a| hypervisors().map(move |b| (a.clone(), b)));
-                from.filter(|(a, b)| a != b).map(|(a, b)| Place::Between(a, b)).collect()
+                from.filter(|(a, b)| a != b).map(|(a, b)| FaultTarget::Between(a, b)).collect()
             }
-            Seat::Everywhere => vec![Place::Everywhere],
+            Seat::Everywhere => vec![FaultTarget::Everywhere],
         }
     }
 
     /// What a verdict has to say when it is put there. Two names mean the same where a group has one host.
-    pub fn truth(&self, topology: &Topology, place: &Place) -> Truth {
+    pub fn truth(&self, topology: &Topology, place: &FaultTarget) -> Truth {
         let alone = |group: &str| {
             let group = topology.hypervisors.iter().find(|h| h.name == group)?;
             if let [host] = &group.hosts[..] { Some(host.clone()) } else { None }
         };
         let elements = match place {
-            Place::Host(name) => {
+            FaultTarget::Host(name) => {
                 let group = topology.hypervisors.iter().find(|h| h.hosts == [name.clone()]);
-                let group = group.map(|h| Element::Group(h.name.clone()));
-                [Some(Element::Host(name.clone())), group]
+                let group = group.map(|h| Suspect::Group(h.name.clone()));
+                [Some(Suspect::Host(name.clone())), group]
             }
-            Place::Hypervisor(name) => [Some(Element::Group(name.clone())), alone(name).map(Element::Host)],
-            Place::Pair(a, b) => [Some(Element::Pair(a.clone(), b.clone())), None],
-            Place::Between(from, to) => {
-                let pair = alone(from).zip(alone(to)).map(|(a, b)| Element::Pair(a, b));
-                [Some(Element::GroupToGroup(from.clone(), to.clone())), pair]
+            FaultTarget::Hypervisor(name) => {
+                [Some(Suspect::Group(name.clone())), alone(name).map(Suspect::Host)]
             }
-            Place::Everywhere => [Some(Element::All), None],
+            FaultTarget::Pair(a, b) => [Some(Suspect::Pair(a.clone(), b.clone())), None],
+            FaultTarget::Between(from, to) => {
+                let pair = alone(from).zip(alone(to)).map(|(a, b)| Suspect::Pair(a, b));
+                [Some(Suspect::GroupToGroup(from.clone(), to.clone())), pair]
+            }
+            FaultTarget::Everywhere => [Some(Suspect::All), None],
         };
         let accepted = elements.into_iter().flatten().map(|e| (e, self.directions.to_vec())).collect();
         Truth { cause: self.cause.into(), accepted }
@@ -183,7 +185,7 @@ impl About {
 
 /// Where a fault is put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FaultTarget {
     /// A host.
     Host(String),
     /// A hypervisor and so all its hosts.
@@ -196,7 +198,7 @@ pub enum Place {
     Everywhere,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FaultTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host(name) | Self::Hypervisor(name) => f.write_str(name),
@@ -206,7 +208,7 @@ impl std::fmt::Display for Place {
     }
 }
 
-impl Place {
+impl FaultTarget {
     /// The host of a fault that is put on hosts only.
     pub fn host(&self) -> Result<&str> {
         if let Self::Host(name) = self { Ok(name) } else { Err(self.unfit("a host")) }
@@ -234,26 +236,26 @@ pub struct Truth {
     pub cause: String,
     /// Elements with the directions that are right; an empty list of directions accepts each. More than one
     /// element where several names mean the same thing, such as a group with one host.
-    pub accepted: Vec<(Element, Vec<Direction>)>,
+    pub accepted: Vec<(Suspect, Vec<Direction>)>,
 }
 
 impl Truth {
     /// At one element in one direction; in any for [`Direction::Both`].
-    pub fn at(element: Element, direction: Direction, cause: &str) -> Self {
+    pub fn at(element: Suspect, direction: Direction, cause: &str) -> Self {
         let directions = if direction == Direction::Both { Vec::new() } else { vec![direction] };
         Self { cause: cause.into(), accepted: vec![(element, directions)] }
     }
 
     /// Whether a verdict names the right element in a right direction. A fact in which one host differs from
     /// all others is a fault of that host.
-    pub fn accepts(&self, element: &Element, direction: Direction) -> bool {
-        let same = |accepted: &Element| match (accepted, element) {
-            (Element::Host(host), Element::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
-            (Element::Pair(a, b), Element::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
+    pub fn accepts(&self, element: &Suspect, direction: Direction) -> bool {
+        let same = |accepted: &Suspect| match (accepted, element) {
+            (Suspect::Host(host), Suspect::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
+            (Suspect::Pair(a, b), Suspect::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
             (a, b) => a == b,
         };
         self.accepted.iter().any(|(accepted, directions)| {
-            let any = directions.is_empty() || matches!(element, Element::Mismatch(..));
+            let any = directions.is_empty() || matches!(element, Suspect::Mismatch(..));
             same(accepted) && (any || directions.contains(&direction))
         })
     }

@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use super::port_rate::{capped_kbit, shaper};
 use crate::damage::Damage;
 use crate::error::Result;
@@ -10,8 +10,8 @@ use crate::error::Result;
 pub(super) struct ForgottenShaper;
 
 impl Fault for ForgottenShaper {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "forgotten-shaper",
             "forgotten-shaper",
             "a token bucket on a host's own NIC limits what it sends to 25-50 % of the uplink",
@@ -20,7 +20,7 @@ impl Fault for ForgottenShaper {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (plan, machine) = damage.host(place.host()?)?;
         let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
         damage.tc(machine, &format!("qdisc add dev eth0 root {shaper}\n"), "qdisc del dev eth0 root\n".into())

@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 
@@ -12,8 +12,8 @@ pub(super) struct GsoSegments;
 const USUAL: u32 = 65_535;
 
 impl Fault for GsoSegments {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "gso-max-segs",
             "gso-max-segs-small",
             "the NIC of one host takes aggregated packets of one segment only: each packet costs CPU",
@@ -22,7 +22,7 @@ impl Fault for GsoSegments {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         let set = |segments: u32| format!("link set eth0 gso_max_segs {segments}\n");
         damage.ip(machine, &set(1), set(USUAL))

@@ -5,19 +5,19 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 
 pub(super) struct HostFirewall {
-    about: About,
+    about: FaultInfo,
     /// The rules, for the rate of the uplinks in Mbit/s and a strength.
     rules: fn(u32, f64) -> String,
 }
 
 /// Rules that a test of failures left behind.
 pub(super) static DROPS: HostFirewall = HostFirewall {
-    about: About::host(
+    about: FaultInfo::host(
         "firewall-drops",
         "firewall-random-drop",
         "a rule in a host's own firewall drops 1-2 % of what it receives",
@@ -28,7 +28,7 @@ pub(super) static DROPS: HostFirewall = HostFirewall {
 
 /// A rule against floods.
 pub(super) static RATE_LIMIT: HostFirewall = HostFirewall {
-    about: About::host(
+    about: FaultInfo::host(
         "firewall-rate-limit",
         "firewall-rate-limit",
         "a rule in a host's own firewall drops what exceeds 20-24 % of the rate of the uplink",
@@ -54,7 +54,7 @@ pub(super) fn long_list() -> String {
 
 /// So many that each small packet costs as much as a large one should.
 pub(super) static LONG_LIST: HostFirewall = HostFirewall {
-    about: About::host(
+    about: FaultInfo::host(
         "firewall-long-list",
         "firewall-long-list",
         "the firewall of one host compares every packet with 12 000 addresses, one after the other",
@@ -64,11 +64,11 @@ pub(super) static LONG_LIST: HostFirewall = HostFirewall {
 };
 
 impl Fault for HostFirewall {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         let rules = (self.rules)(damage.cluster.topology.uplink.rate_mbit, strength);
         damage.host_rules(

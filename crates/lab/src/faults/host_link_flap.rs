@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::periodic::Periodic;
@@ -13,8 +13,8 @@ const UP: Duration = Duration::from_millis(350);
 const DOWN: Duration = Duration::from_millis(60);
 
 impl Fault for HostLinkFlap {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "host-link-flap",
             "host-link-flapping",
             "the link of one host goes down for 60 ms about twice a second",
@@ -24,7 +24,7 @@ impl Fault for HostLinkFlap {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (plan, _) = damage.host(place.host()?)?;
         let hypervisor = damage.cluster.hypervisors[plan.hypervisor].again()?;
         let port = plan.port();

@@ -5,20 +5,20 @@ use std::fmt::Write as _;
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::topology::HostPlan;
 
 /// A limit on the route to the network of the machines.
 pub(super) struct RouteLimit {
-    about: About,
+    about: FaultInfo,
     limit: &'static str,
 }
 
 /// What the host receives in one connection is limited to its window.
 pub(super) static WINDOW: RouteLimit = RouteLimit {
-    about: About::host(
+    about: FaultInfo::host(
         "route-window",
         "route-window-limit",
         "the route of one host to its network limits the TCP window to 32 kB",
@@ -29,7 +29,7 @@ pub(super) static WINDOW: RouteLimit = RouteLimit {
 
 /// What the host sends is cut into small packets.
 pub(super) static SMALL_MTU: RouteLimit = RouteLimit {
-    about: About::host(
+    about: FaultInfo::host(
         "route-mtu",
         "route-mtu-limit",
         "the route of one host to its network is locked to an MTU of 400 bytes",
@@ -39,11 +39,11 @@ pub(super) static SMALL_MTU: RouteLimit = RouteLimit {
 };
 
 impl Fault for RouteLimit {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (plan, machine) = damage.host(place.host()?)?;
         let route =
             format!("route replace 10.77.0.0/24 dev eth0 proto kernel scope link src {}", plan.underlay());
@@ -52,7 +52,7 @@ impl Fault for RouteLimit {
 }
 
 /// Both hosts of a place that is a pair: the first is the one that is broken.
-fn pair(damage: &Damage<'_>, place: &Place) -> Result<(HostPlan, Machine, HostPlan)> {
+fn pair(damage: &Damage<'_>, place: &FaultTarget) -> Result<(HostPlan, ClusterMachine, HostPlan)> {
     let (a, b) = place.pair()?;
     let (plan, machine) = damage.host(a)?;
     Ok((plan, machine, damage.host(b)?.0))
@@ -62,8 +62,8 @@ fn pair(damage: &Damage<'_>, place: &Place) -> Result<(HostPlan, Machine, HostPl
 pub(super) struct Refused;
 
 impl Fault for Refused {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::pair(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::pair(
             "route-blackhole",
             "route-blackhole",
             "a blackhole route on one host swallows everything to another one",
@@ -71,7 +71,7 @@ impl Fault for Refused {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (_, machine, peer) = pair(damage, place)?;
         let kind = ["blackhole", "unreachable", "prohibit"][(strength * 2.99) as usize % 3];
         let route = format!("{kind} {}/32\n", peer.underlay());
@@ -80,7 +80,7 @@ impl Fault for Refused {
 }
 
 /// Gives a host a second NIC in the bridge of its hypervisor, without an address, that knows all peers.
-fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: Machine) -> Result<()> {
+fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: ClusterMachine) -> Result<()> {
     let port = format!("d-{}", plan.name);
     let inside = damage.cluster.hosts[plan.number as usize - 1].1.path();
     let make = format!(
@@ -88,7 +88,7 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: Machine) -> Res
         plan.number,
         inside.display(),
     );
-    damage.ip(Machine::Hypervisor(plan.hypervisor), &make, format!("link del {port}\n"))?;
+    damage.ip(ClusterMachine::Hypervisor(plan.hypervisor), &make, format!("link del {port}\n"))?;
     let peers = damage.cluster.hosts.iter().map(|(peer, _)| peer).filter(|peer| peer.number != plan.number);
     let mut known = String::new();
     for peer in peers {
@@ -107,8 +107,8 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: Machine) -> Res
 pub(super) struct Detour;
 
 impl Fault for Detour {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "route-detour",
             "route-detour",
             "a route sends what one host sends through a second NIC with 15-25 % of the rate",
@@ -117,7 +117,7 @@ impl Fault for Detour {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (plan, machine) = damage.host(place.host()?)?;
         let rate_kbit =
             f64::from(damage.cluster.topology.uplink.rate_mbit) * 1000.0 * (0.15 + 0.1 * strength);
@@ -133,8 +133,8 @@ impl Fault for Detour {
 pub(super) struct ReversePath;
 
 impl Fault for ReversePath {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "reverse-path-filter",
             "reverse-path-filter",
             "one host sends through a second NIC and drops, by its strict reverse-path filter, what comes back through the first",
@@ -143,7 +143,7 @@ impl Fault for ReversePath {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (plan, machine) = damage.host(place.host()?)?;
         second_nic(damage, &plan, machine)?;
         let route = format!("route add 10.77.0.0/25 dev eth1 src {}\n", plan.underlay());
@@ -156,8 +156,8 @@ impl Fault for ReversePath {
 pub(super) struct WrongNeighbour;
 
 impl Fault for WrongNeighbour {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::pair(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::pair(
             "wrong-neighbour",
             "neighbour-entry-wrong",
             "a permanent neighbour entry of one host has a hardware address that another one had before its NIC was changed",
@@ -165,7 +165,7 @@ impl Fault for WrongNeighbour {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, machine, peer) = pair(damage, place)?;
         let entry =
             |mac: &str| format!("neigh replace {} lladdr {mac} dev eth0 nud permanent\n", peer.underlay());

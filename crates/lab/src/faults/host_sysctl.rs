@@ -3,19 +3,19 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 
 pub(super) struct HostSysctl {
-    pub(super) about: About,
+    pub(super) about: FaultInfo,
     /// Keys with their values, set in this order.
     values: &'static [(&'static str, &'static str)],
 }
 
 /// The receive window never grows.
 pub(super) static SMALL_RMEM: HostSysctl = HostSysctl {
-    about: About::host(
+    about: FaultInfo::host(
         "small-rmem",
         "tcp-rmem-small",
         "tcp_rmem of one host ends at 24 kB",
@@ -26,7 +26,7 @@ pub(super) static SMALL_RMEM: HostSysctl = HostSysctl {
 
 /// The send buffer never grows.
 pub(super) static SMALL_WMEM: HostSysctl = HostSysctl {
-    about: About::host(
+    about: FaultInfo::host(
         "small-wmem",
         "tcp-wmem-small",
         "tcp_wmem of one host ends at 16 kB",
@@ -37,7 +37,7 @@ pub(super) static SMALL_WMEM: HostSysctl = HostSysctl {
 
 /// No window above 64 kB in either direction, since both ends have to offer the option.
 pub(super) static WINDOW_SCALING_OFF: HostSysctl = HostSysctl {
-    about: About::host(
+    about: FaultInfo::host(
         "window-scaling-off",
         "tcp-window-scaling-off",
         "one host does not offer window scaling",
@@ -48,7 +48,7 @@ pub(super) static WINDOW_SCALING_OFF: HostSysctl = HostSysctl {
 
 /// The receive buffer stays at its default.
 pub(super) static RCVBUF_AUTOTUNING_OFF: HostSysctl = HostSysctl {
-    about: About::host(
+    about: FaultInfo::host(
         "rcvbuf-autotuning-off",
         "tcp-rcvbuf-autotuning-off",
         "one host does not grow its receive buffers",
@@ -59,23 +59,28 @@ pub(super) static RCVBUF_AUTOTUNING_OFF: HostSysctl = HostSysctl {
 
 impl HostSysctl {
     /// Sets the values on one host.
-    pub(super) fn set(&self, damage: &mut Damage<'_>, machine: Machine) -> Result<()> {
+    pub(super) fn set(&self, damage: &mut Damage<'_>, machine: ClusterMachine) -> Result<()> {
         self.values.iter().try_for_each(|(key, value)| damage.sysctl(machine, key, value))
     }
 }
 
 /// Every loss is repaired packet by packet, in both directions, since both ends have to offer the option.
 pub(super) static SACK_OFF: HostSysctl = HostSysctl {
-    about: About::host("sack-off", "tcp-sack-off", "one host does not offer selective acknowledgements", &[]),
+    about: FaultInfo::host(
+        "sack-off",
+        "tcp-sack-off",
+        "one host does not offer selective acknowledgements",
+        &[],
+    ),
     values: &[("net.ipv4.tcp_sack", "0")],
 };
 
 impl Fault for HostSysctl {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         self.set(damage, machine)
     }

@@ -2,8 +2,8 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::topology::UPLINK;
 use crate::wire::Toward;
@@ -11,8 +11,8 @@ use crate::wire::Toward;
 pub(super) struct LinkSpeedLow;
 
 impl Fault for LinkSpeedLow {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::hypervisor(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::hypervisor(
             "link-speed-low",
             "link-speed-low",
             "the uplink of a hypervisor came up with a quarter to a half of its speed, as its NIC reports",
@@ -22,9 +22,9 @@ impl Fault for LinkSpeedLow {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
-        let machine = Machine::Hypervisor(hypervisor);
+        let machine = ClusterMachine::Hypervisor(hypervisor);
         let full = damage.cluster.topology.uplink_of(hypervisor).rate_mbit;
         let slow = (f64::from(full) * (0.25 + 0.25 * strength)) as u32;
         damage.step(

@@ -2,19 +2,19 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 
 pub(super) struct Loss {
-    about: About,
+    about: FaultInfo,
     /// The side of the port at which packets in that direction are seen.
     side: &'static str,
 }
 
 /// Towards the host.
 pub(super) static RX: Loss = Loss {
-    about: About::host(
+    about: FaultInfo::host(
         "loss-rx",
         "packet-loss",
         "1-2 % of the packets towards a host are lost at its switch port",
@@ -26,7 +26,7 @@ pub(super) static RX: Loss = Loss {
 
 /// From the host.
 pub(super) static TX: Loss = Loss {
-    about: About::host(
+    about: FaultInfo::host(
         "loss-tx",
         "packet-loss",
         "1-2 % of the packets from a host are lost at its switch port",
@@ -37,11 +37,11 @@ pub(super) static TX: Loss = Loss {
 };
 
 impl Fault for Loss {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (plan, _) = damage.host(place.host()?)?;
         let lost_of_100_000 = 1000 + (1000.0 * strength) as u32;
         let rule =

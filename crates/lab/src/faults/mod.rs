@@ -31,7 +31,7 @@ mod tunnel;
 mod uplink;
 mod uplink_flap;
 
-use self::fault::{Fault, Place};
+use self::fault::{Fault, FaultTarget};
 use crate::error::{LabError, Result};
 use crate::topology::Topology;
 
@@ -105,12 +105,12 @@ pub fn find(name: &str) -> Result<&'static dyn Fault> {
 }
 
 /// The place of this name among those that the fault allows.
-pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place> {
+pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<FaultTarget> {
     let places = fault.about().places(topology);
     let swapped = name.split_once(':').map(|(a, b)| format!("{b}:{a}"));
     let named = |wanted: &str| places.iter().find(|p| p.to_string() == wanted).cloned();
     named(name).or_else(|| named(&swapped?)).ok_or_else(|| {
-        let names: Vec<_> = places.iter().map(Place::to_string).collect();
+        let names: Vec<_> = places.iter().map(FaultTarget::to_string).collect();
         LabError::Unknown(format!(
             "{} cannot be put at {name:?}\nhint: it goes to {}",
             fault.about().name,
@@ -123,7 +123,7 @@ pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<Place
 mod tests {
     use std::collections::BTreeSet;
 
-    use linerate_model::finding::{Direction, Element};
+    use linerate_model::finding::{Direction, Suspect};
 
     use super::*;
 
@@ -152,17 +152,17 @@ mod tests {
     #[test]
     fn equivalent_names_are_accepted_and_wrong_ones_are_not() {
         let topology = Topology::load("casebook-a").unwrap();
-        let alone = uplink::HYPERVISOR_RX_CAP.truth(&topology, &Place::Hypervisor("vs-3".into()));
-        assert!(alone.accepts(&Element::Host("arc-3".into()), Direction::Rx));
-        assert!(!alone.accepts(&Element::Host("arc-3".into()), Direction::Tx));
-        let many = uplink::HYPERVISOR_RX_CAP.truth(&topology, &Place::Hypervisor("vs-4".into()));
-        assert!(!many.accepts(&Element::Host("arc-1".into()), Direction::Rx));
-        let mtu = mtu_mismatch::MtuMismatch.truth(&topology, &Place::Host("arc-2".into()));
+        let alone = uplink::HYPERVISOR_RX_CAP.truth(&topology, &FaultTarget::Hypervisor("vs-3".into()));
+        assert!(alone.accepts(&Suspect::Host("arc-3".into()), Direction::Rx));
+        assert!(!alone.accepts(&Suspect::Host("arc-3".into()), Direction::Tx));
+        let many = uplink::HYPERVISOR_RX_CAP.truth(&topology, &FaultTarget::Hypervisor("vs-4".into()));
+        assert!(!many.accepts(&Suspect::Host("arc-1".into()), Direction::Rx));
+        let mtu = mtu_mismatch::MtuMismatch.truth(&topology, &FaultTarget::Host("arc-2".into()));
         assert!(
-            mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-2".into()]), Direction::Both)
+            mtu.accepts(&Suspect::Mismatch("nic.eth0.mtu".into(), vec!["arc-2".into()]), Direction::Both)
         );
         assert!(
-            !mtu.accepts(&Element::Mismatch("nic.eth0.mtu".into(), vec!["arc-1".into()]), Direction::Both)
+            !mtu.accepts(&Suspect::Mismatch("nic.eth0.mtu".into(), vec!["arc-1".into()]), Direction::Both)
         );
     }
 }

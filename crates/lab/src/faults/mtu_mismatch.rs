@@ -1,14 +1,14 @@
 //! One host with a smaller MTU than its peers.
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 
 pub(super) struct MtuMismatch;
 
 impl Fault for MtuMismatch {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::host(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
             "mtu-mismatch",
             "mtu-mismatch",
             "the NIC of one host has MTU 1400, all others have 1500",
@@ -17,7 +17,7 @@ impl Fault for MtuMismatch {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (_, machine) = damage.host(place.host()?)?;
         damage.ip(machine, "link set eth0 mtu 1400\n", "link set eth0 mtu 1500\n".into())
     }

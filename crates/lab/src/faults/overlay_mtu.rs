@@ -1,7 +1,7 @@
 //! An overlay whose MTU leaves no room for its own headers, in a network that drops fragments.
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 
 const TOO_LARGE: u32 = 1500;
@@ -9,8 +9,8 @@ const TOO_LARGE: u32 = 1500;
 pub(super) struct OverlayMtuTooLarge;
 
 impl Fault for OverlayMtuTooLarge {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::everywhere(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::everywhere(
             "overlay-mtu-too-large",
             "overlay-mtu-too-large",
             "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped on the way",
@@ -18,7 +18,7 @@ impl Fault for OverlayMtuTooLarge {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, _place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, _place: &FaultTarget, _strength: f64) -> Result<()> {
         let normal = damage.cluster.topology.overlay.mtu;
         for index in 0..damage.cluster.hosts.len() {
             let plan = &damage.cluster.hosts[index].0;
@@ -27,7 +27,7 @@ impl Fault for OverlayMtuTooLarge {
             // overlay. Real overlays end in containers, which it does not reach: the locked route stands for
             // them.
             damage.ip(
-                Machine::Host(index),
+                ClusterMachine::Host(index),
                 &format!("link set vx0 mtu {TOO_LARGE}\n{locked}"),
                 format!("{plain}link set vx0 mtu {normal}\n"),
             )?;

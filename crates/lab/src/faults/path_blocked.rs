@@ -1,14 +1,14 @@
 //! Two hosts that cannot reach each other while both reach all others.
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 
 pub(super) struct PathBlocked;
 
 impl Fault for PathBlocked {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::pair(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::pair(
             "path-blocked",
             "path-blocked",
             "a filter in the network drops everything between two hosts",
@@ -17,7 +17,7 @@ impl Fault for PathBlocked {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let (a, b) = place.pair()?;
         let ((a, _), (b, _)) = (damage.host(a)?, damage.host(b)?);
         let (from, to) = (a.underlay(), b.underlay());

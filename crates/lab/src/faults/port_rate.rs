@@ -2,18 +2,18 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::topology::Topology;
 
 pub(super) struct PortRate {
-    about: About,
+    about: FaultInfo,
 }
 
 /// Towards the host.
 pub(super) static RX: PortRate = PortRate {
-    about: About::host(
+    about: FaultInfo::host(
         "rx-rate-cap",
         "port-rate-limited",
         "the switch port towards a host is limited to 25-50 % of the uplink",
@@ -24,7 +24,7 @@ pub(super) static RX: PortRate = PortRate {
 
 /// From the host.
 pub(super) static TX: PortRate = PortRate {
-    about: About::host(
+    about: FaultInfo::host(
         "tx-rate-cap",
         "port-rate-limited",
         "the switch port from a host is limited to 25-50 % of the uplink",
@@ -45,13 +45,13 @@ pub(super) fn shaper(kbit: u64) -> String {
 }
 
 impl Fault for PortRate {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let (plan, _) = damage.host(place.host()?)?;
-        let switch = Machine::Hypervisor(plan.hypervisor);
+        let switch = ClusterMachine::Hypervisor(plan.hypervisor);
         let port = plan.port();
         let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
         if self.about.directions == [Direction::Rx] {

@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::wire::Toward;
@@ -14,8 +14,8 @@ const QUEUE_BYTES: u64 = 32_000;
 pub(super) struct ShortQueue;
 
 impl Fault for ShortQueue {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::hypervisor(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::hypervisor(
             "short-queue",
             "queue-too-short",
             "the queue out of a hypervisor holds 32 kB: every burst loses packets",
@@ -25,7 +25,7 @@ impl Fault for ShortQueue {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Core, |s| s.queue_bytes = QUEUE_BYTES)?;
         super::bufferbloat::let_all_senders_fill_queues(damage)

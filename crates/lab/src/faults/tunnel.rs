@@ -2,7 +2,7 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::topology::UPLINK;
@@ -11,14 +11,14 @@ use crate::topology::UPLINK;
 const TUNNEL: &str = "ether type ip udp dport 4789";
 
 pub(super) struct Tunnel {
-    about: About,
+    about: FaultInfo,
     /// What happens to the packets of the tunnel, in the words of nftables.
     verdict: fn(f64) -> String,
 }
 
 /// A share of them is lost.
 pub(super) static LOSS: Tunnel = Tunnel {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "tunnel-loss",
         "tunnel-loss",
         "2-5 % of the tunnel's packets into a hypervisor are lost, plain traffic passes",
@@ -30,7 +30,7 @@ pub(super) static LOSS: Tunnel = Tunnel {
 
 /// None arrives.
 pub(super) static FILTERED: Tunnel = Tunnel {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "tunnel-filtered",
         "tunnel-blocked",
         "a filter drops the tunnel's packets from and to a hypervisor, plain traffic passes",
@@ -41,11 +41,11 @@ pub(super) static FILTERED: Tunnel = Tunnel {
 };
 
 impl Fault for Tunnel {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let topology = &damage.cluster.topology;
         let hypervisor = topology.hypervisor(place.hypervisor()?)?;
         let verdict = (self.verdict)(strength);

@@ -2,14 +2,14 @@
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
+use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::Damage;
 use crate::error::Result;
 use crate::wire::Toward;
 use crate::wire::settings::Settings;
 
 pub(super) struct UplinkFault {
-    about: About,
+    about: FaultInfo,
     change: fn(&mut Settings, f64),
 }
 
@@ -23,7 +23,7 @@ fn slower(settings: &mut Settings, strength: f64) {
 
 /// What the hypervisor receives is limited.
 pub(super) static HYPERVISOR_RX_CAP: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "hypervisor-rx-cap",
         "uplink-rate-limited",
         "the uplink of a hypervisor is limited to 25-50 % in the receive direction",
@@ -35,7 +35,7 @@ pub(super) static HYPERVISOR_RX_CAP: UplinkFault = UplinkFault {
 
 /// The whole uplink is slow.
 pub(super) static SLOW_UPLINK: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "slow-uplink",
         "uplink-slow",
         "the uplink of a hypervisor runs at 25-50 % of its rate in both directions",
@@ -47,7 +47,7 @@ pub(super) static SLOW_UPLINK: UplinkFault = UplinkFault {
 
 /// Two rates in turn.
 pub(super) static CAPACITY_FLAPPING: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "capacity-flapping",
         "capacity-flapping",
         "the uplink of a hypervisor jumps between its rate and a quarter of it every 100-200 ms, receiving",
@@ -59,7 +59,7 @@ pub(super) static CAPACITY_FLAPPING: UplinkFault = UplinkFault {
 
 /// Full-size packets vanish.
 pub(super) static PMTU_BLACK_HOLE: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "pmtu-black-hole",
         "pmtu-black-hole",
         "the uplink of a hypervisor silently drops packets of more than 1400 bytes, receiving",
@@ -71,7 +71,7 @@ pub(super) static PMTU_BLACK_HOLE: UplinkFault = UplinkFault {
 
 /// Packets overtake each other.
 pub(super) static REORDERING: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "reordering",
         "packet-reordering",
         "2-4 % of the packets into a hypervisor are overtaken by later ones",
@@ -83,7 +83,7 @@ pub(super) static REORDERING: UplinkFault = UplinkFault {
 
 /// Bits turn over on the way.
 pub(super) static DAMAGED_FRAMES: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "damaged-frames",
         "frames-damaged",
         "1-2 % of the packets into a hypervisor arrive with a wrong bit",
@@ -95,7 +95,7 @@ pub(super) static DAMAGED_FRAMES: UplinkFault = UplinkFault {
 
 /// Packets arrive twice.
 pub(super) static DUPLICATES: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "duplicates",
         "packets-duplicated",
         "2-5 % of the packets into a hypervisor arrive twice",
@@ -107,7 +107,7 @@ pub(super) static DUPLICATES: UplinkFault = UplinkFault {
 
 /// A detour.
 pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "longer-path",
         "path-longer",
         "everything from and to a hypervisor takes 6-10 ms longer there and back",
@@ -120,7 +120,7 @@ pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
 
 /// A way that takes now this and now that time.
 pub(super) static JITTER: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "jitter",
         "delay-jitters",
         "each packet from and to a hypervisor is late by a random time of up to 8-16 ms",
@@ -132,7 +132,7 @@ pub(super) static JITTER: UplinkFault = UplinkFault {
 
 /// A limit that drops instead of letting wait.
 pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "policed-uplink",
         "rate-policed",
         "a policer drops what a hypervisor receives above 30-50 % of its uplink",
@@ -146,7 +146,7 @@ pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
 
 /// The same for the tunnel only.
 pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "tunnel-policed",
         "tunnel-policed",
         "a policer drops what a hypervisor receives of the tunnel above 30-50 % of its uplink",
@@ -161,7 +161,7 @@ pub(super) static POLICED_TUNNEL: UplinkFault = UplinkFault {
 
 /// A limit that counts packets.
 pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "packet-rate-limit",
         "packet-rate-limited",
         "the uplink of a hypervisor takes in 30-40 % of the packets that fill it, whatever their size",
@@ -176,7 +176,7 @@ pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
 
 /// Everything stands still again and again.
 pub(super) static PAUSES: UplinkFault = UplinkFault {
-    about: About::hypervisor(
+    about: FaultInfo::hypervisor(
         "pauses",
         "path-pauses",
         "twice a second nothing reaches a hypervisor for 60-120 ms, then all of it at once",
@@ -187,11 +187,11 @@ pub(super) static PAUSES: UplinkFault = UplinkFault {
 };
 
 impl Fault for UplinkFault {
-    fn about(&self) -> &About {
+    fn about(&self) -> &FaultInfo {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| (self.change)(s, strength))?;
         if self.about.directions == [Direction::Both] {

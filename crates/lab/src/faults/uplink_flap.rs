@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use linerate_model::finding::Direction;
 
-use super::fault::{About, Fault, Place};
-use crate::damage::{Damage, Machine};
+use super::fault::{Fault, FaultInfo, FaultTarget};
+use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::namespace::Namespace;
 use crate::periodic::Periodic;
@@ -19,8 +19,8 @@ const DOWN: Duration = Duration::from_millis(60);
 pub(super) struct UplinkFlapping;
 
 impl Fault for UplinkFlapping {
-    fn about(&self) -> &About {
-        static ABOUT: About = About::hypervisor(
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::hypervisor(
             "uplink-flapping",
             "uplink-flapping",
             "the uplink of a hypervisor loses its carrier for 60 ms, twice a second",
@@ -30,9 +30,9 @@ impl Fault for UplinkFlapping {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &Place, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
         let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
-        let namespace = Machine::Hypervisor(hypervisor).of(damage.cluster).again()?;
+        let namespace = ClusterMachine::Hypervisor(hypervisor).of(damage.cluster).again()?;
         for _ in 0..EARLIER {
             flap(&namespace)?;
         }

@@ -17,8 +17,8 @@ use linerate_sys::sched;
 
 use super::disk::Keep;
 use super::lab::VmLab;
-use super::request::{DriveChange, LinkChange, Request, SOCKET};
-use super::switch::Way;
+use super::request::{DriveChange, GuestRequest, LinkChange, SOCKET};
+use super::switch::TrafficDirection;
 use super::topology::VmTopology;
 use super::{faults, guest, judge, reach};
 use crate::control;
@@ -75,7 +75,7 @@ enum Command {
         guest: String,
         /// Direction, as seen from the guest.
         #[arg(long, value_enum, default_value = "both")]
-        way: Way,
+        way: TrafficDirection,
         #[command(flatten)]
         change: LinkChange,
         #[command(flatten)]
@@ -114,7 +114,7 @@ enum Command {
     /// List the faults that `judge` injects.
     Faults,
     /// Inject drive faults at random and report linerate's accuracy.
-    Judge(judge::Options),
+    Judge(judge::GuestJudgeOptions),
 }
 
 #[derive(Debug, clap::Args)]
@@ -129,7 +129,7 @@ impl Which {
         self.folder.clone().map_or_else(|| folder::running_with(SOCKET, "linerate-lab vm up"), Ok)
     }
 
-    fn ask(&self, request: &Request, say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    fn ask(&self, request: &GuestRequest, say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
         // A boot is the longest thing that can be asked for.
         let within = guest::BOOT_WITHIN + Duration::from_secs(30);
         let answer = control::ask_at(&self.folder()?.join(SOCKET), request, within)?;
@@ -157,13 +157,15 @@ pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)
             Err(LabError::Kernel { step: "running ssh".into(), source: error })
         }
         Command::Drive { guest, drive, change, which } => {
-            which.ask(&Request::Drive { guest, drive, change }, say)
+            which.ask(&GuestRequest::Drive { guest, drive, change }, say)
         }
-        Command::Link { guest, way, change, which } => which.ask(&Request::Link { guest, way, change }, say),
-        Command::Cut { guest, keep, seed, which } => which.ask(&Request::Cut { guest, keep, seed }, say),
-        Command::Boot { guest, which } => which.ask(&Request::Boot { guest }, say),
-        Command::Status { json, which } => which.ask(&Request::Status { json }, say),
-        Command::Down(which) => which.ask(&Request::Down, say),
+        Command::Link { guest, way, change, which } => {
+            which.ask(&GuestRequest::Link { guest, way, change }, say)
+        }
+        Command::Cut { guest, keep, seed, which } => which.ask(&GuestRequest::Cut { guest, keep, seed }, say),
+        Command::Boot { guest, which } => which.ask(&GuestRequest::Boot { guest }, say),
+        Command::Status { json, which } => which.ask(&GuestRequest::Status { json }, say),
+        Command::Down(which) => which.ask(&GuestRequest::Down, say),
         Command::Faults => {
             for fault in faults::ALL {
                 say(&format!("{:14} {:10} {}", fault.name(), fault.stage().name(), fault.summary()));
@@ -172,7 +174,7 @@ pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)
         }
         Command::Judge(options) => {
             let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
-            let mut tell = |record: &judge::Record| {
+            let mut tell = |record: &judge::GuestRun| {
                 say(&if options.json {
                     serde_json::to_string(record).unwrap_or_default()
                 } else {
@@ -183,7 +185,7 @@ pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)
             if !options.json {
                 say(judge::table(&records).trim_end());
             }
-            Ok(if records.iter().all(judge::Record::exact) { ExitCode::Ok } else { ExitCode::Findings })
+            Ok(if records.iter().all(judge::GuestRun::exact) { ExitCode::Ok } else { ExitCode::Findings })
         }
     }
 }
@@ -214,8 +216,8 @@ fn serve(lab: &mut VmLab, interrupt: &Interrupt) -> Result<bool> {
         }
         // A caller that hung up is no reason to end the lab.
         if asked
-            && let Ok(Some(Request::Down)) =
-                control::serve_one(&listener, |request: &Request| lab.answer(request))
+            && let Ok(Some(GuestRequest::Down)) =
+                control::serve_one(&listener, |request: &GuestRequest| lab.answer(request))
         {
             return Ok(false);
         }

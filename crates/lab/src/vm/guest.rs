@@ -15,7 +15,7 @@ use std::time::Duration;
 use linerate_sys::spawn;
 
 use super::console::Console;
-use super::disk::{Drive, Keep, Server};
+use super::disk::{Drive, Keep, NbdServer};
 use super::image::Image;
 use super::switch::Port;
 use super::topology::GuestPlan;
@@ -51,7 +51,7 @@ pub struct Guest {
     pub address: Ipv4Addr,
     /// Its drives, in the order in which it sees them.
     pub drives: Vec<Arc<Drive>>,
-    server: Server,
+    server: NbdServer,
     folder: PathBuf,
     machine: Option<Machine>,
 }
@@ -84,7 +84,7 @@ impl Guest {
             Drive::create(&d.name, d.size_bytes, d.behaviour, &file).map(Arc::new)
         };
         let drives = plan.drives().into_iter().map(make).collect::<Result<Vec<_>>>()?;
-        let server = Server::start(&drives, &folder.join("drives.sock"))?;
+        let server = NbdServer::start(&drives, &folder.join("drives.sock"))?;
         Ok(Self { plan: plan.clone(), address, drives, server, folder, machine: None })
     }
 

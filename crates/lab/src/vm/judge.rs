@@ -13,9 +13,9 @@ use linerate_sys::interrupt::Interrupt;
 use serde::Serialize;
 
 use super::faults;
-use super::faults::fault::{Place, VmFault};
+use super::faults::fault::{DriveTarget, VmFault};
 use super::lab::VmLab;
-use super::stages::{Said, Stage};
+use super::stages::{Stage, StageVerdict};
 use super::topology::VmTopology;
 use crate::error::{LabError, Result};
 use crate::operator::{Operator, Output};
@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(300);
 
 /// What to judge.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Options {
+pub struct GuestJudgeOptions {
     /// Runs with each fault.
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
@@ -45,20 +45,20 @@ pub struct Options {
 
 /// A run and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Record {
+pub struct GuestRun {
     /// What was broken; `None` when nothing was.
     pub fault: Option<&'static str>,
     /// Where.
     pub place: Option<String>,
     /// What had to be said.
-    pub truth: Option<Said>,
+    pub truth: Option<StageVerdict>,
     /// What was said.
-    pub said: BTreeSet<Said>,
+    pub said: BTreeSet<StageVerdict>,
     /// Duration of the call of `linerate`, s.
     pub seconds: f64,
 }
 
-impl Record {
+impl GuestRun {
     /// Whether exactly the truth was said: all of it, and nothing else.
     pub fn exact(&self) -> bool {
         self.said == self.truth.iter().cloned().collect()
@@ -68,7 +68,7 @@ impl Record {
     pub fn line(&self) -> String {
         let fault = self.fault.unwrap_or("healthy");
         let place = self.place.as_deref().unwrap_or("-");
-        let said: Vec<String> = self.said.iter().map(Said::to_string).collect();
+        let said: Vec<String> = self.said.iter().map(StageVerdict::to_string).collect();
         let said = if said.is_empty() { "nothing said".to_owned() } else { said.join("; ") };
         let right = if self.exact() { "right" } else { "WRONG" };
         format!("{right}  {fault:14} {place:12} {:4.0} s  {said}", self.seconds)
@@ -80,11 +80,11 @@ impl Record {
 /// # Errors
 /// A fault that does not exist, guests that do not come up, or an interruption.
 pub fn judge(
-    options: &Options,
+    options: &GuestJudgeOptions,
     interrupt: &Interrupt,
-    tell: &mut dyn FnMut(&Record),
+    tell: &mut dyn FnMut(&GuestRun),
     progress: &mut dyn FnMut(&str),
-) -> Result<Vec<Record>> {
+) -> Result<Vec<GuestRun>> {
     let chosen: Vec<&'static dyn VmFault> = match options.faults.as_slice() {
         [] => faults::ALL.to_vec(),
         names => names.iter().map(|name| faults::find(name)).collect::<Result<_>>()?,
@@ -107,7 +107,7 @@ pub fn judge(
             operator: Operator::with(lab.folder().join("data"), vec![lab.environment()])?,
             interrupt,
         };
-        let mut keep = |record: Record| {
+        let mut keep = |record: GuestRun| {
             tell(&record);
             records.push(record);
         };
@@ -136,7 +136,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn run(&self, broken: Option<(&'static dyn VmFault, &Place, f64)>) -> Result<Record> {
+    fn run(&self, broken: Option<(&'static dyn VmFault, &DriveTarget, f64)>) -> Result<GuestRun> {
         if let Some((fault, place, strength)) = broken {
             fault.inject(self.lab, place, strength)?;
         }
@@ -156,7 +156,7 @@ impl Scene<'_> {
             ))
         })?;
         let truth = broken.map(|(fault, place, _)| fault.truth(&self.lab.topology, place)).transpose()?;
-        Ok(Record {
+        Ok(GuestRun {
             fault: broken.map(|(fault, _, _)| fault.name()),
             place: broken.map(|(_, place, _)| place.to_string()),
             truth,
@@ -167,12 +167,12 @@ impl Scene<'_> {
 }
 
 /// How often it was right, as Markdown.
-pub fn table(records: &[Record]) -> String {
+pub fn table(records: &[GuestRun]) -> String {
     let mut text =
         "| fault | runs | named | nothing else | s |\n| --- | --- | --- | --- | --- |\n".to_owned();
     let names: BTreeSet<Option<&str>> = records.iter().map(|r| r.fault).collect();
     for name in names {
-        let of: Vec<&Record> = records.iter().filter(|r| r.fault == name).collect();
+        let of: Vec<&GuestRun> = records.iter().filter(|r| r.fault == name).collect();
         let named = of.iter().filter(|r| r.truth.iter().all(|t| r.said.contains(t))).count();
         let exact = of.iter().filter(|r| r.exact()).count();
         let seconds = of.iter().map(|r| r.seconds).sum::<f64>() / of.len().max(1) as f64;
@@ -193,13 +193,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn record(fault: Option<&'static str>, said: &[&str]) -> Record {
-        let of = |device: &str| Said {
+    fn record(fault: Option<&'static str>, said: &[&str]) -> GuestRun {
+        let of = |device: &str| StageVerdict {
             host: "store".into(),
             device: device.into(),
             what: "slow-among-equals".into(),
         };
-        Record {
+        GuestRun {
             fault,
             place: fault.map(|_| "store/d8".into()),
             truth: fault.map(|_| of("sdh")),
@@ -217,7 +217,7 @@ mod tests {
             record(None, &[]),
             record(None, &["sda"]),
         ];
-        assert_eq!(records.each_ref().map(Record::exact), [true, false, false, true, false]);
+        assert_eq!(records.each_ref().map(GuestRun::exact), [true, false, false, true, false]);
         let text = table(&records);
         assert!(
             text.contains("| slow-drive | 3 | 2 | 1 | 10 |") && text.contains("| healthy | 2 | - | 1 | 10 |"),

@@ -13,8 +13,8 @@ use super::disk::Keep;
 use super::guest::{Guest, Surroundings};
 use super::image::Image;
 use super::reach::{Door, Reach};
-use super::request::Request;
-use super::switch::{Link, Switch};
+use super::request::GuestRequest;
+use super::switch::{GuestLink, VirtualSwitch};
 use super::topology::VmTopology;
 use crate::control::Answer;
 use crate::error::{LabError, Result};
@@ -27,7 +27,7 @@ pub struct VmLab {
     pub topology: VmTopology,
     guests: Vec<Guest>,
     doors: Vec<Option<Door>>,
-    switch: Switch,
+    switch: VirtualSwitch,
     image: Image,
     reach: Reach,
     /// Removed last: the others have sockets and drives in it.
@@ -50,7 +50,7 @@ impl VmLab {
         }
         let image = Image::ready(progress)?;
         let folder = Folder::create()?;
-        let switch = Switch::start(topology.guests.len(), folder.path())?;
+        let switch = VirtualSwitch::start(topology.guests.len(), folder.path())?;
         let reach = Reach::create(folder.path().join("ssh"))?;
         let make = |(index, plan): (usize, &super::topology::GuestPlan)| {
             Guest::create(plan, VmTopology::address(index), folder.path().join(&plan.name))
@@ -125,7 +125,7 @@ impl VmLab {
     ///
     /// # Errors
     /// There is none.
-    pub fn link(&self, name: &str) -> Result<&Link> {
+    pub fn link(&self, name: &str) -> Result<&GuestLink> {
         self.topology.guest(name).map(|index| self.switch.link(index))
     }
 
@@ -176,18 +176,18 @@ impl VmLab {
     }
 
     /// Answers a request from outside.
-    pub fn answer(&mut self, request: &Request) -> Answer {
+    pub fn answer(&mut self, request: &GuestRequest) -> Answer {
         match self.act(request) {
             Ok(text) => Answer { done: true, text },
             Err(error) => Answer { done: false, text: error.to_string() },
         }
     }
 
-    fn act(&mut self, request: &Request) -> Result<String> {
+    fn act(&mut self, request: &GuestRequest) -> Result<String> {
         match request {
-            Request::Status { json: false } => Ok(self.status()),
-            Request::Status { json: true } => Ok(format!("{:#}", self.status_json())),
-            Request::Drive { guest, drive, change } => {
+            GuestRequest::Status { json: false } => Ok(self.status()),
+            GuestRequest::Status { json: true } => Ok(format!("{:#}", self.status_json())),
+            GuestRequest::Drive { guest, drive, change } => {
                 let drive = self.guest(guest)?.drive(drive)?;
                 if !change.is_empty() {
                     drive.behave(|behaviour| change.apply(behaviour))?;
@@ -196,16 +196,16 @@ impl VmLab {
                     serde_json::json!({ "behaviour": drive.behaviour(), "counters": drive.counters() });
                 Ok(format!("{about:#}"))
             }
-            Request::Link { guest, way, change } => {
+            GuestRequest::Link { guest, way, change } => {
                 self.link(guest)?.update(*way, |settings| change.apply(settings));
                 Ok(format!("the link of {guest} is changed"))
             }
-            Request::Cut { guest, keep, seed } => {
+            GuestRequest::Cut { guest, keep, seed } => {
                 let lost = self.power_cut(guest, *keep, *seed)?;
                 Ok(format!("{guest} is off; {lost} sectors were lost that had not been flushed"))
             }
-            Request::Boot { guest } => self.boot(guest).map(|()| format!("{guest} is up")),
-            Request::Down => Ok("going down".into()),
+            GuestRequest::Boot { guest } => self.boot(guest).map(|()| format!("{guest} is up")),
+            GuestRequest::Down => Ok("going down".into()),
         }
     }
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Behaviour, Cache, Keep};
-use super::switch::Way;
+use super::switch::TrafficDirection;
 use crate::wire::settings::Settings;
 
 /// Name of the socket in the folder of the lab.
@@ -14,7 +14,7 @@ pub const SOCKET: &str = "vm.sock";
 /// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Request {
+pub enum GuestRequest {
     /// Say what there is, in words or as JSON.
     Status {
         /// As JSON.
@@ -34,7 +34,7 @@ pub enum Request {
         /// Whose.
         guest: String,
         /// Which direction.
-        way: Way,
+        way: TrafficDirection,
         /// What changes.
         change: LinkChange,
     },

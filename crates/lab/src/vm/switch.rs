@@ -35,7 +35,7 @@ const WAITING_MAX: usize = 512;
 /// Where the traffic of a link goes, seen from the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum TrafficDirection {
     /// What the guest receives.
     In,
     /// What it sends.
@@ -46,18 +46,18 @@ pub enum Way {
 
 /// The link of a guest.
 #[derive(Debug, Clone)]
-pub struct Link {
+pub struct GuestLink {
     into_guest: Arc<Shared>,
     out_of_guest: Arc<Shared>,
 }
 
-impl Link {
+impl GuestLink {
     /// Changes one or both directions, under traffic.
-    pub fn update(&self, way: Way, change: impl Fn(&mut Settings)) {
-        if way != Way::Out {
+    pub fn update(&self, way: TrafficDirection, change: impl Fn(&mut Settings)) {
+        if way != TrafficDirection::Out {
             self.into_guest.update(&change);
         }
-        if way != Way::In {
+        if way != TrafficDirection::In {
             self.out_of_guest.update(&change);
         }
     }
@@ -79,14 +79,14 @@ pub struct Port {
 
 /// A running switch.
 #[derive(Debug)]
-pub struct Switch {
+pub struct VirtualSwitch {
     ports: Vec<Port>,
-    links: Vec<Link>,
+    links: Vec<GuestLink>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Switch {
+impl VirtualSwitch {
     /// Starts a switch with so many ports, whose sockets lie in a folder.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Switch {
             let step = || format!("opening port {}", port.switch.display());
             let socket = UnixDatagram::bind(&port.switch).map_err(LabError::at(step()))?;
             socket.set_nonblocking(true).map_err(LabError::at(step()))?;
-            let link = Link { into_guest: Arc::default(), out_of_guest: Arc::default() };
+            let link = GuestLink { into_guest: Arc::default(), out_of_guest: Arc::default() };
             ends.push(End::new(socket, port.guest.clone(), &link, number as u64));
             switch.links.push(link);
             switch.ports.push(port);
@@ -122,12 +122,12 @@ impl Switch {
     }
 
     /// The link of a port.
-    pub fn link(&self, number: usize) -> &Link {
+    pub fn link(&self, number: usize) -> &GuestLink {
         &self.links[number]
     }
 }
 
-impl Drop for Switch {
+impl Drop for VirtualSwitch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -174,7 +174,7 @@ struct End {
 }
 
 impl End {
-    fn new(socket: UnixDatagram, guest: PathBuf, link: &Link, seed: u64) -> Self {
+    fn new(socket: UnixDatagram, guest: PathBuf, link: &GuestLink, seed: u64) -> Self {
         let (from, to) = (Lane::new(&link.out_of_guest, 2 * seed), Lane::new(&link.into_guest, 2 * seed + 1));
         Self { socket, guest, from, to, waiting: VecDeque::new() }
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     struct Scene {
-        switch: Switch,
+        switch: VirtualSwitch,
         guests: Vec<UnixDatagram>,
         folder: PathBuf,
     }
@@ -291,7 +291,7 @@ mod tests {
             let folder = std::env::temp_dir().join(format!("linerate-switch-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir_all(&folder).unwrap();
-            let switch = Switch::start(3, &folder).unwrap();
+            let switch = VirtualSwitch::start(3, &folder).unwrap();
             let open = |n| {
                 let socket = UnixDatagram::bind(&switch.port(n).guest).unwrap();
                 socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -334,13 +334,13 @@ mod tests {
     #[test]
     fn a_link_is_cut_in_one_direction_and_heals() {
         let scene = Scene::new("cut");
-        scene.switch.link(1).update(Way::In, |s| s.loss_ppm = 1_000_000);
+        scene.switch.link(1).update(TrafficDirection::In, |s| s.loss_ppm = 1_000_000);
         scene.send(0, 9, 1);
         // It arrives at the third port, so that the switch has dealt with it.
         assert_eq!(scene.mark(2), 1);
         scene.send(1, 9, 2);
         assert_eq!((scene.mark(0), scene.mark(2)), (2, 2), "the other direction is open");
-        scene.switch.link(1).update(Way::Both, |s| s.loss_ppm = 0);
+        scene.switch.link(1).update(TrafficDirection::Both, |s| s.loss_ppm = 0);
         scene.send(0, 9, 3);
         assert_eq!((scene.mark(1), scene.mark(2)), (3, 3), "what was sent into the cut is gone");
     }
@@ -348,8 +348,8 @@ mod tests {
     #[test]
     fn a_delay_is_at_least_as_long_as_it_was_set() {
         let scene = Scene::new("delay");
-        scene.switch.link(1).update(Way::In, |s| s.delay_ns = 30_000_000);
-        scene.switch.link(0).update(Way::Out, |s| s.delay_ns = 20_000_000);
+        scene.switch.link(1).update(TrafficDirection::In, |s| s.delay_ns = 30_000_000);
+        scene.switch.link(0).update(TrafficDirection::Out, |s| s.delay_ns = 20_000_000);
         let begin = Instant::now();
         scene.send(0, 1, 7);
         assert_eq!(scene.mark(1), 7);

@@ -47,13 +47,13 @@ pub struct GuestPlan {
     pub memory_mib: u32,
     /// Its drives, one kind after the other.
     #[serde(default)]
-    pub drives: Vec<Drives>,
+    pub drives: Vec<DriveSet>,
 }
 
 /// Drives that are alike.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Drives {
+pub struct DriveSet {
     /// Beginning of their names: `d` gives `d1`, `d2`, and so on.
     pub name: String,
     /// How many.
@@ -75,7 +75,7 @@ pub struct Drives {
     pub cache: Cache,
 }
 
-impl Drives {
+impl DriveSet {
     fn behaviour(&self) -> Behaviour {
         let Self { ops_per_s, delay_ms, cache, .. } = *self;
         Behaviour { ops_per_s, delay_ms, cache, ..Behaviour::default() }
@@ -108,7 +108,7 @@ pub struct DrivePlan {
 impl GuestPlan {
     /// Its drives, in the order in which it sees them.
     pub fn drives(&self) -> Vec<DrivePlan> {
-        let of = |kind: &Drives| {
+        let of = |kind: &DriveSet| {
             let kind = kind.clone();
             (1..=kind.count).map(move |number| DrivePlan {
                 name: format!("{}{number}", kind.name),

@@ -8,14 +8,14 @@ pub mod slurm;
 pub(crate) mod ssh;
 pub mod transport;
 
-use self::transport::Way;
+use self::transport::LabTransport;
 use crate::error::{LabError, Result};
 
 /// All ways, the usual one first.
-pub const WAYS: &[&dyn Way] = &[&netns::Netns, &ssh::Ssh, &slurm::Slurm];
+pub const WAYS: &[&dyn LabTransport] = &[&netns::Netns, &ssh::Ssh, &slurm::Slurm];
 
 /// The way of this name.
-pub fn find(name: &str) -> Result<&'static dyn Way> {
+pub fn find(name: &str) -> Result<&'static dyn LabTransport> {
     WAYS.iter().find(|way| way.name() == name).copied().ok_or_else(|| {
         let known: Vec<_> = WAYS.iter().map(|way| way.name()).collect();
         LabError::Unknown(format!("no way {name:?} to the hosts\nhint: known are {}", known.join(", ")))

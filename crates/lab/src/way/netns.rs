@@ -1,6 +1,6 @@
 //! The node program is started in the network namespace of each host: nothing between it and `linerate`.
 
-use super::transport::{Reached, Way};
+use super::transport::{LabAccess, LabTransport};
 use crate::cluster::Cluster;
 use crate::error::Result;
 
@@ -8,13 +8,13 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct Netns;
 
-impl Way for Netns {
+impl LabTransport for Netns {
     fn name(&self) -> &'static str {
         "netns"
     }
 
-    fn prepare(&self, cluster: &Cluster) -> Result<Reached> {
+    fn prepare(&self, cluster: &Cluster) -> Result<LabAccess> {
         // The cluster itself describes its hosts so.
-        Ok(Reached { inventory: cluster.inventory_path(), environment: Vec::new(), running: None })
+        Ok(LabAccess { inventory: cluster.inventory_path(), environment: Vec::new(), running: None })
     }
 }

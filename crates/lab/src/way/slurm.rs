@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use linerate_sys::sandbox;
 
-use self::site::{Node, Site, quoted};
-use super::transport::{Reached, Way};
+use self::site::{Site, SlurmNode, quoted};
+use super::transport::{LabAccess, LabTransport};
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
@@ -30,12 +30,12 @@ const MANAGEMENT: &str = "mgt0";
 #[derive(Debug)]
 pub(super) struct Slurm;
 
-impl Way for Slurm {
+impl LabTransport for Slurm {
     fn name(&self) -> &'static str {
         "slurm"
     }
 
-    fn prepare(&self, cluster: &Cluster) -> Result<Reached> {
+    fn prepare(&self, cluster: &Cluster) -> Result<LabAccess> {
         if !sandbox::is_root() {
             return Err(LabError::Unknown("--via slurm needs root: slurmd and munge are started".into()));
         }
@@ -46,7 +46,7 @@ impl Way for Slurm {
         for namespace in cluster.hosts.iter().map(|(_, n)| n).chain(&cluster.hypervisors) {
             site::plug(&control, namespace, nodes.len() + 1, MANAGEMENT)?;
             let own = include_str!("slurm/node.sh").replace("LAB", &quoted(&cluster.folder));
-            nodes.push(Node { namespace: namespace.again()?, own });
+            nodes.push(SlurmNode { namespace: namespace.again()?, own });
         }
         let site = Site::start(&folder, control, nodes, None)?;
         let bin = folder.join("bin");
@@ -64,7 +64,7 @@ impl Way for Slurm {
             path.push(old);
         }
         let environment = vec![("PATH", path), ("SLURM_CONF", site.conf().into())];
-        Ok(Reached { inventory, environment, running: Some(Arc::new(site) as Arc<dyn Any + Send + Sync>) })
+        Ok(LabAccess { inventory, environment, running: Some(Arc::new(site) as Arc<dyn Any + Send + Sync>) })
     }
 }
 

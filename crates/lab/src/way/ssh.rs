@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::transport::{Reached, Way};
+use super::transport::{LabAccess, LabTransport};
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
 use crate::namespace::Namespace;
@@ -23,12 +23,12 @@ const SSHD: &str = "/usr/sbin/sshd";
 #[derive(Debug)]
 pub(super) struct Ssh;
 
-impl Way for Ssh {
+impl LabTransport for Ssh {
     fn name(&self) -> &'static str {
         "ssh"
     }
 
-    fn prepare(&self, cluster: &Cluster) -> Result<Reached> {
+    fn prepare(&self, cluster: &Cluster) -> Result<LabAccess> {
         if !has_users() {
             return Err(LabError::Unknown("--via ssh needs root: sshd has a user of its own".into()));
         }
@@ -47,7 +47,7 @@ impl Way for Ssh {
         let text = cluster.inventory(|_| "transport = \"ssh\"\n".to_owned());
         site.write("inventory.toml", &text, 0o600)?;
         let environment = vec![("LINERATE_SSH", site.folder.join("ssh").into())];
-        Ok(Reached { inventory, environment, running: None })
+        Ok(LabAccess { inventory, environment, running: None })
     }
 }
 

@@ -12,19 +12,19 @@ use crate::cluster::Cluster;
 use crate::error::Result;
 
 /// One way to reach hosts. To add one: a file beside this one and a line in the list of `mod.rs`.
-pub trait Way: Sync + std::fmt::Debug {
+pub trait LabTransport: Sync + std::fmt::Debug {
     /// Name on the command line.
     fn name(&self) -> &'static str;
     /// Makes everything ready for `linerate`.
     ///
     /// # Errors
     /// This machine lacks something for it.
-    fn prepare(&self, cluster: &Cluster) -> Result<Reached>;
+    fn prepare(&self, cluster: &Cluster) -> Result<LabAccess>;
 }
 
 /// What `linerate` needs for a lab.
 #[derive(Debug, Clone)]
-pub struct Reached {
+pub struct LabAccess {
     /// For `linerate survey -i`.
     pub inventory: PathBuf,
     /// Variables of its environment.

@@ -12,7 +12,7 @@ use linerate_model::random::Random;
 use crate::wire::damaged;
 use crate::wire::overlay_join::is_tunnel;
 use crate::wire::policer::Policer;
-use crate::wire::segment::{self, Shape};
+use crate::wire::segment::{self, SegmentKind};
 use crate::wire::settings::{PAUSE_EVERY_NS, Settings};
 
 /// How long a packet that is to be overtaken stays behind: longer than TCP's patience of a quarter of the
@@ -154,7 +154,7 @@ impl Queue {
         now: u64,
         rate: u64,
         frame: &[u8],
-        shape: &Shape,
+        shape: &SegmentKind,
         wanted: Range<usize>,
         fate: Fate,
     ) {
@@ -191,7 +191,7 @@ impl Queue {
     }
 
     /// How long the link sends; a wire without a limit takes no time.
-    fn time_on_the_wire_ns(&self, rate: u64, shape: &Shape, segments: &Range<usize>) -> u64 {
+    fn time_on_the_wire_ns(&self, rate: u64, shape: &SegmentKind, segments: &Range<usize>) -> u64 {
         let bits = shape.wire_bytes(segments) as u64 * 8;
         let by_bits = (bits * 1_000_000_000).checked_div(rate).unwrap_or(0);
         let packets = segments.len() as u64;
@@ -201,7 +201,7 @@ impl Queue {
     }
 
     /// How many of the segments the queue still takes.
-    fn that_fit(&self, now_ns: u64, rate: u64, shape: &Shape, wanted: &Range<usize>) -> usize {
+    fn that_fit(&self, now_ns: u64, rate: u64, shape: &SegmentKind, wanted: &Range<usize>) -> usize {
         if rate == 0 {
             return wanted.len();
         }
@@ -213,7 +213,7 @@ impl Queue {
     }
 
     /// How many of the segments the policer lets through.
-    fn that_pass(&mut self, now_ns: u64, frame: &[u8], shape: &Shape, wanted: &Range<usize>) -> usize {
+    fn that_pass(&mut self, now_ns: u64, frame: &[u8], shape: &SegmentKind, wanted: &Range<usize>) -> usize {
         let s = &self.settings;
         if s.police_bps == 0 || (s.polices_tunnel_only && !is_tunnel(frame)) {
             return wanted.len();
@@ -230,7 +230,7 @@ fn after_the_pause(due_ns: u64, pause_ns: u64) -> u64 {
 }
 
 /// The size by which a path judges the frame.
-fn packet_bytes(shape: &Shape) -> usize {
+fn packet_bytes(shape: &SegmentKind) -> usize {
     if shape.header_bytes == 0 {
         shape.payload_bytes.saturating_sub(segment::ETHERNET_BYTES)
     } else {

@@ -25,7 +25,7 @@ const TCP_CWR: u8 = 0x80;
 
 /// What a frame is on a real wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct SegmentKind {
     /// Ethernet, IP and TCP headers that each segment repeats.
     pub header_bytes: usize,
     /// Bytes after the headers.
@@ -36,7 +36,7 @@ pub struct Shape {
     pub segments: usize,
 }
 
-impl Shape {
+impl SegmentKind {
     /// Bytes that segments of the frame occupy on a real wire.
     pub fn wire_bytes(&self, segments: &Range<usize>) -> usize {
         let payload = (segments.end * self.segment_bytes).min(self.payload_bytes)
@@ -72,13 +72,14 @@ fn tcp_offset(ethernet: &[u8], kind: u8) -> Option<usize> {
 }
 
 /// The shape of a frame that comes behind its virtio-net header.
-pub fn shape(frame: &[u8]) -> Shape {
+pub fn shape(frame: &[u8]) -> SegmentKind {
     let whole = frame.len().saturating_sub(VNET);
-    let single = Shape { header_bytes: 0, payload_bytes: whole, segment_bytes: whole.max(1), segments: 1 };
+    let single =
+        SegmentKind { header_bytes: 0, payload_bytes: whole, segment_bytes: whole.max(1), segments: 1 };
     offloaded(frame).unwrap_or(single)
 }
 
-fn offloaded(frame: &[u8]) -> Option<Shape> {
+fn offloaded(frame: &[u8]) -> Option<SegmentKind> {
     let kind = *frame.get(1)?;
     // The virtio-net header is in the byte order of the machine.
     let segment_bytes = usize::from(u16::from_ne_bytes(frame.get(4..6)?.try_into().ok()?));
@@ -89,7 +90,7 @@ fn offloaded(frame: &[u8]) -> Option<Shape> {
     if segment_bytes == 0 || header_bytes < tcp + 20 || payload_bytes <= segment_bytes {
         return None;
     }
-    Some(Shape {
+    Some(SegmentKind {
         header_bytes,
         payload_bytes,
         segment_bytes,
@@ -98,7 +99,7 @@ fn offloaded(frame: &[u8]) -> Option<Shape> {
 }
 
 /// The frame that holds only these segments of an offloaded frame. `segments` must lie within the shape.
-pub fn part(frame: &[u8], shape: &Shape, segments: &Range<usize>) -> Vec<u8> {
+pub fn part(frame: &[u8], shape: &SegmentKind, segments: &Range<usize>) -> Vec<u8> {
     if shape.segments == 1 || segments.len() == shape.segments {
         return frame.to_vec();
     }
@@ -119,7 +120,7 @@ pub fn part(frame: &[u8], shape: &Shape, segments: &Range<usize>) -> Vec<u8> {
     part
 }
 
-fn tcp_header_bytes(frame: &[u8], kind: u8, shape: &Shape) -> u16 {
+fn tcp_header_bytes(frame: &[u8], kind: u8, shape: &SegmentKind) -> u16 {
     let tcp = tcp_offset(&frame[VNET..], kind).unwrap_or(shape.header_bytes);
     (shape.header_bytes - tcp) as u16
 }

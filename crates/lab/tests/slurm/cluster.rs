@@ -9,8 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_lab::namespace::Namespace;
-use linerate_lab::way::slurm::site::{self, Node, Site};
-use linerate_testkit::{Programs, pause};
+use linerate_lab::way::slurm::site::{self, Site, SlurmNode};
+use linerate_testkit::{TestPrograms, pause};
 
 /// Far above what a step takes, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
@@ -23,8 +23,8 @@ pub(crate) fn missing() -> Option<String> {
     programs().missing()
 }
 
-pub(crate) fn programs() -> Programs {
-    Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"))
+pub(crate) fn programs() -> TestPrograms {
+    TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
 }
 
 /// A folder that goes away with its value.
@@ -95,7 +95,7 @@ impl Cluster {
             control.tc(&format!("qdisc add dev p{number} {shaper}\n")).unwrap();
             // Each node has its own /tmp, /var/lib and persistent settings, as a machine has.
             let own = "for f in /tmp /var/lib /etc/sysctl.d; do mount -t tmpfs node $f || exit; done";
-            Node { namespace, own: own.to_owned() }
+            SlurmNode { namespace, own: own.to_owned() }
         };
         let members = (1..=nodes).map(node).collect();
         let half = nodes.div_ceil(2);

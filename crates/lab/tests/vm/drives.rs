@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use linerate_lab::vm::faults;
-use linerate_lab::vm::faults::fault::Place;
+use linerate_lab::vm::faults::fault::DriveTarget;
 use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::stages::Stage;
-use linerate_lab::vm::stages::drives::{Drives, GUEST};
+use linerate_lab::vm::stages::drives::{DrivesStage, GUEST};
 
 use crate::{Scene, printed, volume, wait_for};
 
@@ -19,10 +19,10 @@ fn answered(lab: &VmLab) -> u64 {
 
 /// What the watch says, as devices with what is wrong with them.
 fn watched(scene: &Scene) -> BTreeSet<String> {
-    let question = Drives.question(&scene.lab);
+    let question = DrivesStage.question(&scene.lab);
     let words: Vec<&str> = question.iter().map(String::as_str).collect();
     let printed = printed(&scene.linerate(&words), &[0, 1]);
-    let said = Drives.answer(&printed).unwrap();
+    let said = DrivesStage.answer(&printed).unwrap();
     // Each had a record of its own when it began.
     let began: Vec<&str> = printed.lines().filter(|line| line.contains(r#""finding":"began""#)).collect();
     for finding in &said {
@@ -34,11 +34,11 @@ fn watched(scene: &Scene) -> BTreeSet<String> {
 
 #[test]
 fn of_36_drives_the_slow_one_is_named_and_no_other() {
-    let Some(scene) = Scene::new("of_36_drives_the_slow_one_is_named_and_no_other", Drives.lab()) else {
+    let Some(scene) = Scene::new("of_36_drives_the_slow_one_is_named_and_no_other", DrivesStage.lab()) else {
         return;
     };
     volume::is_built_measured_and_taken_back(&scene);
-    Drives.build(&scene.lab).unwrap();
+    DrivesStage.build(&scene.lab).unwrap();
     let before = answered(&scene.lab);
     wait_for(
         "load on the volume",
@@ -48,7 +48,7 @@ fn of_36_drives_the_slow_one_is_named_and_no_other() {
     assert_eq!(watched(&scene), BTreeSet::new(), "all drives are alike");
 
     let fault = faults::find("slow-drive").unwrap();
-    let place = Place { guest: GUEST.into(), drive: "d8".into() };
+    let place = DriveTarget { guest: GUEST.into(), drive: "d8".into() };
     fault.inject(&scene.lab, &place, 0.5).unwrap();
     assert_eq!(watched(&scene), BTreeSet::from(["sdh of store is slow-among-equals".to_owned()]));
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use linerate_lab::vm::image::Image;
 use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
-use linerate_testkit::{Programs, pause, skip, text};
+use linerate_testkit::{TestPrograms, pause, skip, text};
 
 /// The image is made once.
 static IMAGE: Mutex<()> = Mutex::new(());
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// A lab with the operator's programs.
 struct Scene {
     lab: VmLab,
-    programs: Programs,
+    programs: TestPrograms,
 }
 
 impl Scene {
@@ -48,7 +48,7 @@ impl Scene {
     }
 
     fn up(test: &str, topology: impl FnOnce() -> VmTopology) -> Option<Self> {
-        let programs = Programs::beside(env!("CARGO_BIN_EXE_linerate-lab"));
+        let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"));
         let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
         let reason = missing().or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
         if let Some(reason) = reason {
@@ -57,7 +57,7 @@ impl Scene {
         }
         let lab = VmLab::up(topology(), None, &mut |_| {}).unwrap();
         let node = lighter(&programs.node, lab.folder());
-        Some(Self { lab, programs: Programs { node, ..programs } })
+        Some(Self { lab, programs: TestPrograms { node, ..programs } })
     }
 
     /// Runs a program in a guest, which has to succeed.

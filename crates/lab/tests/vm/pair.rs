@@ -1,7 +1,7 @@
 //! Two guests: `linerate` on them, their links, their power.
 
 use linerate_lab::vm::disk::{Cache, Keep};
-use linerate_lab::vm::switch::Way;
+use linerate_lab::vm::switch::TrafficDirection;
 
 use crate::{Scene, printed, wait_for};
 
@@ -39,13 +39,13 @@ fn links_are_delayed_and_cut_by_direction_and_what_was_flushed_survives_the_plug
     let Some(mut scene) = Scene::new(name, "vm-pair") else { return };
     pinged(&scene, "one", "two");
     let link = scene.lab.link("two").unwrap().clone();
-    link.update(Way::In, |s| s.delay_ns = 200_000_000);
+    link.update(TrafficDirection::In, |s| s.delay_ns = 200_000_000);
     let said = pinged(&scene, "one", "two");
     let ms = said.split("time=").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
     assert!(ms.is_some_and(|ms| ms >= 200.0), "{said}");
-    link.update(Way::In, |s| (s.delay_ns, s.loss_ppm) = (0, 1_000_000));
+    link.update(TrafficDirection::In, |s| (s.delay_ns, s.loss_ppm) = (0, 1_000_000));
     assert!(!reaches(&scene, "one", "two"));
-    link.update(Way::Both, |s| s.loss_ppm = 0);
+    link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);
     pinged(&scene, "one", "two");
 
     // The third drive has a cache that a power cut empties. The filesystem makes nothing safe by itself

@@ -1,7 +1,7 @@
 //! The two-guest line of DRBD by `linerate drbd` alone: from nothing to a replica, over and back, damage
 //! found, a split brain foreseen, explained and ended, and everything taken back.
 
-use linerate_lab::vm::switch::Way;
+use linerate_lab::vm::switch::TrafficDirection;
 
 use crate::{Scene, printed, wait_for};
 
@@ -151,7 +151,7 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
 
     // A split brain, foreseen while the sides are still apart.
     let link = scene.lab.link("two").unwrap().clone();
-    link.update(Way::Both, |s| s.loss_ppm = 1_000_000);
+    link.update(TrafficDirection::Both, |s| s.loss_ppm = 1_000_000);
     wait_for("the cut is seen", || alarms(&scene), |text| text.matches("peer-missing").count() == 2);
     scene.sh("one", "mount /dev/drbd0 /mnt; echo second >/mnt/b; sync");
     // It is the cable that is cut: the primary answers over ssh, so nobody may call it dead. By hand the
@@ -160,7 +160,7 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     assert!(refusal(&scene, &dead).contains("which is not dead"));
     scene.sh("two", "drbdadm primary r0; mount /dev/drbd0 /mnt; echo third >/mnt/c; sync; umount /mnt");
     wait_for("foreseen before they meet", || alarms(&scene), |text| text.contains("split-brain"));
-    link.update(Way::Both, |s| s.loss_ppm = 0);
+    link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);
     wait_for("they have met", || scene.exec("one", &["dmesg"]), |text| text.contains("Split-Brain detected"));
     assert!(
         refusal(&scene, &["repair", "r0", "--victim", "two", "--really", "one"]).contains("is not `two`")

@@ -12,7 +12,7 @@ use super::hosts::really;
 use super::out;
 use crate::build::{self, Stopped};
 use linerate_fleet::{Fleet, LinkError};
-use linerate_report::builds::Shown;
+use linerate_report::builds::BuildView;
 use linerate_report::steps;
 
 /// What a build that stopped means for the shell.
@@ -102,7 +102,7 @@ pub(super) fn confirm(
 }
 
 /// All builds of all open hosts.
-pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
+pub(super) async fn all(fleet: &Fleet) -> Result<Vec<BuildView>, LinkError> {
     let mut all: Vec<(String, BuildEntry)> = Vec::new();
     for host in fleet.hosts() {
         let entries = build::list(fleet, &host).await?;
@@ -125,8 +125,8 @@ pub(super) async fn all(fleet: &Fleet) -> Result<Vec<Shown>, LinkError> {
     Ok(all.into_iter().zip(undos).map(|((host, entry), undo)| shown(host, entry, undo)).collect())
 }
 
-fn shown(host: String, entry: BuildEntry, undo: String) -> Shown {
-    Shown {
+fn shown(host: String, entry: BuildEntry, undo: String) -> BuildView {
+    BuildView {
         host,
         undo,
         build: entry.build,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::targets::Targets;
 use super::{open, out, progress};
-use linerate_fleet::progress::Phase;
+use linerate_fleet::progress::ProgressPhase;
 use linerate_fleet::ssh::{self, Cleaned};
 use linerate_fleet::transports;
 
@@ -67,7 +67,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 }
             }
         }
-        progress.begin(&Phase { name: "cleaning", unit: "hosts", total: tasks.len(), expected_s: None });
+        progress.begin(&ProgressPhase {
+            name: "cleaning",
+            unit: "hosts",
+            total: tasks.len(),
+            expected_s: None,
+        });
         let mut cleaned = 0;
         while let Some(joined) = tasks.join_next().await {
             cleaned += 1;

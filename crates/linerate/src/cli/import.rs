@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use linerate_import::Options;
+use linerate_import::ImportOptions;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
@@ -104,7 +104,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
         out::note(&format!("left out: {remark}"));
     }
     let known = reading.inventory.as_deref().map(|path| open::inventory(path, &[])).transpose()?;
-    let options = Options {
+    let options = ImportOptions {
         host: reading.host.clone(),
         format: reading.format.clone(),
         layer: reading.layer,

@@ -17,9 +17,9 @@ use linerate_wire::message::{Event, ObserveRequest};
 use super::{open, out, progress};
 use crate::observe::join;
 use linerate_fleet::Fleet;
-use linerate_fleet::progress::Phase;
-use linerate_inventory::draft::{HostRead, Reach, Remark, Understood, Way};
-use linerate_inventory::seen::{self, Seen};
+use linerate_fleet::progress::ProgressPhase;
+use linerate_inventory::draft::{ConnectMethod, HostRead, Remark, SshAccess, Understood};
+use linerate_inventory::seen::{self, InventoryEntry};
 use linerate_inventory::{readers, understand, write};
 
 /// Longest wait for what a host can see: 31 s of listening and the rest.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the facts that tell groups, on all hosts at the same time. `None` when it was interrupted.
-fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<Seen>> {
+fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<InventoryEntry>> {
     let inventory = understood
         .clone()
         .into_inventory()
@@ -99,8 +99,12 @@ fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<Seen>> {
         }
         open::with_fleet(fleet, async |fleet| {
             let hosts = fleet.hosts();
-            let phase =
-                Phase { name: "asking the hosts", unit: "hosts", total: hosts.len(), expected_s: None };
+            let phase = ProgressPhase {
+                name: "asking the hosts",
+                unit: "hosts",
+                total: hosts.len(),
+                expected_s: None,
+            };
             progress.begin(&phase);
             let done = Cell::new(0);
             let asked = hosts.iter().map(|host| {
@@ -227,17 +231,17 @@ impl<'a> Members<'a> {
 
 fn way(host: &HostRead) -> String {
     match &host.way {
-        Way::Known(TransportSpec::Local) => "local".to_owned(),
-        Way::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
-        Way::Known(TransportSpec::Slurm(spec)) => format!("slurm node {}", spec.node),
-        Way::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
-        Way::Known(TransportSpec::Ssh(spec)) => over_ssh(
+        ConnectMethod::Known(TransportSpec::Local) => "local".to_owned(),
+        ConnectMethod::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),
+        ConnectMethod::Known(TransportSpec::Slurm(spec)) => format!("slurm node {}", spec.node),
+        ConnectMethod::Known(TransportSpec::Iperf3 { port }) => format!("iperf3 at port {port}"),
+        ConnectMethod::Known(TransportSpec::Ssh(spec)) => over_ssh(
             &spec.host,
             spec.user.as_deref(),
             spec.port,
             if spec.sudo { "" } else { " without sudo" },
         ),
-        Way::Ssh(Reach { address, user, port }) => {
+        ConnectMethod::Ssh(SshAccess { address, user, port }) => {
             over_ssh(address.as_deref().unwrap_or(&host.name), user.as_deref(), *port, "")
         }
     }

@@ -6,7 +6,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::TrialStatus;
 
 use super::{open, out, progress};
-use crate::trial::{self, FleetHands, drive};
+use crate::trial::{self, FleetActions, drive};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
 use linerate_store::Store;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let fleet =
             Fleet::open_told(&inventory, |h| super::trial::takes_part(&stored, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
-        let mut hands = FleetHands::new(&fleet, &inventory);
+        let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
         let mut watch = super::trial::Watcher::new(&store, progress.as_ref());
         let trial = trial::keep(

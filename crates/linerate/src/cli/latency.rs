@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::LatencyPlan;
-use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 
 use super::{pair, survey};
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for loaded in [false, true].into_iter().take(1 + usize::from(args.under_load)) {
         for (carrier, _) in carriers.into_iter().filter(|(_, wanted)| *wanted) {
             for (waiting, _) in waitings.into_iter().filter(|(_, wanted)| *wanted) {
-                phases.push(Phase { carrier, waiting, loaded });
+                phases.push(LatencyPhase { carrier, waiting, loaded });
             }
         }
     }

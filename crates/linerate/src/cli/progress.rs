@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::events::{self, Event};
 use super::out;
-use linerate_fleet::progress::{Phase, Progress, Silent};
+use linerate_fleet::progress::{Progress, ProgressPhase, Silent};
 
 /// Time between two plain lines of a phase, and between two events.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ struct Running {
 }
 
 impl Running {
-    fn new(phase: &Phase<'_>) -> Self {
+    fn new(phase: &ProgressPhase<'_>) -> Self {
         let now = Instant::now();
         Self {
             phase: phase.name.to_owned(),
@@ -123,7 +123,7 @@ fn over(phase: &str, unit: &str, (done, total): (usize, usize), took_s: f64) -> 
 struct Bar(RefCell<Option<(ProgressBar, Running)>>);
 
 impl Progress for Bar {
-    fn begin(&self, phase: &Phase<'_>) {
+    fn begin(&self, phase: &ProgressPhase<'_>) {
         let screen = ProgressDrawTarget::term_like(Box::new(terminal::Terminal));
         let bar = ProgressBar::with_draw_target(Some(phase.total as u64), screen);
         let progress = if phase.total == 0 { "{spinner} {pos}" } else { "[{bar:24}] {pos}/{len}" };
@@ -162,9 +162,9 @@ impl Progress for Bar {
 struct Lines(RefCell<Option<Running>>);
 
 impl Progress for Lines {
-    fn begin(&self, phase: &Phase<'_>) {
+    fn begin(&self, phase: &ProgressPhase<'_>) {
         if let Some(expected) = phase.expected_s.filter(|s| *s >= SHORT_S) {
-            let Phase { name, unit, total, .. } = *phase;
+            let ProgressPhase { name, unit, total, .. } = *phase;
             let unit = of_count(unit, total);
             out::note(&format!("{name}: {total} {unit}, about {}", seconds(expected)));
         }
@@ -197,8 +197,8 @@ impl Progress for Lines {
 struct Events(RefCell<Option<Running>>);
 
 impl Progress for Events {
-    fn begin(&self, phase: &Phase<'_>) {
-        let Phase { name, unit, total, expected_s } = *phase;
+    fn begin(&self, phase: &ProgressPhase<'_>) {
+        let ProgressPhase { name, unit, total, expected_s } = *phase;
         out::event(&Event::Begin { phase: name, unit, total, expected_s });
         self.0.replace(Some(Running::new(phase)));
     }

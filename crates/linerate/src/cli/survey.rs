@@ -9,7 +9,7 @@ use linerate_model::inventory::Inventory;
 use super::targets::{Targets, Ways};
 use super::via::{self, Hosts, Via};
 use super::{open, out, progress};
-use crate::observe::run::{Order, survey};
+use crate::observe::run::{SurveyRequest, survey};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
 use linerate_report as report;
@@ -115,7 +115,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         let Some(Hosts { mut inventory, path, job }) = hosts else { return Ok(None) };
         let surveyed = on(&args.ways, &mut inventory, progress.as_ref(), async |fleet, inventory| {
-            let order = Order { inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
+            let order =
+                SurveyRequest { inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })
         .await;

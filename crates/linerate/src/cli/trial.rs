@@ -9,10 +9,10 @@ use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::{open, out, progress};
 use crate::trial::machine::Course;
-use crate::trial::{self, FleetHands, Options, choose, drive};
+use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
-use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(diagnosis) => diagnosis,
         None => linerate_diagnose::diagnose(&snapshot, &open::knowledge()?),
     };
-    let options = Options {
+    let options = TrialOptions {
         remedy: args.remedy.clone(),
         on: args.on.clone(),
         course: Course { arms: args.arms, keep: args.keep, ..Course::default() },
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let trial = open::runtime()?.block_on(async {
         let fleet = Fleet::open_told(&inventory, |h| takes_part(&planned, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
-        let mut hands = FleetHands::new(&fleet, &inventory);
+        let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
         let mut watch = Watcher::new(&store, progress.as_ref());
         let done = trial::run(
@@ -132,7 +132,7 @@ impl<'a> Watcher<'a> {
             let name = format!("trial of {}", trial.remedy.id);
             // A step is a transfer of about a second, or next to nothing.
             let expected_s = Some(left as f64);
-            self.progress.begin(&Phase { name: &name, unit: "steps", total: self.steps, expected_s });
+            self.progress.begin(&ProgressPhase { name: &name, unit: "steps", total: self.steps, expected_s });
         }
         if left == 0 {
             self.progress.step(self.steps, "", None);

@@ -7,7 +7,7 @@ use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
 use super::{open, out, progress};
-use crate::trial::{self, FleetHands, drive};
+use crate::trial::{self, FleetActions, drive};
 use linerate_fleet::clock;
 use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
 use linerate_store::Store;
@@ -50,7 +50,7 @@ fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
     let trial = open::runtime()?.block_on(async {
         let changed = |name: &str| stored.remedy.changes.iter().any(|c| c.host == name);
         let fleet = Fleet::open(&inventory, |h| changed(&h.name)).await;
-        let mut hands = FleetHands::new(&fleet, &inventory);
+        let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
         let mut watch = super::trial::Watcher::new(store, progress.as_ref());
         let trial =

@@ -16,7 +16,7 @@ use linerate_fleet::Fleet;
 
 /// What a host says about itself.
 #[derive(Debug)]
-pub struct Seen {
+pub struct HostIdentity {
     /// Name in the inventory.
     pub host: HostName,
     /// At least its NICs and routes.
@@ -132,12 +132,12 @@ fn by_default_route(facts: &HostFacts) -> Option<IpAddr> {
 }
 
 /// Chooses an address for each host; `wanted` is the network that a person named.
-pub fn choose(seen: &[Seen], wanted: Option<Net>) -> Chosen {
+pub fn choose(seen: &[HostIdentity], wanted: Option<Net>) -> Chosen {
     let mut chosen = Chosen::default();
-    let mut hosts: Vec<(&Seen, Vec<Own>)> = Vec::new();
+    let mut hosts: Vec<(&HostIdentity, Vec<Own>)> = Vec::new();
     for host in seen {
         let addresses = own(&host.facts);
-        let same = |other: &&(&Seen, Vec<Own>)| !addresses.is_empty() && other.1 == addresses;
+        let same = |other: &&(&HostIdentity, Vec<Own>)| !addresses.is_empty() && other.1 == addresses;
         match hosts.iter().find(same) {
             Some((first, _)) => chosen.twice.push((host.host.clone(), first.host.clone())),
             None => hosts.push((host, addresses)),
@@ -181,7 +181,7 @@ pub fn choose(seen: &[Seen], wanted: Option<Net>) -> Chosen {
 }
 
 /// Where some hosts have only IPv6 (or only IPv4) and all have it, the other family is of no use.
-fn keep_a_common_family(hosts: &mut [(&Seen, Vec<Own>)]) {
+fn keep_a_common_family(hosts: &mut [(&HostIdentity, Vec<Own>)]) {
     let all_have = |v6: bool| hosts.iter().all(|(_, own)| own.iter().any(|o| o.address.is_ipv6() == v6));
     let (v4, v6) = (all_have(false), all_have(true));
     if v4 != v6 {
@@ -203,7 +203,7 @@ struct Ranked {
 
 /// Networks of several hosts, the best first: most hosts, then the fastest slowest NIC, then where the hosts
 /// were reached, then IPv4.
-fn ranked(hosts: &[(&Seen, Vec<Own>)]) -> Vec<Ranked> {
+fn ranked(hosts: &[(&HostIdentity, Vec<Own>)]) -> Vec<Ranked> {
     let mut nets: BTreeMap<Net, Ranked> = BTreeMap::new();
     for (host, own) in hosts {
         let mut counted = BTreeSet::new();
@@ -232,7 +232,7 @@ fn ranked(hosts: &[(&Seen, Vec<Own>)]) -> Vec<Ranked> {
     ranked
 }
 
-fn how(hosts: &[(&Seen, Vec<Own>)], best: &Ranked, others: &[Ranked]) -> String {
+fn how(hosts: &[(&HostIdentity, Vec<Own>)], best: &Ranked, others: &[Ranked]) -> String {
     let nics: Vec<&str> = best.nics.iter().map(String::as_str).take(4).collect();
     let who = if best.hosts == hosts.len() {
         format!("all {} hosts are in it", best.hosts)
@@ -255,7 +255,7 @@ fn how(hosts: &[(&Seen, Vec<Own>)], best: &Ranked, others: &[Ranked]) -> String 
     format!("measuring in {} on {}: {who}{why}{also}", best.net, nics.join(", "))
 }
 
-fn fallback<'a>(host: &Seen, own: &'a [Own]) -> (Option<&'a Own>, Option<&'static str>) {
+fn fallback<'a>(host: &HostIdentity, own: &'a [Own]) -> (Option<&'a Own>, Option<&'static str>) {
     let of = |address: Option<IpAddr>| own.iter().find(|o| Some(o.address) == address);
     if let Some(found) = of(host.reached) {
         return (Some(found), Some("at which ssh arrived"));
@@ -286,7 +286,7 @@ pub async fn fill(fleet: &mut Fleet, inventory: &mut Inventory, wanted: Option<N
         match read {
             Ok(facts) => {
                 let reached = asked.link(host).ok().and_then(|link| link.reached().address);
-                seen.push(Seen { host: host.clone(), facts, reached });
+                seen.push(HostIdentity { host: host.clone(), facts, reached });
             }
             Err(reason) => gaps.push(Gap { what: format!("addresses of {host}").into(), reason }),
         }
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     /// NICs as `name speed address/prefix ...`.
-    fn seen(host: &str, nics: &[&str], reached: Option<&str>) -> Seen {
+    fn seen(host: &str, nics: &[&str], reached: Option<&str>) -> HostIdentity {
         let mut facts = HostFacts::default();
         for nic in nics {
             let words: Vec<&str> = nic.split(' ').collect();
@@ -325,7 +325,7 @@ mod tests {
             let list = words[2..].iter().map(|w| (*w).to_owned()).collect();
             facts.readings.insert(key("addresses"), FactValue::List(list));
         }
-        Seen { host: host.into(), facts, reached: reached.map(|r| r.parse().unwrap()) }
+        HostIdentity { host: host.into(), facts, reached: reached.map(|r| r.parse().unwrap()) }
     }
 
     fn addresses(chosen: &Chosen) -> Vec<String> {

@@ -9,8 +9,8 @@ use linerate_storage::audit::sentences;
 use linerate_wire::message::{Event, ObserveRequest};
 
 use super::durability::DurableError;
-use linerate_fleet::Link;
-use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::NodeLink;
+use linerate_fleet::progress::{Progress, ProgressPhase};
 
 /// A piece, so that progress is told.
 const PIECE_MS: u32 = 500;
@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(6 * 3600);
 /// # Errors
 /// The host is gone, or refuses the folder.
 pub async fn audit(
-    link: &Link,
+    link: &NodeLink,
     folder: &Path,
     kind: Option<&str>,
     sums: bool,
@@ -30,7 +30,7 @@ pub async fn audit(
 ) -> Result<AuditReport, DurableError> {
     let mut found = AuditPart::default();
     let mut after: Option<String> = None;
-    progress.begin(&Phase { name: "looking", unit: "folders", total: 0, expected_s: None });
+    progress.begin(&ProgressPhase { name: "looking", unit: "folders", total: 0, expected_s: None });
     loop {
         let request = AuditRequest {
             folder: folder.to_owned(),

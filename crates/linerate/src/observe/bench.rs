@@ -54,7 +54,7 @@ pub async fn run(
         fleet.hosts().into_iter().zip(1..).map(|(host, id)| test(id, host, plan)).collect();
     let (until, total) = (Instant::now() + plan.expected(), tests.len());
     let expected_s = Some(plan.expected().as_secs_f64());
-    context.progress.begin(&linerate_fleet::progress::Phase {
+    context.progress.begin(&linerate_fleet::progress::ProgressPhase {
         name: "measuring",
         unit: "hosts",
         total,

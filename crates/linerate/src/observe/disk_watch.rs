@@ -9,18 +9,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_diagnose::disks::{Change, History};
+use linerate_diagnose::disks::{History, IntervalChange};
 use linerate_model::disk::DiskInterval;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::disks::Watched;
+use super::disks::WatchedDevices;
 use super::join;
 use super::thinned::Thinned;
 use linerate_fleet::clock;
-use linerate_fleet::{Fleet, Link, LinkError};
+use linerate_fleet::{Fleet, LinkError, NodeLink};
 
 /// First and longest pause before a lost host is asked again; it doubles in between.
 const AGAIN_MIN: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const STORED_MIN: usize = 2_000;
 
 /// What happened.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum DiskWatchEvent {
     /// A host is watched from now on.
     Begun {
         /// Its place in the list of hosts.
@@ -43,7 +43,7 @@ pub enum Event {
     /// What the devices of a host did.
     Interval(DiskInterval),
     /// A finding began or ended.
-    Finding(Change),
+    Finding(IntervalChange),
     /// A host is not reached any more.
     Lost {
         /// Its place in the list of hosts.
@@ -69,7 +69,7 @@ pub struct WatchedHost {
     /// Name.
     pub name: HostName,
     /// Its devices, as they were seen last; `None` where it was never seen.
-    pub watched: Option<Watched>,
+    pub watched: Option<WatchedDevices>,
     /// Why it is not seen now.
     pub away: Option<Away>,
     /// Its findings.
@@ -120,14 +120,14 @@ impl WatchedHost {
         }
     }
 
-    fn lose(&mut self, reason: String) -> Vec<Change> {
+    fn lose(&mut self, reason: String) -> Vec<IntervalChange> {
         let next = Some(Instant::now() + AGAIN_MIN);
         self.away = Some(Away { reason, since_ms: clock::now_ms(), next, pause: AGAIN_MIN });
         self.watched.as_ref().map_or_else(Vec::new, |w| self.history.pause(&w.layout))
     }
 
     /// Back, or there for the first time.
-    fn found(&mut self, watched: Watched, is_first: bool) -> Option<f64> {
+    fn found(&mut self, watched: WatchedDevices, is_first: bool) -> Option<f64> {
         let away_s = self.away.take().filter(|_| !is_first).map(|away| {
             let seconds = clock::now_ms().saturating_sub(away.since_ms) as f64 / 1e3;
             self.absences = (self.absences.0 + 1, self.absences.1 + seconds, away.reason);
@@ -147,7 +147,7 @@ impl WatchedHost {
 }
 
 /// A session with a host, and its devices at the begin of it.
-type Found = Result<(Arc<Link>, Watched), String>;
+type Found = Result<(Arc<NodeLink>, WatchedDevices), String>;
 /// A question to a host under way.
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Option<DiskInterval>, String>> + 'a>>;
 
@@ -166,14 +166,15 @@ pub struct DiskWatch<'a> {
 
 /// Reads what a host has; with a new session where there is none.
 async fn find(
-    link: Result<Arc<Link>, impl Future<Output = Result<Link, LinkError>>>,
+    link: Result<Arc<NodeLink>, impl Future<Output = Result<NodeLink, LinkError>>>,
     percentiles: bool,
 ) -> Found {
     let link = match link {
         Ok(link) => link,
         Err(open) => Arc::new(open.await.map_err(LinkError::reason)?),
     };
-    let watched = Watched::begin(&link, percentiles).await.map_err(|reason| bare(link.host(), &reason))?;
+    let watched =
+        WatchedDevices::begin(&link, percentiles).await.map_err(|reason| bare(link.host(), &reason))?;
     Ok((link, watched))
 }
 
@@ -186,7 +187,11 @@ fn bare(host: &str, reason: &str) -> String {
 
 impl<'a> DiskWatch<'a> {
     /// Begins with all hosts at the same time.
-    pub async fn begin(fleet: &'a Fleet, inventory: &'a Inventory, percentiles: bool) -> (Self, Vec<Event>) {
+    pub async fn begin(
+        fleet: &'a Fleet,
+        inventory: &'a Inventory,
+        percentiles: bool,
+    ) -> (Self, Vec<DiskWatchEvent>) {
         let rows = (STORED_MAX / inventory.hosts.len().max(1)).max(STORED_MIN);
         let hosts: Vec<WatchedHost> =
             inventory.hosts.iter().map(|host| WatchedHost::new(host.name.clone(), rows)).collect();
@@ -229,7 +234,7 @@ impl<'a> DiskWatch<'a> {
 
     /// One interval of every host that is seen, and attempts at those that are not. Lost hosts do not hold up
     /// the others.
-    pub async fn interval(&mut self) -> Vec<Event> {
+    pub async fn interval(&mut self) -> Vec<DiskWatchEvent> {
         let mut events = Vec::new();
         self.ask_again();
         let fleet = self.fleet;
@@ -251,14 +256,14 @@ impl<'a> DiskWatch<'a> {
                     let changes = host.history.push(&watched.layout, &interval, watched.turned);
                     host.seen_s += interval.seconds;
                     host.stored.push(&interval);
-                    events.push(Event::Interval(interval));
-                    events.extend(changes.into_iter().map(Event::Finding));
+                    events.push(DiskWatchEvent::Interval(interval));
+                    events.extend(changes.into_iter().map(DiskWatchEvent::Finding));
                 }
                 Ok(None) => {}
                 Err(reason) => {
                     let changes = host.lose(bare(&host.name, &reason));
-                    events.extend(changes.into_iter().map(Event::Finding));
-                    events.push(Event::Lost { host: at });
+                    events.extend(changes.into_iter().map(DiskWatchEvent::Finding));
+                    events.push(DiskWatchEvent::Lost { host: at });
                 }
             }
         }
@@ -270,13 +275,13 @@ impl<'a> DiskWatch<'a> {
     }
 
     /// The end: what a short watch leaves to be judged.
-    pub fn finish(&mut self) -> Vec<Event> {
+    pub fn finish(&mut self) -> Vec<DiskWatchEvent> {
         self.attempts.abort_all();
         let of = |host: &mut WatchedHost| match &host.watched {
             Some(watched) if host.away.is_none() => host.history.finish(&watched.layout),
             _ => Vec::new(),
         };
-        self.hosts.iter_mut().flat_map(of).map(Event::Finding).collect()
+        self.hosts.iter_mut().flat_map(of).map(DiskWatchEvent::Finding).collect()
     }
 
     fn ask_again(&mut self) {
@@ -303,7 +308,7 @@ impl<'a> DiskWatch<'a> {
         &mut self,
         joined: Result<(usize, Found), tokio::task::JoinError>,
         is_first: bool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<DiskWatchEvent>,
     ) {
         // A task that was aborted or panicked has no host to name; its host stays away.
         let Ok((at, found)) = joined else { return };
@@ -311,7 +316,7 @@ impl<'a> DiskWatch<'a> {
             Ok((link, watched)) => {
                 self.fleet.attach(link);
                 let away_s = self.hosts[at].found(watched, is_first);
-                events.push(Event::Begun { host: at, away_s });
+                events.push(DiskWatchEvent::Begun { host: at, away_s });
             }
             Err(reason) => self.hosts[at].again_later(reason),
         }

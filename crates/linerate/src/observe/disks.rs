@@ -9,12 +9,12 @@ use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::HostName;
 
 use super::run::facts_over;
-use linerate_fleet::Link;
+use linerate_fleet::NodeLink;
 use linerate_fleet::clock;
 
 /// A host whose devices are watched.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedDevices {
     /// Who.
     pub host: HostName,
     /// What stands on what.
@@ -38,13 +38,13 @@ const FILLED: &str = ".rebuilding_legs";
 /// What is said where nobody asked for percentiles.
 const NOT_ASKED: &str = "not asked for (--no-percentiles)";
 
-impl Watched {
+impl WatchedDevices {
     /// Reads what there is; `percentiles` also has the host count how long single requests take, until the
     /// session ends.
     ///
     /// # Errors
     /// The host does not answer, or shows no block device.
-    pub async fn begin(link: &Link, percentiles: bool) -> Result<Self, String> {
+    pub async fn begin(link: &NodeLink, percentiles: bool) -> Result<Self, String> {
         let mut asked = vec!["disk.".to_owned()];
         asked.extend(percentiles.then(|| TIMES.to_owned()));
         let wanted: Vec<FactKey> = asked.iter().cloned().chain(["mount.".to_owned()]).collect();
@@ -73,7 +73,7 @@ impl Watched {
     ///
     /// # Errors
     /// The host does not answer.
-    pub async fn interval(&mut self, link: &Link) -> Result<Option<DiskInterval>, String> {
+    pub async fn interval(&mut self, link: &NodeLink) -> Result<Option<DiskInterval>, String> {
         let facts = facts_over(link, Vec::new(), &self.asked).await?;
         self.times_missing = missing(&facts).or_else(|| self.times_missing.take());
         let between = disks::between(&self.before, &facts.counters);
@@ -154,8 +154,8 @@ mod tests {
         facts
     }
 
-    fn watched(whole: &HostFacts) -> Watched {
-        Watched {
+    fn watched(whole: &HostFacts) -> WatchedDevices {
+        WatchedDevices {
             host: "store".into(),
             layout: disks::layout(whole),
             facts: whole.clone(),

@@ -8,7 +8,7 @@ use linerate_diagnose::replica_limits::SideFacts;
 use linerate_model::drbd::Replica;
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::Inventory;
-use linerate_model::step::Look;
+use linerate_model::step::HostQuery;
 use linerate_storage::drbd::{Generation, Known, ProcDevice, read_names, read_proc, read_state};
 
 use super::join;
@@ -78,7 +78,7 @@ async fn side(fleet: &Fleet, inventory: &Inventory, now: &Replicas, host: &str) 
             if !replica.volumes.iter().any(|volume| is_its(volume.minor)) {
                 continue;
             }
-            let look = Look::Space { folder: folder.display().to_string() };
+            let look = HostQuery::Space { folder: folder.display().to_string() };
             let seen = build::look(fleet, host, look).await;
             if let Some(space) = seen.ok().and_then(|seen| serde_json::from_str(&seen.out).ok()) {
                 mounted.push((replica.resource.clone(), folder.display().to_string(), space));
@@ -115,7 +115,7 @@ fn bare(host: &str, error: &str) -> String {
 async fn one(fleet: &Fleet, host: &str) -> Replicas {
     let mut seen = Replicas::default();
     let gap = |what: &str, reason: String| Gap { what: format!("{host}: {what}").into(), reason };
-    match build::look(fleet, host, Look::DrbdState).await {
+    match build::look(fleet, host, HostQuery::DrbdState).await {
         Ok(state) if state.is_good() => seen.all = read_state(host, &state.out),
         Ok(state) => {
             seen.gaps.push(gap("drbd", state.err.trim().to_owned()));
@@ -127,10 +127,11 @@ async fn one(fleet: &Fleet, host: &str) -> Replicas {
         }
     }
     // 9 has no such file, and everything that stands in it comes with the states.
-    let devices =
-        build::look(fleet, host, Look::DrbdProc).await.map_or_else(|_| Vec::new(), |s| read_proc(&s.out));
+    let devices = build::look(fleet, host, HostQuery::DrbdProc)
+        .await
+        .map_or_else(|_| Vec::new(), |s| read_proc(&s.out));
     for replica in &seen.all {
-        let look = Look::DrbdGeneration { resource: replica.resource.clone() };
+        let look = HostQuery::DrbdGeneration { resource: replica.resource.clone() };
         let generation = match build::look(fleet, host, look).await {
             Ok(ids) => Generation::parse(&ids.out),
             Err(_) => None,
@@ -139,7 +140,7 @@ async fn one(fleet: &Fleet, host: &str) -> Replicas {
         let marked = devices.iter().filter(is_ours).map(|device| device.out_of_sync_kib).sum();
         seen.known.insert((host.to_owned(), replica.resource.clone()), (generation, marked));
     }
-    if let Ok(files) = build::look(fleet, host, Look::DrbdFiles).await {
+    if let Ok(files) = build::look(fleet, host, HostQuery::DrbdFiles).await {
         let used = |name: &String| seen.all.iter().any(|r| r.resource == *name);
         let idle = read_names(&files.out).into_iter().filter(|name| !used(name));
         seen.not_up = idle.map(|name| (host.to_owned(), name)).collect();

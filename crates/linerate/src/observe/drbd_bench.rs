@@ -27,7 +27,7 @@ use super::measure::{self, Patience};
 use super::run::read_facts;
 use linerate_fleet::Fleet;
 use linerate_fleet::changes::Changes;
-use linerate_fleet::progress::Phase;
+use linerate_fleet::progress::ProgressPhase;
 use linerate_store::StoreError;
 
 /// Requests of the measurement of the way there and back.
@@ -166,7 +166,7 @@ async fn rounds(
     let expected = expected(request, layers.len());
     let until = Instant::now() + expected;
     let total = request.rounds as usize;
-    context.progress.begin(&Phase {
+    context.progress.begin(&ProgressPhase {
         name: "measuring",
         unit: "rounds",
         total,

@@ -8,15 +8,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_model::durability::{
-    BATCH_MAX, DurabilityAnswer, DurabilityReport, DurabilityRequest, Pattern, Place, Promises, SeenFile,
+    BATCH_MAX, DurabilityAnswer, DurabilityReport, DurabilityRequest, FolderLocation, FoundFile, Pattern,
+    Promises,
 };
 use linerate_storage::durability;
 use linerate_wire::message::{Event, ObserveRequest};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::promises::{List, PromisesError};
-use linerate_fleet::progress::{Phase, Progress};
-use linerate_fleet::{Link, LinkError};
+use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_fleet::{LinkError, NodeLink};
 
 /// Between two batches, so that at most this much is not known to be acknowledged.
 const BATCH_EVERY: Duration = Duration::from_millis(50);
@@ -62,7 +63,7 @@ pub enum DurableError {
 
 /// How fast, and how long.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct WritePace {
     /// Records per second.
     pub rate: u32,
     /// Time after which no more are asked for.
@@ -74,7 +75,7 @@ pub struct Pace {
 /// # Errors
 /// It refuses, or is gone.
 pub async fn ask(
-    link: &Link,
+    link: &NodeLink,
     request: DurabilityRequest,
     wait: Duration,
 ) -> Result<DurabilityAnswer, DurableError> {
@@ -87,7 +88,7 @@ pub async fn ask(
 ///
 /// # Errors
 /// It is gone.
-pub async fn patterns(link: &Link) -> Result<Vec<Pattern>, DurableError> {
+pub async fn patterns(link: &NodeLink) -> Result<Vec<Pattern>, DurableError> {
     match ask(link, DurabilityRequest::Patterns, WAIT).await? {
         DurabilityAnswer::Patterns(patterns) => Ok(patterns),
         _ => Err(DurableError::Strange { host: link.host().to_owned() }),
@@ -98,7 +99,7 @@ pub async fn patterns(link: &Link) -> Result<Vec<Pattern>, DurableError> {
 ///
 /// # Errors
 /// The node refuses.
-pub async fn prepare(link: &Link, promises: &mut Promises) -> Result<(), DurableError> {
+pub async fn prepare(link: &NodeLink, promises: &mut Promises) -> Result<(), DurableError> {
     let request = DurabilityRequest::Prepare { folder: promises.folder.clone(), plan: promises.plan.clone() };
     match ask(link, request, WAIT_LONG).await? {
         DurabilityAnswer::Prepared { place, patterns } if patterns.len() == promises.plan.patterns.len() => {
@@ -115,17 +116,18 @@ pub async fn prepare(link: &Link, promises: &mut Promises) -> Result<(), Durable
 /// # Errors
 /// The list cannot be written.
 pub async fn write(
-    link: &Link,
+    link: &NodeLink,
     promises: &mut Promises,
     list: &mut List,
-    pace: Pace,
+    pace: WritePace,
     progress: &dyn Progress,
 ) -> Result<(), DurableError> {
     let begun = Instant::now();
     let total = promises.plan.records as usize;
     let expected_s = (total as f64 / f64::from(pace.rate)).min(pace.time.as_secs_f64());
     let expected = (expected_s * f64::from(pace.rate)) as usize;
-    let phase = Phase { name: "writing", unit: "records", total: expected, expected_s: Some(expected_s) };
+    let phase =
+        ProgressPhase { name: "writing", unit: "records", total: expected, expected_s: Some(expected_s) };
     progress.begin(&phase);
     let mut tick = tokio::time::interval(BATCH_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -175,12 +177,16 @@ pub async fn write(
 ///
 /// # Errors
 /// The host does not answer, or another file system is there.
-pub async fn place(link: &Link, promises: &Promises, folder: &Path) -> Result<Place, DurableError> {
+pub async fn place(
+    link: &NodeLink,
+    promises: &Promises,
+    folder: &Path,
+) -> Result<FolderLocation, DurableError> {
     let request = DurabilityRequest::Place { folder: folder.to_owned() };
     let DurabilityAnswer::Place(place) = ask(link, request, WAIT).await? else {
         return Err(DurableError::Strange { host: link.host().to_owned() });
     };
-    let of = |place: &Place| format!("{} at {}", place.filesystem, place.mount);
+    let of = |place: &FolderLocation| format!("{} at {}", place.filesystem, place.mount);
     let same = of(&place) == of(&promises.place) || place.run.as_ref() == Some(&promises.plan.run);
     if same {
         return Ok(place);
@@ -198,7 +204,7 @@ pub async fn place(link: &Link, promises: &Promises, folder: &Path) -> Result<Pl
 /// # Errors
 /// The host does not answer, or another file system is there.
 pub async fn check(
-    link: &Link,
+    link: &NodeLink,
     promises: &Promises,
     folder: &Path,
     progress: &dyn Progress,
@@ -206,9 +212,9 @@ pub async fn check(
     let place = place(link, promises, folder).await?;
     let counts: Vec<u32> = (0..promises.patterns.len()).map(|at| durability::files(promises, at)).collect();
     let total = counts.iter().map(|count| *count as usize).sum();
-    progress.begin(&Phase { name: "reading", unit: "files", total, expected_s: None });
+    progress.begin(&ProgressPhase { name: "reading", unit: "files", total, expected_s: None });
     let mut done = 0;
-    let mut seen: BTreeMap<usize, Vec<SeenFile>> = BTreeMap::new();
+    let mut seen: BTreeMap<usize, Vec<FoundFile>> = BTreeMap::new();
     for (index, files) in counts.into_iter().enumerate() {
         let mut from = 0;
         while from < files {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::gather;
 use linerate_fleet::clock;
-use linerate_fleet::{Exchange, Fleet, Link, LinkError};
+use linerate_fleet::{Fleet, LinkError, NodeLink, PendingRequest};
 
 /// Time for a receiver to say on which port it listens.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
@@ -84,7 +84,7 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
 }
 
 /// Whether a node knows this kind of load.
-fn offers(link: &Link, kind: &TestKind) -> Result<(), String> {
+fn offers(link: &NodeLink, kind: &TestKind) -> Result<(), String> {
     let (hello, name) = (link.hello(), kind.name());
     if hello.loads.iter().any(|l| l == name) {
         return Ok(());
@@ -298,8 +298,8 @@ async fn against_iperf3(
 /// The receiver's report after the sender's end; a receiver that still waits for a stream after `slack` is
 /// stopped.
 async fn drain(
-    link: &Link,
-    receiver: &mut Exchange,
+    link: &NodeLink,
+    receiver: &mut PendingRequest,
     slack: Duration,
     until: Instant,
 ) -> Result<End, LinkError> {
@@ -313,7 +313,7 @@ async fn drain(
     }
 }
 
-async fn done(exchange: &mut Exchange, until: Instant) -> Result<End, LinkError> {
+async fn done(exchange: &mut PendingRequest, until: Instant) -> Result<End, LinkError> {
     loop {
         if let Event::LoadDone { report, counters } = exchange.next(until).await? {
             return Ok((*report, counters));
@@ -321,7 +321,7 @@ async fn done(exchange: &mut Exchange, until: Instant) -> Result<End, LinkError>
     }
 }
 
-async fn stop(link: &Link, exchange: &Exchange) {
+async fn stop(link: &NodeLink, exchange: &PendingRequest) {
     // The answer is of no interest: the load's own end is what is waited for.
     let _ = link.start(SessionRequest::StopLoad { load: exchange.number }).await;
 }

@@ -81,7 +81,7 @@ struct Looks {
 
 /// What is wanted.
 #[derive(Debug, Clone)]
-pub struct Wish<'a> {
+pub struct SurveySpec<'a> {
     /// Who is there.
     pub inventory: &'a Inventory,
     /// What is known about them.
@@ -200,7 +200,7 @@ impl Times {
 }
 
 /// The plan for a wish.
-pub fn plan(wish: &Wish<'_>) -> Plan {
+pub fn plan(wish: &SurveySpec<'_>) -> Plan {
     let Some(budget) = wish.budget else {
         let first = if measured(wish) < VERY_MANY_HOSTS { 0 } else { MATCHINGS.len() - 1 };
         let blocks = blocks(wish, MATCHINGS[first]);
@@ -241,7 +241,7 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
 /// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.
 /// Repetitions and loss probes may take what is kept for the second stage, up to `most_s`: what they show is
 /// seen by nothing else.
-fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
+fn squeezed(wish: &SurveySpec<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
     let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
     blocks.retain(|block| block.what.look() == 0);
     let mut shortest = Times::shortest();
@@ -277,14 +277,14 @@ fn squeezed(wish: &Wish<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
 }
 
 /// Hosts with endpoints; the machines of which only facts are read do not count.
-fn measured(wish: &Wish<'_>) -> usize {
+fn measured(wish: &SurveySpec<'_>) -> usize {
     let present =
         |h: &&linerate_model::inventory::Host| !h.endpoints.is_empty() && !wish.absent.contains(&h.name);
     wish.inventory.hosts.iter().filter(present).count()
 }
 
 /// What a budget may be spent on, the best first.
-fn choices(wish: &Wish<'_>) -> impl Iterator<Item = Times> {
+fn choices(wish: &SurveySpec<'_>) -> impl Iterator<Item = Times> {
     let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
     let with = move |tcp_ms: u32| {
         let looks = LOOKS.into_iter().filter(move |looks| full && tcp_ms <= looks.tcp_ms_max);
@@ -295,7 +295,7 @@ fn choices(wish: &Wish<'_>) -> impl Iterator<Item = Times> {
 }
 
 /// All blocks, the important first; the probes of loss of a pair lie apart in time.
-fn blocks(wish: &Wish<'_>, matchings: usize) -> Vec<Block> {
+fn blocks(wish: &SurveySpec<'_>, matchings: usize) -> Vec<Block> {
     let layers = wish.inventory.layers();
     let packed: Vec<Packed> = layers.iter().map(|layer| Packed::new(wish, *layer, matchings)).collect();
     let mut blocks = Vec::new();
@@ -352,7 +352,7 @@ struct Packed {
 }
 
 impl Packed {
-    fn new(wish: &Wish<'_>, layer: Layer, matchings: usize) -> Self {
+    fn new(wish: &SurveySpec<'_>, layer: Layer, matchings: usize) -> Self {
         let inventory = wish.inventory;
         let hosts: Vec<HostName> = inventory
             .hosts
@@ -411,7 +411,7 @@ impl Packed {
     }
 }
 
-fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
+fn written(wish: &SurveySpec<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
     let mut plan = Plan { rounds: Vec::new(), expected_s: times.total_s(blocks), left_out };
     let mtus: BTreeMap<Layer, BTreeSet<u32>> =
         blocks.iter().map(|b| b.layer).map(|layer| (layer, known_mtus(wish, layer))).collect();
@@ -443,7 +443,7 @@ fn written(wish: &Wish<'_>, blocks: &[Block], times: Times, left_out: Vec<String
 }
 
 fn kind(
-    wish: &Wish<'_>,
+    wish: &SurveySpec<'_>,
     block: &Block,
     times: Times,
     (from, to): (&str, &str),
@@ -466,13 +466,13 @@ fn kind(
 }
 
 /// All MTUs that occur in a layer.
-fn known_mtus(wish: &Wish<'_>, layer: Layer) -> BTreeSet<u32> {
+fn known_mtus(wish: &SurveySpec<'_>, layer: Layer) -> BTreeSet<u32> {
     let hosts = wish.inventory.hosts.iter();
     hosts.filter_map(|h| nic::mtu(wish.facts, wish.inventory, &h.name, layer)).collect()
 }
 
 /// A small packet, the full packet of either end, and where hosts differ the two usual sizes.
-fn mtu_sizes(wish: &Wish<'_>, layer: Layer, (from, to): (&str, &str), all: &BTreeSet<u32>) -> Vec<u32> {
+fn mtu_sizes(wish: &SurveySpec<'_>, layer: Layer, (from, to): (&str, &str), all: &BTreeSet<u32>) -> Vec<u32> {
     let known = |host: &str| nic::mtu(wish.facts, wish.inventory, host, layer);
     let mut sizes = BTreeSet::from([MTU_SMALL]);
     sizes.extend(known(from));

@@ -47,7 +47,13 @@ fn cluster(groups: &[usize]) -> Inventory {
 
 fn planned(inventory: &Inventory, facts: &Facts, budget_s: Option<u64>) -> Plan {
     let absent = BTreeSet::new();
-    plan(&Wish { inventory, facts, absent: &absent, budget: budget_s.map(Duration::from_secs), seed: 3 })
+    plan(&SurveySpec {
+        inventory,
+        facts,
+        absent: &absent,
+        budget: budget_s.map(Duration::from_secs),
+        seed: 3,
+    })
 }
 
 fn count(plan: &Plan, layer: Layer, name: &str, repeat: u16) -> usize {
@@ -127,7 +133,7 @@ fn hosts_that_are_absent_and_odd_clusters_are_no_trouble() {
     let facts = Facts::new();
     let lab = cluster(&[0, 0, 1]);
     let absent = BTreeSet::from(["arc-2".to_owned()]);
-    let plan = plan(&Wish { inventory: &lab, facts: &facts, absent: &absent, budget: None, seed: 1 });
+    let plan = plan(&SurveySpec { inventory: &lab, facts: &facts, absent: &absent, budget: None, seed: 1 });
     assert!(plan.rounds.iter().flat_map(|r| &r.tests).all(|t| t.from != "arc-2" && t.to != "arc-2"));
     assert_eq!(planned(&Inventory::default(), &facts, Some(1)).rounds, vec![]);
     assert_eq!(planned(&cluster(&[0]), &facts, Some(1)).rounds, vec![]);

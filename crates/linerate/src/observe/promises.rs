@@ -157,7 +157,7 @@ pub fn read(path: &Path) -> Result<Promises, PromisesError> {
 #[cfg(test)]
 mod tests {
     use linerate_model::SCHEMA;
-    use linerate_model::durability::{Pattern, Place, Promised, Shape, WritePlan};
+    use linerate_model::durability::{FolderLocation, Pattern, PatternRule, Promised, WritePlan};
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
             name: "create".into(),
             doing: "x".into(),
             calls: String::new(),
-            shape: Shape::Fresh,
+            shape: PatternRule::Fresh,
             promised: Promised::Nothing,
         };
         let patterns = vec!["create".to_owned()];
@@ -176,7 +176,7 @@ mod tests {
             folder: "/mnt/test".into(),
             plan: WritePlan { run: "0123456789abcdef".into(), patterns, files: 1, records: 100 },
             patterns: vec![pattern],
-            place: Place::default(),
+            place: FolderLocation::default(),
             start_ms: 5,
             acknowledged: 0,
             asked: 0,

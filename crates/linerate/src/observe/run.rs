@@ -32,11 +32,11 @@ use tokio::time::Instant;
 
 use self::dead::Dead;
 use super::measure::Patience;
-use super::slow::Slow;
+use super::slow::SmallTestTimes;
 use super::{disturb, gather, join, measure, nic, plan};
 use linerate_fleet::clock;
-use linerate_fleet::progress::{Phase, Progress};
-use linerate_fleet::{Fleet, Link};
+use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_fleet::{Fleet, NodeLink};
 use linerate_store::{Store, StoreError};
 
 /// Longest wait for the facts of a host.
@@ -50,7 +50,7 @@ const SECOND_STAGE_ROUNDS_MAX: usize = 3;
 
 /// What a survey is asked to do.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct SurveyRequest<'a> {
     /// Who.
     pub inventory: &'a Inventory,
     /// Where the inventory came from, for later commands.
@@ -65,7 +65,7 @@ pub struct Order<'a> {
 
 /// Runs a survey.
 pub async fn survey(
-    order: &Order<'_>,
+    order: &SurveyRequest<'_>,
     fleet: &Fleet,
     store: &mut Store,
     knowledge: &Knowledge,
@@ -93,7 +93,7 @@ pub async fn survey(
         known_lost: BTreeSet::new(),
         dead: Dead::default(),
         postponed: Vec::new(),
-        slow: Slow::default(),
+        slow: SmallTestTimes::default(),
         strict: true,
         knowledge,
     };
@@ -116,7 +116,7 @@ pub async fn survey(
 }
 
 struct Survey<'a> {
-    order: &'a Order<'a>,
+    order: &'a SurveyRequest<'a>,
     fleet: &'a Fleet,
     progress: &'a dyn Progress,
     snapshot: Snapshot,
@@ -133,7 +133,7 @@ struct Survey<'a> {
     /// Where no request is answered.
     dead: Dead,
     postponed: Vec<Test>,
-    slow: Slow,
+    slow: SmallTestTimes,
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is
     /// always so busy is what there is to see.
     strict: bool,
@@ -154,7 +154,8 @@ impl Survey<'_> {
 
     async fn facts(&mut self) -> Result<(), StoreError> {
         let hosts = self.fleet.hosts();
-        let phase = Phase { name: "reading facts", unit: "hosts", total: hosts.len(), expected_s: None };
+        let phase =
+            ProgressPhase { name: "reading facts", unit: "hosts", total: hosts.len(), expected_s: None };
         self.progress.begin(&phase);
         let (progress, done) = (self.progress, Cell::new(0));
         let lists = RefCell::<KeyLists>::default();
@@ -204,7 +205,7 @@ impl Survey<'_> {
             .map(|h| h.name.clone())
             .filter(|h| !present.contains(h) && !self.is_plain(h))
             .collect();
-        let wish = plan::Wish {
+        let wish = plan::SurveySpec {
             inventory: self.order.inventory,
             facts: &self.snapshot.facts,
             absent: &absent,
@@ -224,7 +225,12 @@ impl Survey<'_> {
     /// Runs rounds one after the other. A budget that is used up ends them.
     async fn rounds(&mut self, part: &str, rounds: &[Round], expected_s: f64) -> Result<(), StoreError> {
         let total = rounds.iter().map(|r| r.tests.len()).sum();
-        self.progress.begin(&Phase { name: part, unit: "tests", total, expected_s: Some(expected_s) });
+        self.progress.begin(&ProgressPhase {
+            name: part,
+            unit: "tests",
+            total,
+            expected_s: Some(expected_s),
+        });
         let mut done = 0;
         let begun = Instant::now();
         let planned: Vec<f64> = rounds.iter().map(round_s).collect();
@@ -278,7 +284,7 @@ impl Survey<'_> {
         let part = "confirming where nothing gets through";
         let total = rounds.iter().map(|r| r.tests.len()).sum();
         let expected_s = Some(rounds.len() as f64);
-        self.progress.begin(&Phase { name: part, unit: "tests", total, expected_s });
+        self.progress.begin(&ProgressPhase { name: part, unit: "tests", total, expected_s });
         let mut done = 0;
         for (number, round) in rounds.iter().enumerate() {
             if self.left().is_some_and(|left| left.is_zero()) {
@@ -438,7 +444,11 @@ pub async fn read_facts(
 }
 
 /// The same over a session, with the namespaces of the host that are looked into.
-pub async fn facts_over(link: &Link, netns: Vec<PathBuf>, prefixes: &[String]) -> Result<HostFacts, String> {
+pub async fn facts_over(
+    link: &NodeLink,
+    netns: Vec<PathBuf>,
+    prefixes: &[String],
+) -> Result<HostFacts, String> {
     let request = ObserveRequest::Facts { prefixes: prefixes.to_vec(), netns };
     let events = link.request(request, FACTS_WAIT).await.map_err(|e| e.to_string())?;
     events

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fake_node;
-use linerate_fleet::programs::Programs;
+use linerate_fleet::programs::NodePrograms;
 use linerate_fleet::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
 use linerate_model::kind::{RttPlan, UdpPlan};
@@ -32,7 +32,7 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
     let knowledge = Knowledge::builtin().unwrap();
-    let order = Order {
+    let order = SurveyRequest {
         inventory,
         inventory_path: None,
         parent: None,
@@ -42,7 +42,7 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let snapshot = runtime.block_on(async {
         let program =
-            |h: &Host| Arc::new(Programs::only(fake_node::program(folder.path(), behaviour(&h.name))));
+            |h: &Host| Arc::new(NodePrograms::only(fake_node::program(folder.path(), behaviour(&h.name))));
         let fleet = Fleet::open_with(inventory, program, |_| true, &Silent).await;
         let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
         fleet.bye().await;

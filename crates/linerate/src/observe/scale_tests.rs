@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Diagnosis, Direction, Element};
+use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 
-use super::run::{Order, survey};
-use linerate_fleet::progress::{Phase, Progress};
-use linerate_fleet::simulated::{self, World};
+use super::run::{SurveyRequest, survey};
+use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_fleet::simulated::{self, SimulatedFleet};
 use linerate_report::{self as report, Format, Material};
 use linerate_store::Store;
 
@@ -33,7 +33,7 @@ struct Phases(Instant, f64);
 struct Parts(Instant);
 
 impl Progress for Parts {
-    fn begin(&self, phase: &Phase<'_>) {
+    fn begin(&self, phase: &ProgressPhase<'_>) {
         let (seconds, memory_mb) = (self.0.elapsed().as_secs_f64(), memory_mb("VmRSS:"));
         println!(
             "    after {seconds:6.2} s, {memory_mb} MB in use: {}, {} {}",
@@ -76,13 +76,18 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
     let inventory = simulated::inventory(hosts);
     let knowledge = Knowledge::builtin().unwrap();
     let mut store = Store::open(store).unwrap();
-    let order =
-        Order { inventory: &inventory, inventory_path: None, parent: None, budget: Some(BUDGET), seed: 7 };
+    let order = SurveyRequest {
+        inventory: &inventory,
+        inventory_path: None,
+        parent: None,
+        budget: Some(BUDGET),
+        seed: 7,
+    };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let begun = tokio::time::Instant::now();
-        let world = World::new(hosts, sick, 11);
+        let world = SimulatedFleet::new(hosts, sick, 11);
         let mut before_s = 0.0;
         let mut of_nodes = || {
             let spent_s = world.spent().as_secs_f64();
@@ -106,7 +111,7 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
 /// The part of a figure that the diagnosis takes, and the plan.
 fn alone(snapshot: &Snapshot, phases: &mut Phases) {
     let knowledge = Knowledge::builtin().unwrap();
-    let wish = super::plan::Wish {
+    let wish = super::plan::SurveySpec {
         inventory: &snapshot.inventory,
         facts: &snapshot.facts,
         absent: &std::collections::BTreeSet::new(),
@@ -149,7 +154,7 @@ fn one_sick_host_of_many_is_found_and_what_fails_is_a_gap() {
     let finding = &diagnosis.findings[0];
     assert_eq!(
         (&finding.places[0].element, finding.places[0].direction),
-        (&Element::Host(name), Direction::Rx)
+        (&Suspect::Host(name), Direction::Rx)
     );
     assert_eq!(finding.causes[0].id, "tcp-rmem-small", "{}", finding.sentence);
     assert!(gaps > 0 && !snapshot.gaps.is_empty(), "the seed has failures in it");

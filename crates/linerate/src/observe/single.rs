@@ -18,7 +18,7 @@ use super::begin::begin;
 use super::context::{Context, with_progress};
 use super::measure;
 use linerate_fleet::Fleet;
-use linerate_fleet::progress::Phase;
+use linerate_fleet::progress::ProgressPhase;
 use linerate_store::StoreError;
 
 /// Time that tests are expected to take, all together.
@@ -40,7 +40,12 @@ pub async fn run(
     let mut snapshot = begin(fleet, inventory, context.store)?;
     let until = Instant::now() + expected(tests, context.tuning);
     let expected_s = Some(expected(tests, context.tuning).as_secs_f64());
-    context.progress.begin(&Phase { name: "measuring", unit: "tests", total: tests.len(), expected_s });
+    context.progress.begin(&ProgressPhase {
+        name: "measuring",
+        unit: "tests",
+        total: tests.len(),
+        expected_s,
+    });
     for (done, test) in tests.iter().enumerate() {
         let running = measure::measure_tuned(fleet, inventory, test, context.tuning);
         let sample = with_progress(running, until, |left_s| {

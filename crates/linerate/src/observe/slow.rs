@@ -21,7 +21,7 @@ const TESTS_MIN: usize = 4;
 
 /// What the small tests took so far.
 #[derive(Debug, Default)]
-pub struct Slow {
+pub struct SmallTestTimes {
     took_ms: BTreeMap<HostName, Vec<f64>>,
     all_ms: Vec<f64>,
     /// Median of the above, until the next test ends.
@@ -31,7 +31,7 @@ pub struct Slow {
     dropped: BTreeMap<HostName, usize>,
 }
 
-impl Slow {
+impl SmallTestTimes {
     /// A test ended after `took_ms`.
     pub fn saw(&mut self, test: &Test, took_ms: u64) {
         if !is_small(test) {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_slow_host_gets_a_few_small_tests_and_all_that_move_data() {
-        let mut slow = Slow::default();
+        let mut slow = SmallTestTimes::default();
         for partner in 1..=4 {
             let name = format!("h{partner}");
             assert!(!slow.drops(&rtt("tired", &name)));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn far_away_is_not_slow() {
-        let mut slow = Slow::default();
+        let mut slow = SmallTestTimes::default();
         for partner in 0..20 {
             slow.saw(&rtt("a", &format!("h{partner}")), 700);
         }

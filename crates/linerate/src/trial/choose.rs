@@ -2,7 +2,7 @@
 //! begun out. Pure.
 
 use linerate_model::change::Remedy;
-use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Response};
+use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Metric};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
 use linerate_model::kind::DiskPlan;
 use linerate_model::plan::Test;
@@ -19,7 +19,7 @@ const THROUGHPUT_SUFFERS: f64 = 0.8;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct TrialOptions {
     /// Id of the remedy.
     pub remedy: String,
     /// Hosts to change; empty for all that the remedy names.
@@ -84,11 +84,11 @@ pub enum TrialError {
 pub fn plan(
     snapshot: &Snapshot,
     diagnosis: &Diagnosis,
-    options: &Options,
+    options: &TrialOptions,
     id: String,
 ) -> Result<Trial, TrialError> {
     let (finding, remedy) = remedy(diagnosis, options)?;
-    if finding.responses.first() == Some(&Response::Storage) || remedy.is_of_replicas() {
+    if finding.responses.first() == Some(&Metric::Storage) || remedy.is_of_replicas() {
         return of_storage(snapshot, diagnosis, remedy, id);
     }
     let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
@@ -120,7 +120,7 @@ fn of_storage(
 ) -> Result<Trial, TrialError> {
     let no_pair = || TrialError::NoPair {
         id: remedy.id.clone(),
-        what: Response::Storage.label().to_owned(),
+        what: Metric::Storage.label().to_owned(),
         hint: "`linerate drbd bench RESOURCE HOST HOST` measures where it shows; then try it on that run"
             .to_owned(),
     };
@@ -129,7 +129,7 @@ fn of_storage(
     Ok(Trial {
         id,
         run: diagnosis.run.clone(),
-        response: Response::Storage,
+        response: Metric::Storage,
         layer: test.layer,
         pair: (test.from.clone(), other.clone()),
         control: None,
@@ -168,7 +168,7 @@ pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) ->
 }
 
 /// The most probable finding with this remedy, and the remedy with the changes of the wanted hosts only.
-fn remedy<'a>(diagnosis: &'a Diagnosis, options: &Options) -> Result<(&'a Finding, Remedy), TrialError> {
+fn remedy<'a>(diagnosis: &'a Diagnosis, options: &TrialOptions) -> Result<(&'a Finding, Remedy), TrialError> {
     let offered = || {
         diagnosis.findings.iter().flat_map(|f| {
             f.causes
@@ -220,7 +220,7 @@ fn affected<'a>(
     diagnosis: &'a Diagnosis,
     remedy: &Remedy,
     inventory: &Inventory,
-) -> Result<(&'a Cell, Response), TrialError> {
+) -> Result<(&'a Cell, Metric), TrialError> {
     let hit = |c: &Cell| finding.affected.iter().any(|(f, t)| *f == c.from && *t == c.to);
     let in_layer = |c: &Cell| match finding.layer {
         LayerScope::Any => true,
@@ -242,10 +242,10 @@ fn affected<'a>(
     let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
     let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
     match response {
-        Response::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => {
-            Ok((cell, Response::Throughput))
+        Metric::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => {
+            Ok((cell, Metric::Throughput))
         }
-        Response::Setting => Ok((cell, Response::Throughput)),
+        Metric::Setting => Ok((cell, Metric::Throughput)),
         other => Ok((cell, other)),
     }
 }
@@ -264,14 +264,14 @@ fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
     })
 }
 
-fn badness(cell: &Cell, response: Response) -> f64 {
+fn badness(cell: &Cell, response: Metric) -> f64 {
     let value = match response {
-        Response::Loss => cell.loss,
-        Response::CpuCost => cell.cpu_s_per_gb,
-        Response::RttIdle => cell.rtt_idle_us,
-        Response::RttLoaded => cell.rtt_loaded_us,
-        Response::Retransmits => cell.retransmits_per_s,
-        Response::TwoState => cell.two_state_bps.map(|(a, b)| -a.min(b)),
+        Metric::Loss => cell.loss,
+        Metric::CpuCost => cell.cpu_s_per_gb,
+        Metric::RttIdle => cell.rtt_idle_us,
+        Metric::RttLoaded => cell.rtt_loaded_us,
+        Metric::Retransmits => cell.retransmits_per_s,
+        Metric::TwoState => cell.two_state_bps.map(|(a, b)| -a.min(b)),
         _ => cell.share.or(cell.throughput_bps).map(|s| -s),
     };
     value.unwrap_or(f64::MIN)

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::FactKey;
-use linerate_model::finding::{Diagnosis, Response};
+use linerate_model::finding::{Diagnosis, Metric};
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 
-use super::choose::{self, Options, TrialError};
-use super::machine::{Action, Course, Event, Machine, Which};
+use super::choose::{self, TrialError, TrialOptions};
+use super::machine::{Action, Course, TrialEvent, TrialMachine, Which};
 use super::response;
 use linerate_fleet::changes::ChangeError;
 
@@ -35,7 +35,7 @@ pub struct Tested {
 
 /// What a trial needs done on hosts. One call at a time.
 #[allow(async_fn_in_trait)] // one task drives a trial: nothing here is sent between threads
-pub trait Hands {
+pub trait HostActions {
     /// Journal, arm the dead-man timer, write, read back.
     async fn apply(
         &mut self,
@@ -82,22 +82,22 @@ pub struct Scene<'a> {
 
 /// Tries a remedy of the diagnosis. When `cancel` ends first, the old values are put back and the trial is
 /// `Undone`.
-pub async fn run<H: Hands>(
+pub async fn run<H: HostActions>(
     hands: &mut H,
     scene: Scene<'_>,
-    options: &Options,
+    options: &TrialOptions,
     id: String,
     watch: Watch<'_>,
     cancel: impl Future<Output = ()>,
 ) -> Result<Trial, TrialError> {
     let trial = choose::plan(scene.snapshot, scene.diagnosis, options, id)?;
     let course = course_of(&trial, options.course);
-    let machine = Machine::measure(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::measure(trial, course, linerate_diagnose::trial::effect);
     Ok(Drive { hands, scene, transfer_ms: options.transfer_ms }.finish(machine, watch, cancel).await)
 }
 
 /// Keeps a trial that was measured: writes it where it survives a reboot, reads it back, measures once more.
-pub async fn keep<H: Hands>(
+pub async fn keep<H: HostActions>(
     hands: &mut H,
     scene: Scene<'_>,
     trial: Trial,
@@ -105,14 +105,14 @@ pub async fn keep<H: Hands>(
     cancel: impl Future<Output = ()>,
 ) -> Trial {
     let course = course_of(&trial, Course::default());
-    let machine = Machine::keep(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::keep(trial, course, linerate_diagnose::trial::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, cancel).await
 }
 
 /// Takes a trial back, also a kept one, and reads the old values back.
-pub async fn undo<H: Hands>(hands: &mut H, scene: Scene<'_>, trial: Trial, watch: Watch<'_>) -> Trial {
+pub async fn undo<H: HostActions>(hands: &mut H, scene: Scene<'_>, trial: Trial, watch: Watch<'_>) -> Trial {
     let course = course_of(&trial, Course::default());
-    let machine = Machine::undo(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::undo(trial, course, linerate_diagnose::trial::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, std::future::pending()).await
 }
 
@@ -121,7 +121,7 @@ const STORAGE_DEADLINE_S: u32 = 120;
 
 fn course_of(trial: &Trial, course: Course) -> Course {
     match trial.response {
-        Response::Storage => Course { deadline_s: course.deadline_s.max(STORAGE_DEADLINE_S), ..course },
+        Metric::Storage => Course { deadline_s: course.deadline_s.max(STORAGE_DEADLINE_S), ..course },
         _ => course,
     }
 }
@@ -132,10 +132,10 @@ struct Drive<'a, H> {
     transfer_ms: u32,
 }
 
-impl<H: Hands> Drive<'_, H> {
+impl<H: HostActions> Drive<'_, H> {
     async fn finish(
         mut self,
-        mut machine: Machine,
+        mut machine: TrialMachine,
         watch: Watch<'_>,
         cancel: impl Future<Output = ()>,
     ) -> Trial {
@@ -152,7 +152,7 @@ impl<H: Hands> Drive<'_, H> {
             } else if interruptible {
                 tokio::select! {
                     event = self.act(&action, &machine) => event,
-                    () = &mut cancel => { cancelled = true; Event::Cancel }
+                    () = &mut cancel => { cancelled = true; TrialEvent::Cancel }
                 }
             } else {
                 let event = self.act(&action, &machine).await;
@@ -162,51 +162,53 @@ impl<H: Hands> Drive<'_, H> {
             let now_ms = || started.elapsed().as_millis() as u64;
             machine.on(event, now_ms());
             if cancelled {
-                machine.on(Event::Cancel, now_ms());
+                machine.on(TrialEvent::Cancel, now_ms());
             }
         }
         watch(machine.trial(), "done", 0);
         machine.trial().clone()
     }
 
-    async fn act(&mut self, action: &Action, machine: &Machine) -> Event {
+    async fn act(&mut self, action: &Action, machine: &TrialMachine) -> TrialEvent {
         let trial = machine.trial();
         let id = trial.id.as_str();
         let deadline_s = machine.deadline_s();
         let result = match action {
             Action::Apply(host) => {
-                self.hands.apply(host, id, &machine.changes(host), deadline_s).await.map(Event::Values)
+                self.hands.apply(host, id, &machine.changes(host), deadline_s).await.map(TrialEvent::Values)
             }
-            Action::Revert(host) => self.hands.revert(host, id).await.map(Event::Values),
-            Action::Extend(host) => self.hands.extend(host, id, deadline_s).await.map(|()| Event::Done),
-            Action::Keep(host) => self.hands.keep(host, id, &machine.changes(host)).await.map(Event::Kept),
-            Action::Undo(host) => self.hands.undo(host, id).await.map(Event::Values),
+            Action::Revert(host) => self.hands.revert(host, id).await.map(TrialEvent::Values),
+            Action::Extend(host) => self.hands.extend(host, id, deadline_s).await.map(|()| TrialEvent::Done),
+            Action::Keep(host) => {
+                self.hands.keep(host, id, &machine.changes(host)).await.map(TrialEvent::Kept)
+            }
+            Action::Undo(host) => self.hands.undo(host, id).await.map(TrialEvent::Values),
             Action::Read { host, .. } => {
                 let keys: Vec<FactKey> = machine.changes(host).into_iter().map(|c| c.key).collect();
-                self.hands.read(host, &keys).await.map(Event::Values)
+                self.hands.read(host, &keys).await.map(TrialEvent::Values)
             }
             Action::Measure { which, .. } => Ok(self.measure(*which, trial).await),
             Action::Wait { ms } => {
                 self.hands.wait(Duration::from_millis(*ms)).await;
-                Ok(Event::Done)
+                Ok(TrialEvent::Done)
             }
-            Action::Decide => Ok(Event::Done),
+            Action::Decide => Ok(TrialEvent::Done),
         };
         result.unwrap_or_else(|e| {
             if e.lost {
-                Event::Lost { error: e.error }
+                TrialEvent::Lost { error: e.error }
             } else {
-                Event::Failed { error: e.error, undo_failed: e.undo_failed }
+                TrialEvent::Failed { error: e.error, undo_failed: e.undo_failed }
             }
         })
     }
 
-    async fn measure(&mut self, which: Which, trial: &Trial) -> Event {
-        let Some(test) = self.test(which, trial) else { return Event::Measured(None) };
+    async fn measure(&mut self, which: Which, trial: &Trial) -> TrialEvent {
+        let Some(test) = self.test(which, trial) else { return TrialEvent::Measured(None) };
         let Tested { outcome, disturbed } = self.hands.measure(&test).await;
         match (response::value(trial.response, &outcome), disturbed) {
-            (Some(value), Some(reason)) => Event::Disturbed { value, reason },
-            (value, _) => Event::Measured(value),
+            (Some(value), Some(reason)) => TrialEvent::Disturbed { value, reason },
+            (value, _) => TrialEvent::Measured(value),
         }
     }
 
@@ -215,7 +217,7 @@ impl<H: Hands> Drive<'_, H> {
             Which::Affected => &trial.pair,
             Which::Control => trial.control.as_ref()?,
         };
-        if trial.response == Response::Storage {
+        if trial.response == Metric::Storage {
             return choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy.id);
         }
         let ceiling = choose::ceiling(self.scene.diagnosis, &trial.pair, trial.layer);
@@ -230,7 +232,7 @@ async fn is_ready(future: &mut Pin<Box<dyn Future<Output = ()> + '_>>) -> bool {
 }
 
 /// What an action is, for a person who waits.
-fn words(action: &Action, machine: &Machine) -> String {
+fn words(action: &Action, machine: &TrialMachine) -> String {
     let trial = machine.trial();
     let count = trial.arms.len();
     let pair = |p: &(String, String)| format!("{} to {}", p.0, p.1);

@@ -10,7 +10,7 @@ use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
 use linerate_model::sample::Outcome;
 
-use super::drive::{Hands, Tested};
+use super::drive::{HostActions, Tested};
 use crate::observe::{disturb, measure};
 use linerate_fleet::Fleet;
 use linerate_fleet::changes::{ChangeError, Changes};
@@ -21,13 +21,13 @@ const REPEAT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Hands on the sessions of a fleet; see the file's head.
 #[derive(Debug)]
-pub struct FleetHands<'a> {
+pub struct FleetActions<'a> {
     fleet: &'a Fleet,
     inventory: &'a Inventory,
     changes: Changes<'a>,
 }
 
-impl<'a> FleetHands<'a> {
+impl<'a> FleetActions<'a> {
     /// Hands on these sessions.
     pub fn new(fleet: &'a Fleet, inventory: &'a Inventory) -> Self {
         Self { fleet, inventory, changes: Changes::new(fleet, inventory) }
@@ -39,7 +39,7 @@ impl<'a> FleetHands<'a> {
     }
 }
 
-impl Hands for FleetHands<'_> {
+impl HostActions for FleetActions<'_> {
     async fn apply(
         &mut self,
         host: &str,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use linerate_model::change::{Change, ReadBack};
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::HostName;
 use linerate_model::trial::{Arm, Effect, EffectSize, Trial, TrialStatus};
 use linerate_model::units;
@@ -19,7 +19,7 @@ use linerate_model::units;
 pub const UNDO_GRACE_MS: u64 = 5000;
 
 /// Computes an effect: arms, response, seed.
-pub type Judge = fn(&[Arm], Response, u64) -> EffectSize;
+pub type Judge = fn(&[Arm], Metric, u64) -> EffectSize;
 
 /// Which pair is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub enum Action {
 
 /// How an action ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum TrialEvent {
     /// Done, nothing to say.
     Done,
     /// Values read back (`Apply`, `Revert`, `Read`, `Undo`).
@@ -121,7 +121,7 @@ impl Default for Course {
 
 /// A trial on its way; see the file's head.
 #[derive(Debug)]
-pub struct Machine {
+pub struct TrialMachine {
     trial: Trial,
     course: Course,
     judge: Judge,
@@ -150,7 +150,7 @@ pub struct Machine {
 /// to know nothing.
 const AGAIN_MAX: usize = 4;
 
-impl Machine {
+impl TrialMachine {
     /// A new trial, to be measured.
     pub fn measure(trial: Trial, course: Course, judge: Judge) -> Self {
         let mut machine = Self::new(trial, course, judge);
@@ -245,8 +245,8 @@ impl Machine {
     }
 
     /// The current action ended, or the operator wants to stop.
-    pub fn on(&mut self, event: Event, now_ms: u64) {
-        if event == Event::Cancel {
+    pub fn on(&mut self, event: TrialEvent, now_ms: u64) {
+        if event == TrialEvent::Cancel {
             self.cancel();
         } else if let Some(action) = self.queue.pop_front() {
             self.touch(&action);
@@ -276,7 +276,7 @@ impl Machine {
         }
     }
 
-    fn way(&mut self, action: Action, event: Event, now_ms: u64) {
+    fn way(&mut self, action: Action, event: TrialEvent, now_ms: u64) {
         // A machine that slept, or a network that hung: the node has undone by itself, the state is not what
         // we think.
         if let Some((host, late_ms)) = self.overdue(now_ms) {
@@ -288,28 +288,30 @@ impl Machine {
         }
         let armed = now_ms + u64::from(self.course.deadline_s) * 1000;
         match (action, event) {
-            (Action::Apply(host), Event::Values(values)) => {
+            (Action::Apply(host), TrialEvent::Values(values)) => {
                 self.armed_until_ms.insert(host.clone(), armed);
                 self.check(&host, &values, true);
             }
-            (Action::Revert(host), Event::Values(values)) => self.check(&host, &values, false),
-            (Action::Extend(host), Event::Done | Event::Values(_)) => {
+            (Action::Revert(host), TrialEvent::Values(values)) => self.check(&host, &values, false),
+            (Action::Extend(host), TrialEvent::Done | TrialEvent::Values(_)) => {
                 self.armed_until_ms.insert(host, armed);
             }
-            (Action::Measure { which, arm }, Event::Measured(value)) => self.record(which, arm, value),
-            (Action::Measure { which, arm }, Event::Disturbed { value, reason }) => {
+            (Action::Measure { which, arm }, TrialEvent::Measured(value)) => self.record(which, arm, value),
+            (Action::Measure { which, arm }, TrialEvent::Disturbed { value, reason }) => {
                 self.record_disturbed(which, arm, value, reason);
             }
             (Action::Decide, _) => self.decide(),
-            (Action::Keep(host), Event::Kept(files)) => {
+            (Action::Keep(host), TrialEvent::Kept(files)) => {
                 self.armed_until_ms.remove(&host);
                 self.trial.persisted.extend(files.iter().map(|f| f.display().to_string()));
             }
-            (Action::Read { host, changed }, Event::Values(values)) => self.check(&host, &values, changed),
+            (Action::Read { host, changed }, TrialEvent::Values(values)) => {
+                self.check(&host, &values, changed)
+            }
             // The change is in force and written; a pair that cannot be measured now is no reason to take it
             // back.
             (Action::Measure { arm: None, .. }, _) => self.record(Which::Affected, None, None),
-            (_, Event::Lost { error } | Event::Failed { error, .. }) => self.fail(error),
+            (_, TrialEvent::Lost { error } | TrialEvent::Failed { error, .. }) => self.fail(error),
             (action, event) => self.fail(format!("{action:?} was answered by {event:?}")),
         }
     }
@@ -414,23 +416,23 @@ impl Machine {
         self.queue = self.touched.iter().cloned().map(Action::Undo).collect();
     }
 
-    fn way_out(&mut self, action: Action, event: Event) {
+    fn way_out(&mut self, action: Action, event: TrialEvent) {
         match (action, event) {
-            (Action::Undo(host), Event::Values(values)) if self.mismatch(&host, &values, false).is_none() => {
-            }
-            (Action::Undo(host), Event::Failed { error, undo_failed: true }) => {
+            (Action::Undo(host), TrialEvent::Values(values))
+                if self.mismatch(&host, &values, false).is_none() => {}
+            (Action::Undo(host), TrialEvent::Failed { error, undo_failed: true }) => {
                 self.trial.notes.push(error);
                 self.unproven.push(host);
             }
             // No journal any more, perhaps: then the values themselves must tell.
-            (Action::Undo(host), Event::Failed { .. } | Event::Values(_) | Event::Done) => {
+            (Action::Undo(host), TrialEvent::Failed { .. } | TrialEvent::Values(_) | TrialEvent::Done) => {
                 self.queue.push_back(Action::Read { host, changed: false });
             }
             (Action::Undo(host), _) => self.read_after_deadline(host),
             (Action::Read { host, .. }, event) => {
                 let reason = match event {
-                    Event::Values(values) => self.mismatch(&host, &values, false),
-                    Event::Failed { error, .. } | Event::Lost { error } => Some(error),
+                    TrialEvent::Values(values) => self.mismatch(&host, &values, false),
+                    TrialEvent::Failed { error, .. } | TrialEvent::Lost { error } => Some(error),
                     other => Some(format!("{host}: reading was answered by {other:?}")),
                 };
                 match reason {

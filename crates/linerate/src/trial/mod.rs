@@ -19,6 +19,6 @@ mod storage_tests;
 #[cfg(test)]
 mod tests;
 
-pub use choose::Options;
+pub use choose::TrialOptions;
 pub use drive::{keep, run, undo};
-pub use fleet::FleetHands;
+pub use fleet::FleetActions;

@@ -1,7 +1,7 @@
 //! What a trial measures: for each response the test that shows it, and the value read from its outcome.
 //! Pure. The value is in the unit of the response; which direction is better is the diagnosis' knowledge.
 
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::{HostName, Layer};
 use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
 use linerate_model::load::Interval;
@@ -28,7 +28,7 @@ const STARTUP_MS: f64 = 200.0;
 
 /// The test that shows a response on a pair. `ceiling_bps` is what the pair should carry, where known.
 pub fn test(
-    response: Response,
+    response: Metric,
     pair: &(HostName, HostName),
     layer: Layer,
     snapshot: &Snapshot,
@@ -36,12 +36,12 @@ pub fn test(
     duration_ms: u32,
 ) -> Test {
     let kind = match response {
-        Response::Loss | Response::Reordering | Response::Stalls => {
+        Metric::Loss | Metric::Reordering | Metric::Stalls => {
             let rate_bps = ceiling_bps.map_or(UDP_BPS.0, |c| (c * UDP_SHARE).clamp(UDP_BPS.1, UDP_BPS.2));
             UdpPlan::paced(rate_bps, UDP_PAYLOAD_BYTES, duration_ms).into()
         }
-        Response::RttIdle => RttPlan { count: RTT_COUNT }.into(),
-        Response::PathMtu => MtuPlan { sizes: sizes(pair, layer, snapshot), tries: MTU_TRIES }.into(),
+        Metric::RttIdle => RttPlan { count: RTT_COUNT }.into(),
+        Metric::PathMtu => MtuPlan { sizes: sizes(pair, layer, snapshot), tries: MTU_TRIES }.into(),
         _ => TcpPlan::single(duration_ms).into(),
     };
     Test {
@@ -65,37 +65,37 @@ fn sizes(pair: &(HostName, HostName), layer: Layer, snapshot: &Snapshot) -> Vec<
 }
 
 /// The value of a response; `None` when the test says nothing about it.
-pub fn value(response: Response, outcome: &Outcome) -> Option<f64> {
+pub fn value(response: Metric, outcome: &Outcome) -> Option<f64> {
     match outcome {
         Outcome::Measured(m) => measured(response, m).filter(|v| v.is_finite()),
         // Nothing through is the worst throughput there is, and says nothing about a time or a cost.
         Outcome::NothingThrough { .. } => match response {
-            Response::Throughput | Response::TwoState | Response::Setting | Response::PathMtu => Some(0.0),
-            Response::Loss => Some(1.0),
+            Metric::Throughput | Metric::TwoState | Metric::Setting | Metric::PathMtu => Some(0.0),
+            Metric::Loss => Some(1.0),
             _ => None,
         },
         Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
     }
 }
 
-fn measured(response: Response, m: &Measurement) -> Option<f64> {
+fn measured(response: Metric, m: &Measurement) -> Option<f64> {
     match response {
-        Response::Throughput | Response::Setting => m.throughput_bps,
-        Response::TwoState => low_level(m).or(m.throughput_bps),
-        Response::Loss => m.loss,
-        Response::Reordering => Some(m.reordered? + m.duplicated.unwrap_or(0.0)),
-        Response::Retransmits => m.retransmits_per_s,
-        Response::RttIdle => m.rtt_idle_us,
-        Response::RttLoaded => m.rtt_loaded_us,
-        Response::Stalls => m.latest_us(),
-        Response::CpuCost => m.cpu_s_per_gb,
+        Metric::Throughput | Metric::Setting => m.throughput_bps,
+        Metric::TwoState => low_level(m).or(m.throughput_bps),
+        Metric::Loss => m.loss,
+        Metric::Reordering => Some(m.reordered? + m.duplicated.unwrap_or(0.0)),
+        Metric::Retransmits => m.retransmits_per_s,
+        Metric::RttIdle => m.rtt_idle_us,
+        Metric::RttLoaded => m.rtt_loaded_us,
+        Metric::Stalls => m.latest_us(),
+        Metric::CpuCost => m.cpu_s_per_gb,
         // The largest size of which most probes arrive.
-        Response::PathMtu => {
+        Metric::PathMtu => {
             let arrives = |p: &&MtuProbe| u32::from(p.answered) * 2 > u32::from(p.sent);
             let largest = m.mtu.iter().filter(arrives).map(|p| p.bytes).max();
             (!m.mtu.is_empty()).then(|| f64::from(largest.unwrap_or(0)))
         }
-        Response::Storage => {
+        Metric::Storage => {
             let phase = m.tx.as_ref()?.disk.as_ref()?.phases.first()?;
             phase.is_evidence().then(|| phase.bytes_per_s())
         }
@@ -130,23 +130,23 @@ mod tests {
             rx: Some(Box::new(LoadReport { series, ..LoadReport::default() })),
             ..Measurement::default()
         };
-        assert_eq!(value(Response::TwoState, &Outcome::Measured(Box::new(m))), Some(2.33e9));
+        assert_eq!(value(Metric::TwoState, &Outcome::Measured(Box::new(m))), Some(2.33e9));
     }
 
     #[test]
     fn nothing_through_is_zero_throughput_and_no_time() {
         let dead = Outcome::NothingThrough { reason: "connect".into() };
-        assert_eq!(value(Response::Throughput, &dead), Some(0.0));
-        assert_eq!(value(Response::Loss, &dead), Some(1.0));
-        assert_eq!(value(Response::RttIdle, &dead), None);
-        assert_eq!(value(Response::Throughput, &Outcome::Invalid { reason: "late".into() }), None);
+        assert_eq!(value(Metric::Throughput, &dead), Some(0.0));
+        assert_eq!(value(Metric::Loss, &dead), Some(1.0));
+        assert_eq!(value(Metric::RttIdle, &dead), None);
+        assert_eq!(value(Metric::Throughput, &Outcome::Invalid { reason: "late".into() }), None);
     }
 
     #[test]
     fn path_mtu_is_the_largest_size_that_arrives() {
         let probe = |bytes, answered| MtuProbe { bytes, sent: 3, answered, refused_mtu: None };
         let m = Measurement { mtu: vec![probe(576, 3), probe(1500, 0)], ..Measurement::default() };
-        assert_eq!(value(Response::PathMtu, &Outcome::Measured(Box::new(m))), Some(576.0));
+        assert_eq!(value(Metric::PathMtu, &Outcome::Measured(Box::new(m))), Some(576.0));
     }
 
     #[test]
@@ -154,9 +154,9 @@ mod tests {
         let snapshot = Snapshot::default();
         let pair = ("a".to_owned(), "b".to_owned());
         let kind = |r| test(r, &pair, Layer::Overlay, &snapshot, Some(190e6), 800).kind;
-        assert_eq!(kind(Response::CpuCost).name(), "tcp");
-        assert_eq!(kind(Response::PathMtu).name(), "mtu");
-        let loss = kind(Response::Loss);
+        assert_eq!(kind(Metric::CpuCost).name(), "tcp");
+        assert_eq!(kind(Metric::PathMtu).name(), "mtu");
+        let loss = kind(Metric::Loss);
         assert!(loss.get().is_some_and(|udp: &UdpPlan| (udp.rate_bps - 38e6).abs() < 1.0));
     }
 }

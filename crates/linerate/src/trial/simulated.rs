@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use linerate_model::change::{Change, ReadBack};
 use linerate_model::fact::{FactKey, FactValue};
 
-use super::machine::{Action, Event, Machine};
+use super::machine::{Action, TrialEvent, TrialMachine};
 
 /// A node that hears nothing of its operator for so long treats it as lost.
 const OPERATOR_LOST_MS: u64 = 4000;
@@ -123,25 +123,25 @@ impl World {
     pub(super) fn act(
         &mut self,
         action: &Action,
-        machine: &Machine,
+        machine: &TrialMachine,
         measured: &mut dyn FnMut(&Self) -> f64,
-    ) -> Event {
+    ) -> TrialEvent {
         self.pass(if matches!(action, Action::Measure { .. }) { 1200 } else { 5 });
         let host = match action {
             Action::Apply(h) | Action::Revert(h) | Action::Extend(h) | Action::Keep(h) | Action::Undo(h) => h,
             Action::Read { host, .. } => host,
-            Action::Measure { .. } => return Event::Measured(Some(measured(self))),
+            Action::Measure { .. } => return TrialEvent::Measured(Some(measured(self))),
             Action::Wait { ms } => {
                 self.pass(*ms);
-                return Event::Done;
+                return TrialEvent::Done;
             }
-            Action::Decide => return Event::Done,
+            Action::Decide => return TrialEvent::Done,
         };
         let may_reopen = matches!(action, Action::Undo(_) | Action::Read { .. });
         let entry = self.hosts.get_mut(host).expect("hosts of the trial exist");
         if let Some(since) = entry.dead_since_ms {
             if !(self.comes_back && may_reopen && self.now_ms >= since + AWAY_MS) {
-                return Event::Lost { error: format!("host {host} is lost") };
+                return TrialEvent::Lost { error: format!("host {host} is lost") };
             }
             entry.dead_since_ms = None;
         }
@@ -151,17 +151,17 @@ impl World {
             Action::Extend(_) => self.extend(host, machine),
             Action::Keep(_) => self.keep(host, machine),
             Action::Undo(_) => self.undo(host),
-            _ => Ok(Event::Values(self.read(host, machine))),
+            _ => Ok(TrialEvent::Values(self.read(host, machine))),
         };
-        result.unwrap_or_else(|Killed| Event::Lost { error: format!("host {host} died") })
+        result.unwrap_or_else(|Killed| TrialEvent::Lost { error: format!("host {host} died") })
     }
 
-    fn read(&self, host: &str, machine: &Machine) -> ReadBack {
+    fn read(&self, host: &str, machine: &TrialMachine) -> ReadBack {
         let values = &self.hosts[host].values;
         machine.changes(host).iter().map(|c| (c.key.clone(), values[&c.key].clone())).collect()
     }
 
-    fn apply(&mut self, host: &str, machine: &Machine) -> Result<Event, Killed> {
+    fn apply(&mut self, host: &str, machine: &TrialMachine) -> Result<TrialEvent, Killed> {
         let changes = machine.changes(host);
         let deadline_ms = self.now_ms + u64::from(machine.deadline_s()) * 1000;
         let journal = Journal { changes: changes.clone(), state: State::Armed { deadline_ms } };
@@ -170,29 +170,29 @@ impl World {
             self.step(host)?.values.insert(change.key, change.to);
         }
         self.step(host)?;
-        Ok(Event::Values(self.read(host, machine)))
+        Ok(TrialEvent::Values(self.read(host, machine)))
     }
 
-    fn revert(&mut self, host: &str) -> Result<Event, Killed> {
+    fn revert(&mut self, host: &str) -> Result<TrialEvent, Killed> {
         let Some(journal) = self.step(host)?.journal.clone() else { return Ok(no_journal(host)) };
         let mut values = ReadBack::new();
         for change in journal.changes {
             self.step(host)?.values.insert(change.key.clone(), change.from.clone());
             values.push((change.key, change.from));
         }
-        Ok(Event::Values(values))
+        Ok(TrialEvent::Values(values))
     }
 
-    fn extend(&mut self, host: &str, machine: &Machine) -> Result<Event, Killed> {
+    fn extend(&mut self, host: &str, machine: &TrialMachine) -> Result<TrialEvent, Killed> {
         let deadline_ms = self.now_ms + u64::from(machine.deadline_s()) * 1000;
         match &mut self.step(host)?.journal {
             Some(journal) => journal.state = State::Armed { deadline_ms },
             None => return Ok(no_journal(host)),
         }
-        Ok(Event::Done)
+        Ok(TrialEvent::Done)
     }
 
-    fn keep(&mut self, host: &str, machine: &Machine) -> Result<Event, Killed> {
+    fn keep(&mut self, host: &str, machine: &TrialMachine) -> Result<TrialEvent, Killed> {
         let changes = machine.changes(host);
         let deadline_ms = self.now_ms + u64::from(machine.deadline_s()) * 1000;
         let armed = Journal { changes: changes.clone(), state: State::Armed { deadline_ms } };
@@ -207,10 +207,10 @@ impl World {
             journal.state = State::Kept;
         }
         self.step(host)?;
-        Ok(Event::Kept(vec![file]))
+        Ok(TrialEvent::Kept(vec![file]))
     }
 
-    fn undo(&mut self, host: &str) -> Result<Event, Killed> {
+    fn undo(&mut self, host: &str) -> Result<TrialEvent, Killed> {
         let entry = self.step(host)?;
         let Some(journal) = entry.journal.clone() else { return Ok(no_journal(host)) };
         let mut values = ReadBack::new();
@@ -221,10 +221,10 @@ impl World {
         let entry = self.step(host)?;
         entry.files.clear();
         entry.journal = None;
-        Ok(Event::Values(values))
+        Ok(TrialEvent::Values(values))
     }
 }
 
-fn no_journal(host: &str) -> Event {
-    Event::Failed { error: format!("host {host} has no journal of this trial"), undo_failed: false }
+fn no_journal(host: &str) -> TrialEvent {
+    TrialEvent::Failed { error: format!("host {host} has no journal of this trial"), undo_failed: false }
 }

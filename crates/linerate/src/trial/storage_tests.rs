@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use linerate_knowledge::Knowledge;
 use linerate_model::disk_load::DiskTarget;
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::finding::{Diagnosis, Response};
+use linerate_model::finding::{Diagnosis, Metric};
 use linerate_model::inventory::{Host, HostName, Layer, TransportSpec};
 use linerate_model::kind::{DiskPlan, TcpPlan, TestKind};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 
-use super::choose::{self, Options, TrialError};
+use super::choose::{self, TrialError, TrialOptions};
 use linerate_model::drbd_bench::PHASES;
 
 /// A bench in which random writes are slow and the activity log is small.
@@ -72,9 +72,9 @@ fn bench() -> (Snapshot, Diagnosis) {
 #[test]
 fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss() {
     let (snapshot, diagnosis) = bench();
-    let options = Options { remedy: "drbd-activity-log".into(), ..Options::default() };
+    let options = TrialOptions { remedy: "drbd-activity-log".into(), ..TrialOptions::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
-    assert_eq!((trial.response, trial.pair), (Response::Storage, ("one".into(), "two".into())));
+    assert_eq!((trial.response, trial.pair), (Metric::Storage, ("one".into(), "two".into())));
     assert_eq!(trial.control, None);
     let changes: Vec<(&str, &FactValue)> =
         trial.remedy.changes.iter().map(|c| (c.host.as_str(), &c.to)).collect();
@@ -114,10 +114,10 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
         .storage
         .extend([figure(StorageSubject::LocalDisk, 1.0), figure(StorageSubject::Replicated, 0.5)]);
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
-    assert_eq!(diagnosis.findings[0].responses, [Response::Setting], "{:?}", diagnosis.headline);
-    let options = Options { remedy: "drbd-integrity-check".into(), ..Options::default() };
+    assert_eq!(diagnosis.findings[0].responses, [Metric::Setting], "{:?}", diagnosis.headline);
+    let options = TrialOptions { remedy: "drbd-integrity-check".into(), ..TrialOptions::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
-    assert_eq!((trial.response, trial.remedy.changes.len()), (Response::Storage, 2));
+    assert_eq!((trial.response, trial.remedy.changes.len()), (Metric::Storage, 2));
     let test = choose::storage_test(&snapshot, &diagnosis, "drbd-integrity-check").unwrap();
     let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "a tenth of the disk at random, half of it one by one");
@@ -131,7 +131,7 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
 fn without_a_bench_it_says_which_command_measures() {
     let (mut snapshot, diagnosis) = bench();
     snapshot.samples.clear();
-    let options = Options { remedy: "drbd-activity-log".into(), ..Options::default() };
+    let options = TrialOptions { remedy: "drbd-activity-log".into(), ..TrialOptions::default() };
     let error = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap_err();
     assert!(
         matches!(&error, TrialError::NoPair { .. }) && error.to_string().contains("drbd bench"),

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use linerate_model::change::{Change, ReadBack, Remedy};
 use linerate_model::fact::{FactKey, FactValue};
-use linerate_model::finding::Response;
+use linerate_model::finding::Metric;
 use linerate_model::inventory::Layer;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
-use super::choose::{self, Options, TrialError};
-use super::drive::{self, Hands, Scene, Tested};
-use super::machine::{Action, Course, Event, Machine, UNDO_GRACE_MS, Which};
+use super::choose::{self, TrialError, TrialOptions};
+use super::drive::{self, HostActions, Scene, Tested};
+use super::machine::{Action, Course, TrialEvent, TrialMachine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
 use linerate_fleet::changes::ChangeError;
 
@@ -37,7 +37,7 @@ fn trial(hosts: usize) -> Trial {
         id: "t1".into(),
         run: "r1".into(),
         remedy: Remedy { id: "x".into(), changes, ..Remedy::default() },
-        response: Response::Throughput,
+        response: Metric::Throughput,
         layer: Layer::Underlay,
         pair: ("h0".into(), "p".into()),
         control: Some(("c".into(), "d".into())),
@@ -49,8 +49,8 @@ fn trial(hosts: usize) -> Trial {
     }
 }
 
-fn machine(trial: Trial, keep: bool) -> Machine {
-    Machine::measure(trial, Course { keep, ..Course::default() }, linerate_diagnose::trial::effect)
+fn machine(trial: Trial, keep: bool) -> TrialMachine {
+    TrialMachine::measure(trial, Course { keep, ..Course::default() }, linerate_diagnose::trial::effect)
 }
 
 /// All settings as before.
@@ -67,7 +67,7 @@ fn new(world: &World) -> bool {
 }
 
 /// Plays a machine in a world until it ends or its operator dies.
-fn play(machine: &mut Machine, world: &mut World) {
+fn play(machine: &mut TrialMachine, world: &mut World) {
     // Faster when changed; the control stays as it is.
     let count = RefCell::new(0_u32);
     while let Some(action) = machine.action().cloned() {
@@ -116,10 +116,10 @@ fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>
         if matches!(action, Action::Measure { .. }) && left > 0 {
             left -= 1;
             event = match event {
-                Event::Measured(Some(value)) if !worthless => {
-                    Event::Disturbed { value, reason: "a busy machine".to_owned() }
+                TrialEvent::Measured(Some(value)) if !worthless => {
+                    TrialEvent::Disturbed { value, reason: "a busy machine".to_owned() }
                 }
-                _ => Event::Measured(None),
+                _ => TrialEvent::Measured(None),
             };
         }
         machine.on(event, world.now_ms);
@@ -163,7 +163,7 @@ fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
     assert!(new(&world), "a kept change outlives the deadline");
 
     let mut machine =
-        Machine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+        TrialMachine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
     play(&mut machine, &mut world);
     assert_eq!(machine.trial().status, TrialStatus::Undone);
     assert!(old(&world) && machine.trial().persisted.is_empty());
@@ -174,7 +174,8 @@ fn a_measured_trial_can_be_kept_later() {
     let mut first = machine(trial(1), false);
     let mut world = World::new(&first.trial().remedy.changes.clone(), None, true);
     play(&mut first, &mut world);
-    let mut later = Machine::keep(first.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+    let mut later =
+        TrialMachine::keep(first.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
     play(&mut later, &mut world);
     assert_eq!(later.trial().status, TrialStatus::Kept);
     assert!(new(&world));
@@ -243,7 +244,7 @@ fn a_value_that_does_not_stick_ends_the_trial() {
     let mut machine = machine(trial(1), false);
     assert_eq!(machine.action(), Some(&Action::Apply("h0".into())));
     let wrong: ReadBack = machine.changes("h0").into_iter().map(|c| (c.key, c.from)).collect();
-    machine.on(Event::Values(wrong), 10);
+    machine.on(TrialEvent::Values(wrong), 10);
     assert_eq!(machine.action(), Some(&Action::Undo("h0".into())));
     assert!(
         machine.trial().notes[0].contains("reads on where off was written"),
@@ -255,8 +256,10 @@ fn a_value_that_does_not_stick_ends_the_trial() {
 #[test]
 fn an_operator_that_slept_through_the_deadline_does_not_believe_its_arms() {
     let mut machine = machine(trial(1), false);
-    let values = |m: &Machine, to: bool| -> Event {
-        Event::Values(m.changes("h0").into_iter().map(|c| (c.key, if to { c.to } else { c.from })).collect())
+    let values = |m: &TrialMachine, to: bool| -> TrialEvent {
+        TrialEvent::Values(
+            m.changes("h0").into_iter().map(|c| (c.key, if to { c.to } else { c.from })).collect(),
+        )
     };
     let event = values(&machine, true);
     machine.on(event, 0);
@@ -284,7 +287,7 @@ fn cancelling_at_any_step_puts_the_old_values_back() {
         let mut count = 0;
         while let Some(action) = machine.action().cloned() {
             if count == at {
-                machine.on(Event::Cancel, world.now_ms);
+                machine.on(TrialEvent::Cancel, world.now_ms);
             } else {
                 let event = world.act(&action, &machine, &mut |_| 1.0);
                 machine.on(event, world.now_ms);
@@ -312,10 +315,13 @@ fn a_worse_or_useless_remedy_is_not_kept() {
 #[test]
 fn pairs_are_chosen_from_the_finding() {
     let (snapshot, diagnosis) = sample::sick();
-    let options =
-        Options { remedy: "nic-gro-hw-overlay".into(), on: vec!["vs-4".into()], ..Options::default() };
+    let options = TrialOptions {
+        remedy: "nic-gro-hw-overlay".into(),
+        on: vec!["vs-4".into()],
+        ..TrialOptions::default()
+    };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
-    assert_eq!((trial.layer, trial.response), (Layer::Overlay, Response::Throughput));
+    assert_eq!((trial.layer, trial.response), (Layer::Overlay, Metric::Throughput));
     assert_eq!(trial.pair.0, "arc-6", "nothing gets through from there: the worst pair");
     let (from, to) = trial.control.expect("two hypervisors are left");
     for host in [&from, &to] {
@@ -334,7 +340,7 @@ fn what_cannot_be_tried_is_refused_with_the_way_out() {
         choose::plan(
             &snapshot,
             diagnosis,
-            &Options { remedy: remedy.into(), on, ..Options::default() },
+            &TrialOptions { remedy: remedy.into(), on, ..TrialOptions::default() },
             "t".into(),
         )
     };
@@ -355,7 +361,7 @@ fn a_small_cluster_has_no_control() {
     diagnosis
         .cells
         .retain(|c| [&c.from, &c.to].into_iter().all(|h| ["arc-1", "arc-3", "arc-6"].contains(&h.as_str())));
-    let options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    let options = TrialOptions { remedy: "nic-gro-hw-overlay".into(), ..TrialOptions::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried");
     assert_eq!(trial.control, None);
 }
@@ -371,7 +377,7 @@ fn read_back(changes: &[Change], changed: bool) -> ReadBack {
     changes.iter().map(|c| (c.key.clone(), if changed { c.to.clone() } else { c.from.clone() })).collect()
 }
 
-impl Hands for Willing {
+impl HostActions for Willing {
     async fn apply(&mut self, _: &str, _: &str, changes: &[Change], _: u32) -> Result<ReadBack, ChangeError> {
         self.log.push("apply");
         self.changed = true;
@@ -423,7 +429,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn the_drive_tries_keeps_and_undoes() {
     let (snapshot, diagnosis) = sample::sick();
     let scene = Scene { snapshot: &snapshot, diagnosis: &diagnosis };
-    let mut options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    let mut options = TrialOptions { remedy: "nic-gro-hw-overlay".into(), ..TrialOptions::default() };
     options.course.keep = true;
     let mut hands = Willing::default();
     let mut told = Vec::new();
@@ -444,7 +450,7 @@ fn the_drive_tries_keeps_and_undoes() {
 fn a_cancelled_drive_undoes() {
     let (snapshot, diagnosis) = sample::sick();
     let scene = Scene { snapshot: &snapshot, diagnosis: &diagnosis };
-    let options = Options { remedy: "nic-gro-hw-overlay".into(), ..Options::default() };
+    let options = TrialOptions { remedy: "nic-gro-hw-overlay".into(), ..TrialOptions::default() };
     let mut hands = Willing::default();
     let mut watch = |_: &Trial, _: &str, _: usize| {};
     let run = drive::run(&mut hands, scene, &options, "t".into(), &mut watch, std::future::ready(()));

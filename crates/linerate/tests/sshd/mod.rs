@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use linerate_testkit::{self as testkit, World};
+use linerate_testkit::{self as testkit, TestEnvironment};
 pub(crate) use linerate_testkit::{run, text, wait_until};
 use traces::Traces;
 
@@ -32,7 +32,7 @@ pub(crate) fn inside(name: &str) -> bool {
         return testkit::skip(name, "no sshd here (install the package openssh-server)");
     }
     // sshd lets several users in.
-    testkit::inside(name, World::Root)
+    testkit::inside(name, TestEnvironment::Root)
 }
 
 /// How a host differs from an ordinary one.

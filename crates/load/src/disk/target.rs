@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Durable};
 use linerate_model::random::Random;
-use linerate_sys::block::{self, How, Kind, Number};
+use linerate_sys::block::{self, FileKind, How, Number};
 use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
 
@@ -73,7 +73,7 @@ pub(super) fn prepare(job: &Job<'_>, target: &DiskTarget, end: &mut DiskEnd) -> 
 fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<Target, LoadError> {
     let bad = refused(path, "name a folder on the disk to measure: --in FOLDER");
     match block::kind(path) {
-        Ok(Kind::Folder(_)) => {}
+        Ok(FileKind::Folder(_)) => {}
         Ok(_) => return Err(bad("it is no folder".to_owned())),
         Err(error) => return Err(bad(error.to_string())),
     }
@@ -90,7 +90,7 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
     let file = new_file(path, &job.spec.token).map_err(|e| bad(format!("no file can be made there: {e}")))?;
     block::reserve(&file, bytes).map_err(|e| bad(format!("no room for {bytes} bytes: {e}")))?;
     let device = match block::kind_of(&file.metadata().map_err(|e| bad(e.to_string()))?) {
-        Kind::File(number) if number.major != 0 => Some(number),
+        FileKind::File(number) if number.major != 0 => Some(number),
         _ => None,
     };
     let mut ready = Target {
@@ -124,15 +124,15 @@ fn existing(job: &Job<'_>, path: &Path) -> Result<Target, LoadError> {
     let file = block::open(path, How::default()).map_err(|e| bad(e.to_string()))?;
     let meta = file.metadata().map_err(|e| bad(e.to_string()))?;
     let (device, bytes, is_memory) = match block::kind_of(&meta) {
-        Kind::File(number) => {
+        FileKind::File(number) => {
             let system = block::filesystem(&file).map_err(|e| bad(e.to_string()))?;
             (Some(number).filter(|n| n.major != 0), meta.len(), system.is_memory)
         }
-        Kind::Device(number) => {
+        FileKind::Device(number) => {
             let bytes = block::size(&file).map_err(|e| bad(format!("its size cannot be read: {e}")))?;
             (Some(number), bytes, false)
         }
-        Kind::Folder(_) | Kind::Other => {
+        FileKind::Folder(_) | FileKind::Other => {
             return Err(bad("it is neither a file nor a block device".to_owned()));
         }
     };

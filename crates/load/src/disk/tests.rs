@@ -13,7 +13,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 
 use super::doubt::TO_DEVICE;
 use crate::tests::{V4, spec};
-use crate::{Control, run};
+use crate::{LoadControl, run};
 
 const BLOCK: u32 = 4096;
 
@@ -45,7 +45,7 @@ fn of(plan: DiskPlan) -> LoadSpec {
 }
 
 fn ask(plan: DiskPlan) -> LoadReport {
-    run(&of(plan), &Control { stop: Arc::default(), listening: Box::new(|_| panic!("nothing listens")) })
+    run(&of(plan), &LoadControl { stop: Arc::default(), listening: Box::new(|_| panic!("nothing listens")) })
 }
 
 fn end(report: &LoadReport) -> &DiskEnd {
@@ -204,7 +204,7 @@ fn time_bytes_and_a_stop_end_it() {
     let report = ask(many(|p| p.bytes_max = Some(1 << 20)));
     assert_eq!(end(&report).phases[0].read.bytes, 1 << 20);
     let stop = Arc::new(AtomicBool::new(false));
-    let control = Control { stop: Arc::clone(&stop), listening: Box::new(|_| {}) };
+    let control = LoadControl { stop: Arc::clone(&stop), listening: Box::new(|_| {}) };
     let spec = of(many(|_| {}));
     let begun = Instant::now();
     let report = std::thread::scope(|scope| {

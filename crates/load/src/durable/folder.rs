@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use linerate_model::durability::{Place, Shape, WritePlan};
+use linerate_model::durability::{FolderLocation, PatternRule, WritePlan};
 use linerate_sys::root::Root;
 use linerate_sys::{filesystem, procfs};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub(super) fn ours(folder: &Path, run: &str) -> Result<(), DurabilityError> {
 
 /// What a folder lies on. Of one that is gone it is what it would lie on, without a run: a power cut may take
 /// a folder too.
-pub(super) fn place(folder: &Path) -> Result<Place, DurabilityError> {
+pub(super) fn place(folder: &Path) -> Result<FolderLocation, DurabilityError> {
     let io = |source| DurabilityError::Io { what: "look at", path: folder.to_owned(), source };
     let is_gone =
         |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -75,12 +75,12 @@ pub(super) fn place(folder: &Path) -> Result<Place, DurabilityError> {
         .into_iter()
         .filter(|m| real.starts_with(&m.point))
         .max_by_key(|m| Path::new(&m.point).components().count());
-    let mut place = Place {
+    let mut place = FolderLocation {
         free_bytes,
         boot: root.line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
         device: device(&real).unwrap_or_default(),
         run: marker(folder).map(|(run, _)| run),
-        ..Place::default()
+        ..FolderLocation::default()
     };
     if let Some(mount) = mount {
         let options = format!("{},{}", mount.options, mount.super_options);
@@ -105,11 +105,11 @@ fn needed_bytes(plan: &WritePlan, tried: &[Tried], run: u64) -> u64 {
     let records = (0..plan.records).filter_map(|number| plan.spot(number, shape)).map(|spot| {
         let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
         match tried.way.shape {
-            Shape::Fresh | Shape::Grown => length(tried.way.shape, key, spot.version) as u64,
-            Shape::Truncated | Shape::InPlace | Shape::Replaced => 0,
+            PatternRule::Fresh | PatternRule::Grown => length(tried.way.shape, key, spot.version) as u64,
+            PatternRule::Truncated | PatternRule::InPlace | PatternRule::Replaced => 0,
         }
     });
-    let rewritten = tried.iter().filter(|t| t.way.shape != Shape::Fresh).count() as u64;
+    let rewritten = tried.iter().filter(|t| t.way.shape != PatternRule::Fresh).count() as u64;
     // Twice the largest: a file and the one that replaces it.
     records.sum::<u64>() + rewritten * u64::from(plan.files) * 2 * (64 << 10)
 }
@@ -121,7 +121,7 @@ pub(super) fn prepare(
     plan: &WritePlan,
     tried: &[Tried],
     run: u64,
-) -> Result<Place, DurabilityError> {
+) -> Result<FolderLocation, DurabilityError> {
     let io = |what| move |source| DurabilityError::Io { what, path: folder.to_owned(), source };
     let made = match fs::create_dir(folder) {
         Ok(()) => true,
@@ -142,7 +142,7 @@ fn fill(
     tried: &[Tried],
     run: u64,
     made: bool,
-) -> Result<Place, DurabilityError> {
+) -> Result<FolderLocation, DurabilityError> {
     let io = |what| move |source| DurabilityError::Io { what, path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(io("list"))? {
         let name = entry.map_err(io("list"))?.file_name();
@@ -169,7 +169,7 @@ fn fill(
 fn first_versions(folder: &Path, plan: &WritePlan, tried: Tried, run: u64) -> io::Result<()> {
     fs::create_dir(folder.join(tried.name()))?;
     let shape = tried.way.shape;
-    if shape == Shape::Fresh {
+    if shape == PatternRule::Fresh {
         return Ok(());
     }
     for slot in 0..plan.files {

@@ -8,30 +8,30 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use linerate_model::durability::{CONTENT_BYTES_MAX, Seen, Shape};
+use linerate_model::durability::{CONTENT_BYTES_MAX, FileState, PatternRule};
 use linerate_sys::filesystem;
 
 use super::record::{BLOCK_BYTES, Head, Key, content, head};
 
 /// Looks at a file. A file that cannot be read is corrupt, with the kernel's words.
-pub(super) fn look(path: &Path, shape: Shape, key: Key) -> Seen {
+pub(super) fn look(path: &Path, shape: PatternRule, key: Key) -> FileState {
     match read(path, shape, key) {
         Ok(seen) => seen,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Missing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FileState::Missing,
         Err(error) => corrupt(0, format!("it cannot be read: {error}")),
     }
 }
 
-fn corrupt(version: u32, what: String) -> Seen {
-    Seen::Corrupt { version, what }
+fn corrupt(version: u32, what: String) -> FileState {
+    FileState::Corrupt { version, what }
 }
 
-fn read(path: &Path, shape: Shape, key: Key) -> io::Result<Seen> {
+fn read(path: &Path, shape: PatternRule, key: Key) -> io::Result<FileState> {
     if !std::fs::symlink_metadata(path)?.is_file() {
         return Ok(corrupt(0, "it is no plain file any more".into()));
     }
     let file = OpenOptions::new().read(true).custom_flags(filesystem::NO_FOLLOW).open(path)?;
-    if shape == Shape::Grown {
+    if shape == PatternRule::Grown {
         return grown(BufReader::with_capacity(64 << 10, file), key);
     }
     let mut bytes = Vec::new();
@@ -51,7 +51,7 @@ enum Block {
     Other(String),
 }
 
-fn block(bytes: &[u8], number: usize, shape: Shape, key: Key) -> Block {
+fn block(bytes: &[u8], number: usize, shape: PatternRule, key: Key) -> Block {
     if is_zeros(bytes) {
         return Block::Zeros;
     }
@@ -75,13 +75,13 @@ fn block(bytes: &[u8], number: usize, shape: Shape, key: Key) -> Block {
 }
 
 /// A file that is written at once.
-fn whole(bytes: &[u8], shape: Shape, key: Key) -> Seen {
+fn whole(bytes: &[u8], shape: PatternRule, key: Key) -> FileState {
     if bytes.is_empty() {
-        return Seen::Empty;
+        return FileState::Empty;
     }
     let length = bytes.len() as u64;
     if is_zeros(bytes) {
-        return Seen::Zeros { version: 0, bytes: length };
+        return FileState::Zeros { version: 0, bytes: length };
     }
     let (mut versions, mut zeros) = (Vec::new(), 0);
     for (number, bytes) in bytes.chunks(BLOCK_BYTES).enumerate() {
@@ -94,25 +94,25 @@ fn whole(bytes: &[u8], shape: Shape, key: Key) -> Seen {
     let blocks = versions.len() + zeros;
     let (Some(oldest), Some(newest)) = (versions.iter().min().copied(), versions.iter().max().copied())
     else {
-        return Seen::Zeros { version: 0, bytes: length };
+        return FileState::Zeros { version: 0, bytes: length };
     };
     if zeros > 0 {
         return corrupt(0, format!("{zeros} of {blocks} blocks are zeros"));
     }
     if oldest < newest {
-        return Seen::Torn { oldest, newest };
+        return FileState::Torn { oldest, newest };
     }
     if bytes.len() < content(shape, key, newest).len() {
-        return Seen::Short { version: newest, bytes: length };
+        return FileState::Short { version: newest, bytes: length };
     }
-    Seen::Whole { version: newest }
+    FileState::Whole { version: newest }
 }
 
 /// A file that grew record by record.
-fn grown(mut file: impl Read, key: Key) -> io::Result<Seen> {
+fn grown(mut file: impl Read, key: Key) -> io::Result<FileState> {
     let (mut version, mut bytes) = (0, 0);
     loop {
-        let expected = content(Shape::Grown, key, version + 1);
+        let expected = content(PatternRule::Grown, key, version + 1);
         let mut found = Vec::with_capacity(expected.len());
         (&mut file).take(expected.len() as u64).read_to_end(&mut found)?;
         bytes += found.len() as u64;
@@ -121,13 +121,13 @@ fn grown(mut file: impl Read, key: Key) -> io::Result<Seen> {
             continue;
         }
         if found.is_empty() {
-            return Ok(if version == 0 { Seen::Empty } else { Seen::Whole { version } });
+            return Ok(if version == 0 { FileState::Empty } else { FileState::Whole { version } });
         }
         if expected.starts_with(&found) {
-            return Ok(Seen::Short { version, bytes });
+            return Ok(FileState::Short { version, bytes });
         }
         if is_zeros(&found) {
-            return Ok(Seen::Zeros { version, bytes });
+            return Ok(FileState::Zeros { version, bytes });
         }
         return Ok(corrupt(version, format!("something else follows record {version}")));
     }
@@ -137,7 +137,7 @@ fn grown(mut file: impl Read, key: Key) -> io::Result<Seen> {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape::Replaced;
+    const SHAPE: PatternRule = PatternRule::Replaced;
 
     fn key() -> Key {
         Key::new(7, "replace", 3)
@@ -151,14 +151,14 @@ mod tests {
     fn every_kind_of_loss_is_told_apart() {
         let good = version(2);
         let see = |bytes: &[u8]| whole(bytes, SHAPE, key());
-        assert_eq!(see(&good), Seen::Whole { version: 2 });
-        assert_eq!(see(&[]), Seen::Empty);
-        assert_eq!(see(&vec![0; good.len()]), Seen::Zeros { version: 0, bytes: good.len() as u64 });
+        assert_eq!(see(&good), FileState::Whole { version: 2 });
+        assert_eq!(see(&[]), FileState::Empty);
+        assert_eq!(see(&vec![0; good.len()]), FileState::Zeros { version: 0, bytes: good.len() as u64 });
         for bytes in [60, 4096, good.len() - 1] {
-            assert_eq!(see(&good[..bytes]), Seen::Short { version: 2, bytes: bytes as u64 });
+            assert_eq!(see(&good[..bytes]), FileState::Short { version: 2, bytes: bytes as u64 });
         }
         let what = |bytes: &[u8]| match see(bytes) {
-            Seen::Corrupt { version: 0, what } => what,
+            FileState::Corrupt { version: 0, what } => what,
             other => panic!("{other:?}"),
         };
         let mut bytes = good.clone();
@@ -180,27 +180,27 @@ mod tests {
 
     #[test]
     fn a_file_written_over_in_place_may_be_of_two_versions() {
-        let (old, new) = (content(Shape::InPlace, key(), 4), content(Shape::InPlace, key(), 6));
+        let (old, new) = (content(PatternRule::InPlace, key(), 4), content(PatternRule::InPlace, key(), 6));
         assert!(old.len() == new.len() && new.len() > 4096);
         let mixed = [&new[..4096], &old[4096..]].concat();
-        assert_eq!(whole(&mixed, Shape::InPlace, key()), Seen::Torn { oldest: 4, newest: 6 });
+        assert_eq!(whole(&mixed, PatternRule::InPlace, key()), FileState::Torn { oldest: 4, newest: 6 });
     }
 
     #[test]
     fn a_file_that_grows_is_whole_up_to_a_record() {
-        let records: Vec<Vec<u8>> = (1..5).map(|v| content(Shape::Grown, key(), v)).collect();
+        let records: Vec<Vec<u8>> = (1..5).map(|v| content(PatternRule::Grown, key(), v)).collect();
         let see = |bytes: &[u8]| grown(bytes, key()).unwrap();
         let three = records[..3].concat();
-        assert_eq!(see(&[]), Seen::Empty);
-        assert_eq!(see(&three), Seen::Whole { version: 3 });
+        assert_eq!(see(&[]), FileState::Empty);
+        assert_eq!(see(&three), FileState::Whole { version: 3 });
         let cut = three.len() - 1;
-        assert_eq!(see(&three[..cut]), Seen::Short { version: 2, bytes: cut as u64 });
+        assert_eq!(see(&three[..cut]), FileState::Short { version: 2, bytes: cut as u64 });
         let zeros = [&three[..], &[0; 100]].concat();
-        assert_eq!(see(&zeros), Seen::Zeros { version: 3, bytes: zeros.len() as u64 });
+        assert_eq!(see(&zeros), FileState::Zeros { version: 3, bytes: zeros.len() as u64 });
         let hole = [&records[0][..], &vec![0; records[1].len()], &records[2]].concat();
-        assert!(matches!(see(&hole), Seen::Zeros { version: 1, .. }));
+        assert!(matches!(see(&hole), FileState::Zeros { version: 1, .. }));
         let other = [&three[..], b"something else that is long enough"].concat();
-        assert!(matches!(see(&other), Seen::Corrupt { version: 3, .. }));
+        assert!(matches!(see(&other), FileState::Corrupt { version: 3, .. }));
     }
 
     proptest::proptest! {

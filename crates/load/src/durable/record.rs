@@ -4,7 +4,7 @@
 //!
 //! In: which record. Out: its bytes. No file, no clock.
 
-use linerate_model::durability::Shape;
+use linerate_model::durability::PatternRule;
 use linerate_model::random::Random;
 
 /// Bytes that are described together; file systems keep or lose them together.
@@ -40,10 +40,10 @@ impl Key {
 }
 
 /// Bytes of a version of a file, or of a record of a file that grows.
-pub(super) fn length(shape: Shape, key: Key, version: u32) -> usize {
-    let (low, high) = if shape == Shape::Grown { GROWN_BYTES } else { WHOLE_BYTES };
+pub(super) fn length(shape: PatternRule, key: Key, version: u32) -> usize {
+    let (low, high) = if shape == PatternRule::Grown { GROWN_BYTES } else { WHOLE_BYTES };
     // A file that is written over in place keeps its length.
-    let seed = key.seed(if shape == Shape::InPlace { 0 } else { version }, u32::MAX);
+    let seed = key.seed(if shape == PatternRule::InPlace { 0 } else { version }, u32::MAX);
     let bytes = (low + Random(seed).next_u64() % (high - low + 1)) as usize;
     // The last block has room for its head.
     match bytes % BLOCK_BYTES {
@@ -53,7 +53,7 @@ pub(super) fn length(shape: Shape, key: Key, version: u32) -> usize {
 }
 
 /// All bytes of it.
-pub(super) fn content(shape: Shape, key: Key, version: u32) -> Vec<u8> {
+pub(super) fn content(shape: PatternRule, key: Key, version: u32) -> Vec<u8> {
     let total = length(shape, key, version);
     let mut bytes = Vec::with_capacity(total);
     let mut number = 0;
@@ -109,8 +109,13 @@ pub(super) fn head(block: &[u8]) -> Option<Head> {
 mod tests {
     use super::*;
 
-    const SHAPES: [Shape; 5] =
-        [Shape::Fresh, Shape::Truncated, Shape::InPlace, Shape::Grown, Shape::Replaced];
+    const SHAPES: [PatternRule; 5] = [
+        PatternRule::Fresh,
+        PatternRule::Truncated,
+        PatternRule::InPlace,
+        PatternRule::Grown,
+        PatternRule::Replaced,
+    ];
 
     #[test]
     fn every_block_says_what_it_is_and_has_room_for_that() {
@@ -131,7 +136,7 @@ mod tests {
     fn no_two_blocks_are_alike_and_a_changed_bit_is_seen() {
         let mut blocks: Vec<Vec<u8>> = Vec::new();
         for (run, slot, version) in [(7, 0, 1), (8, 0, 1), (7, 1, 1), (7, 0, 2)] {
-            let bytes = content(Shape::InPlace, Key::new(run, "overwrite", slot), version);
+            let bytes = content(PatternRule::InPlace, Key::new(run, "overwrite", slot), version);
             blocks.extend(bytes.chunks_exact(BLOCK_BYTES).map(<[u8]>::to_vec));
         }
         let all = blocks.len();
@@ -152,7 +157,7 @@ mod tests {
             all.dedup();
             all.len()
         };
-        assert_eq!(lengths(Shape::InPlace), 1);
-        assert!(lengths(Shape::Replaced) > 10 && lengths(Shape::Grown) > 10);
+        assert_eq!(lengths(PatternRule::InPlace), 1);
+        assert!(lengths(PatternRule::Replaced) > 10 && lengths(PatternRule::Grown) > 10);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use linerate_model::durability::{Promised, Seen, Shape};
+use linerate_model::durability::{FileState, PatternRule, Promised};
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn write(folder: &Path, plan: &WritePlan, from: u32, count: u32) -> (u32, Option
     }
 }
 
-fn seen(folder: &Path, plan: &WritePlan, pattern: &str, count: u32) -> Vec<Seen> {
+fn seen(folder: &Path, plan: &WritePlan, pattern: &str, count: u32) -> Vec<FileState> {
     let (folder, plan) = (folder.into(), plan.clone());
     match ask(&DurabilityRequest::Look { folder, plan, pattern: pattern.into(), from: 0, count }).unwrap() {
         DurabilityAnswer::Seen(files) => files.into_iter().map(|f| f.state).collect(),
@@ -59,15 +59,15 @@ fn every_pattern_is_written_and_found_again_and_removed() {
     let parent = tempfile::tempdir().unwrap();
     let (folder, plan) = filled(parent.path());
     for pattern in patterns() {
-        let whole = |version| Seen::Whole { version };
+        let whole = |version| FileState::Whole { version };
         let expected = match pattern.shape {
-            Shape::Fresh => vec![whole(1); 4].into_iter().chain([Seen::Missing]).collect(),
+            PatternRule::Fresh => vec![whole(1); 4].into_iter().chain([FileState::Missing]).collect(),
             // Two files, a first version each, two records each.
-            _ => vec![whole(3), whole(3), Seen::Missing],
+            _ => vec![whole(3), whole(3), FileState::Missing],
         };
         assert_eq!(seen(&folder, &plan, &pattern.name, expected.len() as u32), expected, "{pattern:?}");
     }
-    let fresh = patterns().iter().filter(|p| p.shape == Shape::Fresh).count() as u64;
+    let fresh = patterns().iter().filter(|p| p.shape == PatternRule::Fresh).count() as u64;
     let again = patterns().len() as u64 - fresh;
     let answer = clean(&folder, Some(RUN)).unwrap();
     assert_eq!(answer, DurabilityAnswer::Cleaned { files: fresh * 4 + again * 2, left: Vec::new() });
@@ -79,7 +79,7 @@ fn every_kind_of_loss_is_found_in_real_files() {
     let parent = tempfile::tempdir().unwrap();
     let (folder, plan) = filled(parent.path());
     let file = |pattern: &str, slot| folder.join(pattern).join(format!("{slot:08}"));
-    let old = record::content(Shape::Replaced, Key::new(0x0011_2233_4455_66aa, "replace", 0), 1);
+    let old = record::content(PatternRule::Replaced, Key::new(0x0011_2233_4455_66aa, "replace", 0), 1);
     fs::write(file("create", 0), []).unwrap();
     let length = fs::metadata(file("create", 1)).unwrap().len();
     fs::File::options().write(true).open(file("create", 1)).unwrap().set_len(length - 1).unwrap();
@@ -88,25 +88,25 @@ fn every_kind_of_loss_is_found_in_real_files() {
     assert_eq!(
         seen(&folder, &plan, "create", 4),
         [
-            Seen::Empty,
-            Seen::Short { version: 1, bytes: length - 1 },
-            Seen::Zeros { version: 0, bytes: 5000 },
-            Seen::Missing
+            FileState::Empty,
+            FileState::Short { version: 1, bytes: length - 1 },
+            FileState::Zeros { version: 0, bytes: 5000 },
+            FileState::Missing
         ]
     );
     fs::write(file("replace", 0), old).unwrap();
     fs::write(file("replace", 1), "something else").unwrap();
     let found = seen(&folder, &plan, "replace", 2);
-    assert_eq!(found[0], Seen::Whole { version: 1 });
-    assert!(matches!(&found[1], Seen::Corrupt { .. }), "{found:?}");
+    assert_eq!(found[0], FileState::Whole { version: 1 });
+    assert!(matches!(&found[1], FileState::Corrupt { .. }), "{found:?}");
     // A link in the place of a file is not followed.
     fs::rename(file("truncate", 0), folder.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(folder.join("elsewhere"), file("truncate", 0)).unwrap();
-    assert!(matches!(&seen(&folder, &plan, "truncate", 1)[0], Seen::Corrupt { .. }));
+    assert!(matches!(&seen(&folder, &plan, "truncate", 1)[0], FileState::Corrupt { .. }));
     // The end of a file that grew.
     let path = file("append", 0);
     fs::File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
-    assert_eq!(seen(&folder, &plan, "append", 1), [Seen::Short { version: 0, bytes: 10 }]);
+    assert_eq!(seen(&folder, &plan, "append", 1), [FileState::Short { version: 0, bytes: 10 }]);
     // What is not ours is left, and so is the folder.
     let DurabilityAnswer::Cleaned { left, .. } = clean(&folder, None).unwrap() else { panic!() };
     assert_eq!(left, ["truncate/00000000", "elsewhere"]);
@@ -180,7 +180,7 @@ fn a_request_ends_at_its_time_and_when_it_is_stopped() {
 #[test]
 fn names_are_given_in_the_folder_and_promised_only_with_it() {
     for pattern in patterns() {
-        let named = matches!(pattern.shape, Shape::Fresh | Shape::Replaced);
+        let named = matches!(pattern.shape, PatternRule::Fresh | PatternRule::Replaced);
         let expected = match (pattern.calls.as_str(), named) {
             ("", _) => Promised::Nothing,
             ("fsync of the file", true) => Promised::Content,
@@ -202,5 +202,5 @@ fn a_folder_that_is_gone_lies_where_it_would_lie() {
     fs::remove_dir_all(&folder).unwrap();
     let after = place();
     assert_eq!((after.run.as_ref(), &after.mount, &after.boot), (None, &before.mount, &before.boot));
-    assert_eq!(seen(&folder, &plan, "replace", 2), [Seen::Missing, Seen::Missing]);
+    assert_eq!(seen(&folder, &plan, "replace", 2), [FileState::Missing, FileState::Missing]);
 }

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use linerate_model::durability::{Pattern, Promised, Shape};
+use linerate_model::durability::{Pattern, PatternRule, Promised};
 use linerate_sys::filesystem;
 
 /// Calls that ask for durability.
@@ -76,7 +76,7 @@ pub(super) struct Way {
     /// In words.
     doing: &'static str,
     /// What becomes of the files.
-    pub(super) shape: Shape,
+    pub(super) shape: PatternRule,
     /// Whether a name is given or moved, so that the folder changes too.
     names: bool,
     /// Calls that it is tried with.
@@ -93,7 +93,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "create",
         doing: "new file, write, close",
-        shape: Shape::Fresh,
+        shape: PatternRule::Fresh,
         names: true,
         calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
         write: create,
@@ -102,7 +102,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "new-name",
         doing: "temporary file, rename to a name that is new",
-        shape: Shape::Fresh,
+        shape: PatternRule::Fresh,
         names: true,
         calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
         write: rename,
@@ -111,7 +111,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "append",
         doing: "a record at the end of a file",
-        shape: Shape::Grown,
+        shape: PatternRule::Grown,
         names: false,
         calls: &[Calls::None, Calls::Data, Calls::File],
         write: |target, content, calls| into(options().append(true), target, content, calls),
@@ -120,7 +120,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "overwrite",
         doing: "write over the old data where they are",
-        shape: Shape::InPlace,
+        shape: PatternRule::InPlace,
         names: false,
         calls: &[Calls::None, Calls::Data, Calls::File],
         write: |target, content, calls| into(options().write(true), target, content, calls),
@@ -129,7 +129,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "truncate",
         doing: "make the file empty and write it again",
-        shape: Shape::Truncated,
+        shape: PatternRule::Truncated,
         names: false,
         calls: &[Calls::None, Calls::File],
         write: |target, content, calls| into(options().write(true).truncate(true), target, content, calls),
@@ -138,7 +138,7 @@ pub(super) static WAYS: &[Way] = &[
     Way {
         name: "replace",
         doing: "temporary file, rename over the old one",
-        shape: Shape::Replaced,
+        shape: PatternRule::Replaced,
         names: true,
         calls: &[Calls::None, Calls::File, Calls::FileAndFolder],
         write: rename,

@@ -16,7 +16,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::{Control, run};
+use crate::{LoadControl, run};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -126,7 +126,7 @@ fn fetch_all(plan: HttpPlan) -> LoadReport {
         deadline_ms: 300_000,
         tuning: Box::default(),
     };
-    let control = Control {
+    let control = LoadControl {
         stop: Arc::new(AtomicBool::new(false)),
         listening: Box::new(|_| panic!("it does not listen")),
     };

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_model::kind::LatencyPlan;
-use linerate_model::latency::{Phase, Waiting};
+use linerate_model::latency::{LatencyPhase, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket::{self, Ready};
 
@@ -58,7 +58,7 @@ fn one_phase<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     job: &Job<'_>,
     plan: &LatencyPlan,
-    phase: Phase,
+    phase: LatencyPhase,
     control: &mut TcpStream,
 ) -> Result<u64, LoadError> {
     let (port_out, port_in) = mpsc::channel();
@@ -80,7 +80,7 @@ fn one_phase<'scope>(
 fn serve(
     job: &Job<'_>,
     plan: &LatencyPlan,
-    phase: Phase,
+    phase: LatencyPhase,
     control: &mut TcpStream,
     load_port: u16,
 ) -> Result<u64, LoadError> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::histogram::Histogram;
 use linerate_model::kind::LatencyPlan;
-use linerate_model::latency::{LatencyPoint, LatencyResult, Phase, Waiting};
+use linerate_model::latency::{LatencyPhase, LatencyPoint, LatencyResult, Waiting};
 use linerate_model::load::{LoadReport, Role};
 use linerate_sys::cpu;
 
@@ -65,7 +65,7 @@ fn one_phase<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     job: &Job<'_>,
     plan: &LatencyPlan,
-    (number, phase): (usize, Phase),
+    (number, phase): (usize, LatencyPhase),
     peer: SocketAddr,
     control: &mut TcpStream,
 ) -> Result<LatencyResult, LoadError> {
@@ -181,7 +181,7 @@ impl Course {
 fn over_stream(
     job: &Job<'_>,
     plan: &LatencyPlan,
-    phase: Phase,
+    phase: LatencyPhase,
     control: &mut TcpStream,
 ) -> Result<Course, LoadError> {
     let request = vec![ASK; usize::from(plan.payload_bytes)];
@@ -243,7 +243,7 @@ fn one_over_stream(
 fn over_datagrams(
     job: &Job<'_>,
     plan: &LatencyPlan,
-    phase: Phase,
+    phase: LatencyPhase,
     peer: SocketAddr,
 ) -> Result<Course, LoadError> {
     let socket = datagram::connect(job, peer)?;

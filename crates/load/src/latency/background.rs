@@ -11,7 +11,7 @@ use linerate_model::kind::{LatencyPlan, TcpPlan};
 use linerate_model::load::{LoadReport, LoadSpec, Role};
 
 use crate::endpoint;
-use crate::job::{Control, Job, LoadError};
+use crate::job::{Job, LoadControl, LoadError};
 use crate::tcp::Tcp;
 
 /// The load goes on for so long after a phase, so that the last requests are loaded too.
@@ -44,7 +44,7 @@ impl<'scope> Background<'scope> {
             ..job.spec.clone()
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let control = Control { stop: stop.clone(), listening: Box::new(listening) };
+        let control = LoadControl { stop: stop.clone(), listening: Box::new(listening) };
         let work = move || endpoint::run(&[&Tcp], &spec, &control);
         let thread = Builder::new()
             .name("load beside".into())

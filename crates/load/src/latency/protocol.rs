@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 
 use linerate_model::kind::LatencyPlan;
-use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 
 use crate::datagram;
 use crate::job::{Job, LoadError, is_passing};
@@ -65,6 +65,6 @@ pub(super) fn other_port(peer: SocketAddr, port: u16) -> SocketAddr {
 }
 
 /// Whether a phase needs a socket for datagrams.
-pub(super) fn has_datagrams(phase: Phase) -> bool {
+pub(super) fn has_datagrams(phase: LatencyPhase) -> bool {
     phase.carrier == Carrier::Udp
 }

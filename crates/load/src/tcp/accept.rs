@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::proof::{GO, PROOF, PROOF_BYTES, set_time_outs};
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, Stamp, same};
-use crate::unproven::{self, Limits, Shown, Unproven};
+use crate::unproven::{self, Limits, ProofRead, Unproven};
 
 /// A stream that showed the token, with the nonce that it answered.
 struct Proven {
@@ -129,22 +129,22 @@ impl Candidate {
         Some(Self { nonce, shown: [0; PROOF_BYTES], length: 0, stream })
     }
 
-    fn look(&mut self, job: &Job<'_>) -> Shown<usize> {
+    fn look(&mut self, job: &Job<'_>) -> ProofRead<usize> {
         while self.length < PROOF_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
-                Ok(0) => return Shown::Wrong,
+                Ok(0) => return ProofRead::Wrong,
                 Ok(length) => self.length += length,
-                Err(error) if is_passing(&error) => return Shown::Part,
-                Err(_) => return Shown::Wrong,
+                Err(error) if is_passing(&error) => return ProofRead::Part,
+                Err(_) => return ProofRead::Wrong,
             }
         }
         let (number, proof) = self.shown.split_at(2);
         let mut signed = self.nonce.to_vec();
         signed.extend_from_slice(number);
         if same(proof, &job.token.stamp(PROOF, &signed)) {
-            Shown::Proof(usize::from(u16::from_be_bytes([number[0], number[1]])))
+            ProofRead::Proof(usize::from(u16::from_be_bytes([number[0], number[1]])))
         } else {
-            Shown::Wrong
+            ProofRead::Wrong
         }
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use linerate_model::tuning::{Pin, Protocol, SAMPLE_HZ_MAX, Tuning};
 use linerate_sys::socket_options;
-use linerate_sys::stream::{self, Kind};
+use linerate_sys::stream::{self, StreamKind};
 
 use super::{place, receive, send};
 use crate::job::LoadError;
@@ -18,12 +18,12 @@ use crate::job::LoadError;
 const CALL_BYTES_MAX: u32 = 16 << 20;
 
 /// What the kernel calls the protocol.
-pub(super) fn kind(protocol: Protocol) -> Kind {
+pub(super) fn kind(protocol: Protocol) -> StreamKind {
     match protocol {
-        Protocol::Tcp => Kind::Tcp,
-        Protocol::Mptcp => Kind::Mptcp,
-        Protocol::Unix => Kind::Unix,
-        Protocol::Vsock { cid } => Kind::Vsock { cid },
+        Protocol::Tcp => StreamKind::Tcp,
+        Protocol::Mptcp => StreamKind::Mptcp,
+        Protocol::Unix => StreamKind::Unix,
+        Protocol::Vsock { cid } => StreamKind::Vsock { cid },
     }
 }
 

@@ -7,7 +7,7 @@ use linerate_model::kind::TcpPlan;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use linerate_sys::stream::Kind;
+use linerate_sys::stream::StreamKind;
 
 use super::options;
 use crate::job::{Job, LoadError};
@@ -29,7 +29,7 @@ pub(super) struct Plan {
     pub(super) stall: Duration,
     /// Length of an interval.
     pub(super) interval: Duration,
-    pub(super) kind: Kind,
+    pub(super) kind: StreamKind,
 }
 
 impl Plan {

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_model::load::{LoadReport, Way};
+use linerate_model::load::{LoadReport, TransferMethod};
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::tcp_info;
 
@@ -129,7 +129,7 @@ pub(super) fn receive(
     let way = ways.receive;
     let place = Place::of(&job.spec.tuning.pin, job.spec.bind);
     let call_bytes = call_bytes(job, streams.len());
-    report.way = Some(Way {
+    report.way = Some(TransferMethod {
         name: way.name().to_owned(),
         call_bytes: call_bytes as u64,
         pages: "plain".to_owned(),

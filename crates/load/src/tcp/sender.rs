@@ -8,10 +8,10 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use crc32fast::Hasher;
-use linerate_model::load::{LoadReport, Way};
+use linerate_model::load::{LoadReport, TransferMethod};
 use linerate_sys::cpu;
 use linerate_sys::socket;
-use linerate_sys::stream::Kind;
+use linerate_sys::stream::StreamKind;
 use linerate_sys::tcp_info::{self, TcpInfo};
 
 use super::crew::{self, Crew, Keeper};
@@ -40,7 +40,7 @@ const PAUSE_TIMES: u32 = 200;
 /// Samples the connections.
 struct Sampler<'a> {
     streams: &'a [TcpStream],
-    kind: Kind,
+    kind: StreamKind,
     /// State when the transfer began: the proofs are not part of it.
     base: Vec<TcpInfo>,
     start: Instant,
@@ -112,7 +112,7 @@ impl<'a> Sampler<'a> {
     fn totals(&self, infos: &[TcpInfo], crew: &Crew) -> Totals {
         let mut totals = Totals::default();
         for (index, (info, base)) in infos.iter().zip(&self.base).enumerate() {
-            let acked = info.bytes_acked.zip(base.bytes_acked).filter(|_| self.kind == Kind::Tcp);
+            let acked = info.bytes_acked.zip(base.bytes_acked).filter(|_| self.kind == StreamKind::Tcp);
             totals.bytes += if let Some((now, then)) = acked {
                 now.saturating_sub(then)
             } else {
@@ -226,7 +226,7 @@ pub(super) fn send(
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
     report.elapsed_s =
         last.unwrap_or_else(Instant::now).saturating_duration_since(sampler.start).as_secs_f64();
-    report.way = Some(Way {
+    report.way = Some(TransferMethod {
         name: sending.way.name().to_owned(),
         call_bytes: sending.content.len() as u64,
         pages: sending.content.pages().name().to_owned(),

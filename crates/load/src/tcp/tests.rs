@@ -181,7 +181,7 @@ fn other_families_carry_the_same_test() {
 }
 
 fn vsock_loopback() -> bool {
-    let kind = stream::Kind::Vsock { cid: 1 };
+    let kind = stream::StreamKind::Vsock { cid: 1 };
     stream::open(kind, false).is_ok_and(|socket| stream::listen(&socket, kind, V4, 40_000).is_ok())
 }
 

@@ -1,23 +1,23 @@
 //! Requests and answers on loopback, in every phase that there is.
 
 use linerate_model::kind::{LatencyPlan, TestKind};
-use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 
 use super::*;
 use crate::door;
 use crate::job::Job;
 use crate::latency::protocol::{BEGIN, END, QUIT};
 
-fn plan(phases: Vec<Phase>) -> LatencyPlan {
+fn plan(phases: Vec<LatencyPhase>) -> LatencyPlan {
     LatencyPlan { phases, phase_ms: 80, payload_bytes: 1, load_streams: 2, settle_ms: 50 }
 }
 
-fn phases(loaded: &[bool]) -> Vec<Phase> {
+fn phases(loaded: &[bool]) -> Vec<LatencyPhase> {
     let mut all = Vec::new();
     for &loaded in loaded {
         for carrier in [Carrier::Tcp, Carrier::Udp] {
             for waiting in [Waiting::Blocking, Waiting::Spinning] {
-                all.push(Phase { carrier, waiting, loaded });
+                all.push(LatencyPhase { carrier, waiting, loaded });
             }
         }
     }
@@ -45,7 +45,7 @@ fn every_phase_has_its_histogram_and_its_course() {
 
 #[test]
 fn both_ends_count_the_same_bytes_over_tcp() {
-    let all = vec![Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }];
+    let all = vec![LatencyPhase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }];
     let kind = TestKind::from(LatencyPlan { payload_bytes: 900, ..plan(all) });
     let (sent, received) = both(&kind, V4, |_| {});
     // The first exchange is in no histogram.
@@ -122,7 +122,7 @@ fn senseless_plans_are_values() {
 
 #[test]
 fn the_end_of_a_phase_is_not_read_with_what_follows() {
-    let tcp = Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false };
+    let tcp = LatencyPhase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false };
     let kind = TestKind::from(LatencyPlan { payload_bytes: 64, phase_ms: 5, ..plan(vec![tcp; 16]) });
     let (sent, received) = both(&kind, V4, |_| {});
     assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
@@ -143,7 +143,7 @@ fn flood(to: SocketAddr, stop: &AtomicBool) {
 fn foreign_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop() {
     for waiting in [Waiting::Blocking, Waiting::Spinning] {
         for stopped in [false, true] {
-            let phase = Phase { carrier: Carrier::Udp, waiting, loaded: false };
+            let phase = LatencyPhase { carrier: Carrier::Udp, waiting, loaded: false };
             let kind = TestKind::from(plan(vec![phase]));
             let receiver =
                 Receiver::start(LoadSpec { deadline_ms: 300_000, ..spec(kind.clone(), Role::Receiver, V4) });

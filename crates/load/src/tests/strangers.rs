@@ -2,7 +2,7 @@
 //! The right sender gets through all the same, and the receiver's report counts the others.
 
 use linerate_model::kind::{ConnectsPlan, LatencyPlan, RttPlan, TestKind, UdpPlan};
-use linerate_model::latency::{Carrier, Phase, Waiting};
+use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 use linerate_model::load::Strangers;
 
 use super::*;
@@ -16,7 +16,7 @@ fn connects() -> TestKind {
 
 fn latency() -> TestKind {
     TestKind::from(LatencyPlan {
-        phases: vec![Phase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }],
+        phases: vec![LatencyPhase { carrier: Carrier::Tcp, waiting: Waiting::Blocking, loaded: false }],
         phase_ms: 100,
         payload_bytes: 64,
         load_streams: 1,

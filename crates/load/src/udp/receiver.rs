@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::datagram::UdpFlow;
 use linerate_model::load::LoadReport;
-use linerate_sys::datagram::{self as kernel, Trains, Unit};
+use linerate_sys::datagram::{self as kernel, DatagramRead, Trains};
 use linerate_sys::socket::{self, BATCH_MAX};
 
 use super::plan::{DATA, END, Plan};
@@ -140,7 +140,7 @@ impl Collector {
     }
 
     /// One read: a datagram, or several glued together.
-    fn take(&mut self, unit: &Unit<'_>, now: Instant, now_ns: i64) {
+    fn take(&mut self, unit: &DatagramRead<'_>, now: Instant, now_ns: i64) {
         let taken_ns = unit.taken_ns.unwrap_or(now_ns);
         let mut proven = false;
         let segment = unit.segment.max(1);

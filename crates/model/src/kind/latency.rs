@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
-use crate::latency::Phase;
+use crate::latency::LatencyPhase;
 use crate::load::{LoadReport, Strangers};
 use crate::sample::Measurement;
 
@@ -13,7 +13,7 @@ use crate::sample::Measurement;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencyPlan {
     /// In order, at most 16.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<LatencyPhase>,
     /// Time of each phase.
     pub phase_ms: u32,
     /// Payload of a request and of its answer; datagrams have at least 32 bytes.
@@ -30,7 +30,8 @@ const TIME_MAX_MS: u32 = 600_000;
 impl LatencyPlan {
     /// All phases; a loaded one waits for its load, and `then_ms` for the end of it.
     fn phases(&self, then_ms: u64) -> Duration {
-        let loaded_ms = |phase: &Phase| if phase.loaded { u64::from(self.settle_ms) + then_ms } else { 0 };
+        let loaded_ms =
+            |phase: &LatencyPhase| if phase.loaded { u64::from(self.settle_ms) + then_ms } else { 0 };
         ms(self.phases.iter().map(|phase| u64::from(self.phase_ms) + loaded_ms(phase)).sum::<u64>())
     }
 }

@@ -172,7 +172,7 @@ impl Clear {
 }
 
 /// What all kinds of steps can say of themselves.
-pub trait Deed {
+pub trait StepOperation {
     /// In plain words, without a stop.
     fn says(&self) -> String;
     /// What it does.

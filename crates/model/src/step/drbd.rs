@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_device, check_name};
-use super::deed::{Act, Argv, Deed, Need, Own, Stamp, argv};
+use super::deed::{Act, Argv, Need, Own, Stamp, StepOperation, argv};
 
 /// Folder of resource files, as the packages of all distributions read it.
 const FOLDER: &str = "/etc/drbd.d";
@@ -104,7 +104,7 @@ fn drbdadm(words: &[&str], resource: &str) -> Argv {
     argv("drbdadm", words, &[resource.to_owned()])
 }
 
-impl Deed for DrbdStep {
+impl StepOperation for DrbdStep {
     fn says(&self) -> String {
         let name = self.resource();
         match self {

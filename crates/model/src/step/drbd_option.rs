@@ -5,7 +5,7 @@
 //! drbd.conf-8.4(5), drbdsetup-8.4(8), and for 9 drbdsetup(8).
 
 use super::check::{StepError, check_name, shown};
-use super::deed::{Act, Argv, Deed as _, argv};
+use super::deed::{Act, Argv, StepOperation as _, argv};
 use super::drbd::DrbdStep;
 use crate::fact::FactValue;
 

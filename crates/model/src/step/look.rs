@@ -9,7 +9,7 @@ use super::deed::{Argv, argv};
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Look {
+pub enum HostQuery {
     /// Version of DRBD's module and tools.
     DrbdVersion,
     /// State of all resources, in the lines of `events2`, which 8.4 and 9 both have.
@@ -59,7 +59,7 @@ pub enum Look {
 
 /// A device that may not be given away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct DeviceRefusal {
     /// Path.
     pub device: String,
     /// Why.
@@ -68,7 +68,7 @@ pub struct Refused {
 
 /// What a look costs the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LookAct {
+pub enum QueryEffect {
     /// Run a program that only reads.
     Run(Argv),
     /// Read a file.
@@ -81,11 +81,11 @@ pub enum LookAct {
     Empty(Vec<String>),
 }
 
-impl Look {
+impl HostQuery {
     /// What is done on the host.
     #[must_use]
-    pub fn act(&self) -> LookAct {
-        LookAct::Run(match self {
+    pub fn act(&self) -> QueryEffect {
+        QueryEffect::Run(match self {
             Self::DrbdVersion => argv("drbdadm", &["--version"], &[]),
             Self::DrbdState => argv("drbdsetup", &["events2", "--now", "--statistics", "all"], &[]),
             Self::DrbdFiles => argv("drbdadm", &["dump"], &[]),
@@ -95,15 +95,15 @@ impl Look {
                 let device = [group, name].map(|part| part.replace('-', "--")).join("-");
                 argv("dmsetup", &["status", &device], &[])
             }
-            Self::ArraySync => return LookAct::Read("/proc/mdstat"),
-            Self::DrbdProc => return LookAct::Read("/proc/drbd"),
-            Self::NodeName => return LookAct::Read("/proc/sys/kernel/hostname"),
-            Self::Contents { device } => return LookAct::Contents(device.clone()),
-            Self::Space { folder } => return LookAct::Space(folder.clone()),
+            Self::ArraySync => return QueryEffect::Read("/proc/mdstat"),
+            Self::DrbdProc => return QueryEffect::Read("/proc/drbd"),
+            Self::NodeName => return QueryEffect::Read("/proc/sys/kernel/hostname"),
+            Self::Contents { device } => return QueryEffect::Contents(device.clone()),
+            Self::Space { folder } => return QueryEffect::Space(folder.clone()),
             Self::DrbdAdjust { resource } => {
                 argv("drbdadm", &["--dry-run", "adjust"], std::slice::from_ref(resource))
             }
-            Self::Empty { devices } => return LookAct::Empty(devices.clone()),
+            Self::Empty { devices } => return QueryEffect::Empty(devices.clone()),
         })
     }
 
@@ -155,7 +155,7 @@ pub struct Space {
 
 /// What a program said.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct QueryOutput {
     /// Exit code; -1 when a signal ended it.
     pub code: i32,
     /// Standard output.
@@ -166,7 +166,7 @@ pub struct Seen {
     pub took_ms: u64,
 }
 
-impl Seen {
+impl QueryOutput {
     /// Whether it said that all went well.
     #[must_use]
     pub fn is_good(&self) -> bool {

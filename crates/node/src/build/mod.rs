@@ -27,8 +27,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use linerate_load::guard::Claim;
-use linerate_model::step::{Act, Argv, Deed, Look, LookAct, Refused, Seen, Space, Step};
+use linerate_load::guard::DeviceClaim;
+use linerate_model::step::{
+    Act, Argv, DeviceRefusal, HostQuery, QueryEffect, QueryOutput, Space, Step, StepOperation,
+};
 use linerate_wire::message::{BuildRequest, Event};
 
 use crate::change::host::{Content, Host, Lock};
@@ -104,35 +106,38 @@ impl Builds {
         Ok((lock, running.ok_or_else(|| BuildError::StillRuns { host: self.host.clone() })?))
     }
 
-    fn look(&self, look: &Look, stop: &AtomicBool) -> Result<Seen, BuildError> {
+    fn look(&self, look: &HostQuery, stop: &AtomicBool) -> Result<QueryOutput, BuildError> {
         look.check()?;
         match look.act() {
-            LookAct::Run(argv) => self.run(&argv, LOOK_LIMIT, Until::Stopped(stop)),
-            LookAct::Read(path) => {
+            QueryEffect::Run(argv) => self.run(&argv, LOOK_LIMIT, Until::Stopped(stop)),
+            QueryEffect::Read(path) => {
                 let out = std::fs::read_to_string(path).map_err(self.disk("read", Path::new(path)))?;
-                Ok(Seen { out, ..Seen::default() })
+                Ok(QueryOutput { out, ..QueryOutput::default() })
             }
-            LookAct::Space(folder) => {
+            QueryEffect::Space(folder) => {
                 let path = Path::new(&folder);
                 let of = std::fs::File::open(path).and_then(|file| linerate_sys::block::filesystem(&file));
                 let of = of.map_err(self.disk("look at", path))?;
                 let space = Space { size_bytes: of.size_bytes, free_bytes: of.free_bytes };
-                Ok(Seen { out: serde_json::to_string(&space).unwrap_or_default(), ..Seen::default() })
+                Ok(QueryOutput {
+                    out: serde_json::to_string(&space).unwrap_or_default(),
+                    ..QueryOutput::default()
+                })
             }
-            LookAct::Contents(device) => {
+            QueryEffect::Contents(device) => {
                 let contents =
                     contents::read(Path::new(&device)).map_err(self.disk("read", Path::new(&device)))?;
                 let out = serde_json::to_string(&contents).unwrap_or_default();
-                Ok(Seen { out, ..Seen::default() })
+                Ok(QueryOutput { out, ..QueryOutput::default() })
             }
-            LookAct::Empty(devices) => {
+            QueryEffect::Empty(devices) => {
                 let out = serde_json::to_string(&needs::not_empty(&devices)).unwrap_or_default();
-                Ok(Seen { out, ..Seen::default() })
+                Ok(QueryOutput { out, ..QueryOutput::default() })
             }
         }
     }
 
-    fn run(&self, argv: &Argv, limit: Duration, until: Until<'_>) -> Result<Seen, BuildError> {
+    fn run(&self, argv: &Argv, limit: Duration, until: Until<'_>) -> Result<QueryOutput, BuildError> {
         self.run_with(argv, limit, until, Vec::new())
     }
 
@@ -142,7 +147,7 @@ impl Builds {
         limit: Duration,
         until: Until<'_>,
         held: Vec<File>,
-    ) -> Result<Seen, BuildError> {
+    ) -> Result<QueryOutput, BuildError> {
         let command = argv.join(" ");
         let program = argv.first().cloned().unwrap_or_default();
         let seen = run::run_with(argv, limit, until, held).map_err(|source| BuildError::Start {
@@ -153,7 +158,7 @@ impl Builds {
         seen.ok_or_else(|| BuildError::Late { host: self.host.clone(), command, limit_s: limit.as_secs() })
     }
 
-    fn step(&self, build: &str, step: &Step) -> Result<Seen, BuildError> {
+    fn step(&self, build: &str, step: &Step) -> Result<QueryOutput, BuildError> {
         linerate_model::step::check_name("the build", build)?;
         let deed = step.deed();
         deed.check()?;
@@ -170,7 +175,7 @@ impl Builds {
             self.undo_half(&journal, last, &running)?;
         }
         let in_the_way =
-            |Refused { device, why }| BuildError::InTheWay { host: self.host.clone(), device, why };
+            |DeviceRefusal { device, why }| BuildError::InTheWay { host: self.host.clone(), device, why };
         let claims = needs::claim(&deed.needs()).map_err(in_the_way)?;
         let act = deed.act();
         let before = match &act {
@@ -197,7 +202,7 @@ impl Builds {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
                 real_host().store(path, &text).map_err(self.disk("write", path))?;
-                Seen::default()
+                QueryOutput::default()
             }
         };
         if !seen.is_good() {
@@ -220,7 +225,7 @@ impl Builds {
         self.journals.remove(&known.build)
     }
 
-    fn failed(&self, argv: &Argv, seen: &Seen) -> BuildError {
+    fn failed(&self, argv: &Argv, seen: &QueryOutput) -> BuildError {
         let said = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
         let words = run::words(said);
         BuildError::Failed { host: self.host.clone(), command: argv.join(" "), code: seen.code, words }
@@ -318,7 +323,7 @@ impl Builds {
         &self,
         done: &Done,
         before: &Before,
-        claims: Vec<Claim>,
+        claims: Vec<DeviceClaim>,
         running: &Running,
         lines: &mut Vec<String>,
     ) -> Vec<String> {
@@ -341,7 +346,7 @@ impl Builds {
                 self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.to_string()),
             );
         }
-        let mut held: Vec<File> = claims.into_iter().map(Claim::into_file).collect();
+        let mut held: Vec<File> = claims.into_iter().map(DeviceClaim::into_file).collect();
         for argv in deed.undo() {
             lines.push(argv.join(" "));
             match self.run_with(&argv, STEP_LIMIT, Until::Ended(running), std::mem::take(&mut held)) {
@@ -372,7 +377,7 @@ impl Builds {
     }
 
     /// Whether the host lists what a step made; `None` where no command lists it, or that command fails.
-    fn is_listed(&self, deed: &dyn Deed) -> Option<bool> {
+    fn is_listed(&self, deed: &dyn StepOperation) -> Option<bool> {
         let listing = deed.listing()?;
         let seen = self.run(&listing.argv, LOOK_LIMIT, Until::Limit).ok()?;
         seen.is_good().then(|| listing.is_in(&seen.out))

@@ -8,8 +8,8 @@ use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
 
-use linerate_load::guard::{self, Claim, Content, Refusal};
-use linerate_model::step::{Need, Refused};
+use linerate_load::guard::{self, Content, DeviceClaim, Refusal};
+use linerate_model::step::{DeviceRefusal, Need};
 
 use super::contents::{self, ContentsError};
 
@@ -21,14 +21,14 @@ use super::contents::{self, ContentsError};
 /// nothing.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    claims: Vec<Claim>,
+    claims: Vec<DeviceClaim>,
     devices: Vec<String>,
 }
 
 impl Claims {
     /// Looks once more, right before the program starts.
-    pub(super) fn again(&self) -> Result<(), Refused> {
-        guard::again(&self.claims).map_err(|(at, why)| Refused {
+    pub(super) fn again(&self) -> Result<(), DeviceRefusal> {
+        guard::again(&self.claims).map_err(|(at, why)| DeviceRefusal {
             device: self.devices.get(at).cloned().unwrap_or_default(),
             why: why.to_string(),
         })
@@ -36,15 +36,15 @@ impl Claims {
 
     /// For the child.
     pub(super) fn into_files(self) -> Vec<File> {
-        self.claims.into_iter().map(Claim::into_file).collect()
+        self.claims.into_iter().map(DeviceClaim::into_file).collect()
     }
 }
 
 /// Says what is in the way, or holds the devices.
-pub(super) fn claim(needs: &[Need]) -> Result<Claims, Refused> {
+pub(super) fn claim(needs: &[Need]) -> Result<Claims, DeviceRefusal> {
     let devices: Vec<String> = needs.iter().filter_map(written).cloned().collect();
     let refused =
-        |device: &String, why: &dyn Display| Refused { device: device.clone(), why: why.to_string() };
+        |device: &String, why: &dyn Display| DeviceRefusal { device: device.clone(), why: why.to_string() };
     let mut claims = Vec::new();
     for (claim, device) in claimed(&devices).into_iter().zip(&devices) {
         claims.push(claim.map_err(|why| refused(device, &why))?);
@@ -70,7 +70,7 @@ fn written(need: &Need) -> Option<&String> {
     }
 }
 
-fn claimed(devices: &[String]) -> Vec<Result<Claim, Refusal>> {
+fn claimed(devices: &[String]) -> Vec<Result<DeviceClaim, Refusal>> {
     let paths: Vec<&Path> = devices.iter().map(Path::new).collect();
     guard::claim(&paths, Content::Empty, false)
 }
@@ -86,8 +86,10 @@ fn no_other_file(path: &Path, ours: &str) -> Result<(), ContentsError> {
 }
 
 /// All devices that may not be given away, with the reason.
-pub(super) fn not_empty(devices: &[String]) -> Vec<Refused> {
+pub(super) fn not_empty(devices: &[String]) -> Vec<DeviceRefusal> {
     let all = claimed(devices).into_iter().zip(devices);
-    all.filter_map(|(claim, device)| Some(Refused { device: device.clone(), why: claim.err()?.to_string() }))
-        .collect()
+    all.filter_map(|(claim, device)| {
+        Some(DeviceRefusal { device: device.clone(), why: claim.err()?.to_string() })
+    })
+    .collect()
 }

@@ -10,8 +10,8 @@
 
 use std::path::Path;
 
-use linerate_load::guard::{self, Claim, Content as Held, Refusal};
-use linerate_model::step::{Act, Argv, Clear, LvmStep, Need, Remains, Seen, Step};
+use linerate_load::guard::{self, Content as Held, DeviceClaim, Refusal};
+use linerate_model::step::{Act, Argv, Clear, LvmStep, Need, QueryOutput, Remains, Step};
 
 use super::journal::{Done, Journal};
 use super::{clear, ext, stamps};
@@ -30,7 +30,7 @@ fn fixed(what: String) -> Obstacle {
 }
 
 /// Runs a program that only reads.
-type Ask<'a> = &'a dyn Fn(&Argv) -> Option<Seen>;
+type Ask<'a> = &'a dyn Fn(&Argv) -> Option<QueryOutput>;
 
 /// Everything in the way, before the first command.
 pub(super) fn obstacles(
@@ -72,7 +72,7 @@ pub(super) fn may_stay(done: &Done) -> bool {
 fn others(journal: &Journal, group: &str, list: &Argv, ask: Ask<'_>) -> Option<String> {
     let own: Vec<&str> = journal.steps.iter().filter_map(|done| volume_of(&done.step, group)).collect();
     // Where it fails the group is gone, or the command that removes it fails as well.
-    let seen = ask(list).filter(Seen::is_good)?;
+    let seen = ask(list).filter(QueryOutput::is_good)?;
     let names: Vec<&str> = seen.out.split_whitespace().filter(|name| !own.contains(name)).collect();
     let text = format!("the group {group} holds {}, which this build did not make", names.join(", "));
     (!names.is_empty()).then_some(text)
@@ -142,7 +142,7 @@ fn is_used(journal: &Journal, device: &str) -> bool {
 
 /// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were
 /// deleted may stand anywhere.
-fn unexplained(claim: &Claim, was_mounted: bool) -> Result<(), Refusal> {
+fn unexplained(claim: &DeviceClaim, was_mounted: bool) -> Result<(), Refusal> {
     if !was_mounted {
         return guard::holds_nothing(claim.file(), claim.bytes());
     }
@@ -164,7 +164,7 @@ pub(super) fn was_mounted(step: &Step) -> bool {
 
 /// The volume of a step, right before the commands that remove it: claimed and looked at once more. Nothing
 /// where it is gone.
-pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec<Claim>, Obstacle> {
+pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec<DeviceClaim>, Obstacle> {
     let mut claims = Vec::new();
     for remains in step.deed().remains() {
         let Remains::Volume { device, .. } = remains else { continue };

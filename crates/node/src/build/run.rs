@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_model::step::{Argv, Seen};
+use linerate_model::step::{Argv, QueryOutput};
 use linerate_sys::spawn::{HandOver, keep_until_exec};
 
 /// Where the programs of an administrator are, whatever the session's own path is.
@@ -67,7 +67,7 @@ pub(crate) enum Until<'a> {
 }
 
 /// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed.
-pub(crate) fn run(argv: &Argv, limit: Duration, until: Until<'_>) -> std::io::Result<Option<Seen>> {
+pub(crate) fn run(argv: &Argv, limit: Duration, until: Until<'_>) -> std::io::Result<Option<QueryOutput>> {
     run_with(argv, limit, until, Vec::new())
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn run_with(
     limit: Duration,
     until: Until<'_>,
     held: Vec<File>,
-) -> std::io::Result<Option<Seen>> {
+) -> std::io::Result<Option<QueryOutput>> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::other("a command without a program"));
     };
@@ -110,7 +110,7 @@ pub(crate) fn run_with(
     };
     let took_ms = begun.elapsed().as_millis() as u64;
     let code = status.code().unwrap_or_else(|| -status.signal().unwrap_or(1));
-    Ok(Some(Seen { code, out: joined(out), err: joined(err), took_ms }))
+    Ok(Some(QueryOutput { code, out: joined(out), err: joined(err), took_ms }))
 }
 
 /// What a program printed about its failure, in one line, without the text about its usage that many print

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linerate_load::guard;
-use linerate_model::step::{Deed as _, DrbdStep, FilesystemStep, LvmKind, LvmStep, Need};
+use linerate_model::step::{DrbdStep, FilesystemStep, LvmKind, LvmStep, Need, StepOperation as _};
 
 use super::*;
 
@@ -31,10 +31,10 @@ fn a_device_that_is_none_or_holds_something_is_never_given_to_a_program() {
     assert!(builds.journals.list().unwrap().is_empty(), "nothing was begun");
     // Asked before: all that are in the way at once.
     let devices = vec!["/dev/null".to_owned(), "/dev/linerate-is-not-there".to_owned()];
-    let seen = builds.look(&Look::Empty { devices }, &AtomicBool::new(false)).unwrap();
-    let refused: Vec<Refused> = serde_json::from_str(&seen.out).unwrap();
+    let seen = builds.look(&HostQuery::Empty { devices }, &AtomicBool::new(false)).unwrap();
+    let refused: Vec<DeviceRefusal> = serde_json::from_str(&seen.out).unwrap();
     assert_eq!(refused.len(), 2, "{refused:?}");
-    assert_eq!(refused[0], Refused { device: "/dev/null".into(), why: "it is no block device".into() });
+    assert_eq!(refused[0], DeviceRefusal { device: "/dev/null".into(), why: "it is no block device".into() });
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn names_are_checked_before_anything_else() {
         assert!(matches!(builds.step(build, &step), Err(BuildError::Name(_))));
     }
     let stop = AtomicBool::new(false);
-    let look = Look::DrbdGeneration { resource: "r0; reboot".to_owned() };
+    let look = HostQuery::DrbdGeneration { resource: "r0; reboot".to_owned() };
     assert!(matches!(builds.look(&look, &stop), Err(BuildError::Name(_))));
     assert!(matches!(builds.undo("b", false), Err(BuildError::NoBuild { .. })));
 }
@@ -388,7 +388,7 @@ fn volumes_of_others_in_the_group_and_changed_files_are_obstacles() {
     let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
     journal.steps.push(done(group("linerate-no-group")));
     let listed = |out: &str, code| {
-        let seen = Seen { out: out.to_owned(), code, ..Seen::default() };
+        let seen = QueryOutput { out: out.to_owned(), code, ..QueryOutput::default() };
         let all = remains::obstacles(&journal, &|_| Some(seen.clone()), &|_| None);
         all.into_iter().map(|one| (one.what, one.discardable)).collect::<Vec<_>>()
     };

@@ -1,13 +1,13 @@
 //! Facts and settings `nic.*.channels.*`: how many queues a device has.
 
-use linerate_sys::ethtool::Family;
+use linerate_sys::ethtool::EthtoolFamily;
 
 use super::family::{LinkKey, Numbers};
 use super::readings::{fact, setting};
 
 /// The topic.
 pub(super) static CHANNELS: Numbers = Numbers {
-    family: Family::Channels,
+    family: EthtoolFamily::Channels,
     declare: || {
         vec![
             setting("nic.*.channels.combined", "count", "Queue pairs that send and receive."),

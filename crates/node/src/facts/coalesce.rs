@@ -1,13 +1,13 @@
 //! Facts and settings `nic.*.coalesce.*`: how long a device waits before it interrupts.
 
-use linerate_sys::ethtool::Family;
+use linerate_sys::ethtool::EthtoolFamily;
 
 use super::family::{LinkKey, Numbers};
 use super::readings::setting;
 
 /// The topic.
 pub(super) static COALESCE: Numbers = Numbers {
-    family: Family::Coalesce,
+    family: EthtoolFamily::Coalesce,
     declare: || {
         vec![
             setting(

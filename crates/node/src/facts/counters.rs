@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::{FactDecl, FactKey, Gap};
-use linerate_sys::ethtool_ioctl::Control;
+use linerate_sys::ethtool_ioctl::EthtoolSocket;
 use linerate_sys::procfs::{self, ControlGroup, Mount};
 use linerate_sys::root::{ReadError, Root};
-use linerate_sys::rtnetlink::{self, Address, Link};
+use linerate_sys::rtnetlink::{self, Address, NetDevice};
 
 use super::readings::fact;
 use super::view::key_name;
@@ -143,11 +143,11 @@ fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
 
 fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
     let links = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()));
-    let links: Vec<Link> = links.map_err(ReadError::Other)?;
+    let links: Vec<NetDevice> = links.map_err(ReadError::Other)?;
     let addresses: Vec<Address> =
         root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string())).unwrap_or_default();
     // The ends of containers come and go by the hundred, and mean nothing when they do.
-    let lasting = |link: &Link| link.kind.is_none() || addresses.iter().any(|a| a.link == link.index);
+    let lasting = |link: &NetDevice| link.kind.is_none() || addresses.iter().any(|a| a.link == link.index);
     for link in &links {
         let head = format!("nic.{}.stat", key_name(&link.name));
         if let Some(changes) = link.carrier_changes.filter(|_| lasting(link)) {
@@ -173,8 +173,8 @@ fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
 }
 
 /// What drivers of real devices that are up count about losses.
-fn driver_stats(links: &[Link]) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let Ok(control) = Control::open() else { return BTreeMap::new() };
+fn driver_stats(links: &[NetDevice]) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let Ok(control) = EthtoolSocket::open() else { return BTreeMap::new() };
     let telling = |name: &str| {
         let name = name.to_ascii_lowercase();
         TELLING.iter().any(|t| name.contains(t))

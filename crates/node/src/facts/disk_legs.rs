@@ -7,7 +7,7 @@
 //! that is whole, or that is none.
 
 use linerate_sys::block::Number;
-use linerate_sys::device_mapper::{self, Target};
+use linerate_sys::device_mapper::{self, DmTarget};
 use linerate_sys::root::Root;
 
 /// Most legs of an array.
@@ -125,7 +125,7 @@ fn of_volume(number: &str) -> Legs {
 }
 
 /// Places of legs that are not as they should be.
-fn of_targets(targets: &[Target]) -> Legs {
+fn of_targets(targets: &[DmTarget]) -> Legs {
     let mut legs = Legs::default();
     for said in targets.iter().filter_map(Said::of) {
         legs.failed.extend(said.places(|_, sign| said.is_dead(sign)));
@@ -148,7 +148,7 @@ struct Said<'a> {
 }
 
 impl<'a> Said<'a> {
-    fn of(target: &'a Target) -> Option<Self> {
+    fn of(target: &'a DmTarget) -> Option<Self> {
         let words: Vec<&str> = target.state.split_ascii_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or_default();
         match target.kind.as_str() {
@@ -240,8 +240,8 @@ fn says_filled(text: &str, minor: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn target(kind: &str, state: &str) -> Target {
-        Target { kind: kind.into(), state: state.into() }
+    fn target(kind: &str, state: &str) -> DmTarget {
+        DmTarget { kind: kind.into(), state: state.into() }
     }
 
     fn failed(kind: &str, state: &str) -> Vec<String> {

@@ -1,13 +1,13 @@
 //! Facts `nic.*.eee.*`: energy saving of the link, which can add latency.
 
-use linerate_sys::ethtool::Family;
+use linerate_sys::ethtool::EthtoolFamily;
 
 use super::family::Numbers;
 use super::readings::fact;
 
 /// The topic.
 pub(super) static EEE: Numbers = Numbers {
-    family: Family::Eee,
+    family: EthtoolFamily::Eee,
     declare: || {
         vec![
             fact("nic.*.eee.*", "flag", "Energy saving: enabled, active, tx_lpi_enabled."),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::fact::{FactDecl, FactValue};
-use linerate_sys::ethtool::{self, Family, is_flag, label};
+use linerate_sys::ethtool::{self, EthtoolFamily, is_flag, label};
 use linerate_sys::root::{ReadError, Root};
 
 use super::boot::{is_plain, link_file, unit};
@@ -17,7 +17,7 @@ use crate::change::setting::{Persist, Setting, SettingError};
 /// One family.
 pub(super) struct Numbers {
     /// Which.
-    pub(super) family: Family,
+    pub(super) family: EthtoolFamily,
     /// What it offers.
     pub(super) declare: fn() -> Vec<FactDecl>,
     /// Names that can be written; none for families that are only read.
@@ -121,7 +121,7 @@ impl Setting for Numbers {
         let others = self.moves.iter().filter(|m| **m != name).map(|m| format!("{head}.{m}"));
         // A queue that goes takes the CPUs that work for it along.
         let queues =
-            if self.family == Family::Channels { rps_xps::keys(&Root::live(), &nic) } else { vec![] };
+            if self.family == EthtoolFamily::Channels { rps_xps::keys(&Root::live(), &nic) } else { vec![] };
         others.chain(queues).collect()
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::procfs;
 use linerate_sys::root::Root;
-use linerate_sys::rtnetlink::Link;
+use linerate_sys::rtnetlink::NetDevice;
 use linerate_sys::sysfs;
 
 use super::boot::{is_plain, unit};
@@ -31,7 +31,7 @@ fn affinity_file(number: u32) -> String {
 }
 
 /// Interrupts of a device: those of its PCI function, or those that carry its name.
-fn interrupts_of(view: &View<'_>, link: &Link, names: &BTreeMap<u32, String>) -> Vec<u32> {
+fn interrupts_of(view: &View<'_>, link: &NetDevice, names: &BTreeMap<u32, String>) -> Vec<u32> {
     let device = view.pci_folder(link).or_else(|| Some(format!("{}/device", view.sys_folder(link)?)));
     let numbers = |path: String| -> Vec<u32> {
         view.root.list(&path).unwrap_or_default().iter().filter_map(|n| n.parse().ok()).collect()

@@ -1,8 +1,8 @@
 //! Facts of a network device that are no numbers of its driver: driver, speed, MTU, state, addresses.
 
 use linerate_model::fact::{FactDecl, FactValue};
-use linerate_sys::ethtool::{Family, Nic};
-use linerate_sys::rtnetlink::Link;
+use linerate_sys::ethtool::{EthtoolFamily, Nic};
+use linerate_sys::rtnetlink::NetDevice;
 
 use super::fact::Fact;
 use super::readings::{Readings, fact, setting};
@@ -54,14 +54,14 @@ impl Fact for Links {
             if let Some(known) = view.nics().get(&link.name) {
                 read_driver(known, &nic, &link.name, out);
             }
-            if !view.nics().get(&link.name).is_some_and(|n| n.numbers.contains_key(&Family::Link)) {
+            if !view.nics().get(&link.name).is_some_and(|n| n.numbers.contains_key(&EthtoolFamily::Link)) {
                 read_speed_file(view, link, &nic, out);
             }
         }
     }
 }
 
-fn read_link(view: &View<'_>, link: &Link, nic: &str, out: &mut Readings) {
+fn read_link(view: &View<'_>, link: &NetDevice, nic: &str, out: &mut Readings) {
     let mut int = |name: &str, value: Option<u32>| {
         if let Some(value) = value {
             out.int(format!("{nic}.{name}"), value);
@@ -97,7 +97,7 @@ fn read_driver(known: &Nic, nic: &str, name: &str, out: &mut Readings) {
         }
         out.text(format!("{nic}.bus"), driver.bus.as_str());
     }
-    let link = known.numbers.get(&Family::Link);
+    let link = known.numbers.get(&EthtoolFamily::Link);
     let number = |field: &str| link.and_then(|l| l.get(field)).copied();
     // The kernel says "unknown" as all ones.
     if let Some(speed) = number("speed").filter(|s| *s > 0 && *s < u64::from(u32::MAX)) {
@@ -118,7 +118,7 @@ fn read_driver(known: &Nic, nic: &str, name: &str, out: &mut Readings) {
 }
 
 /// Kernels without ethtool netlink.
-fn read_speed_file(view: &View<'_>, link: &Link, nic: &str, out: &mut Readings) {
+fn read_speed_file(view: &View<'_>, link: &NetDevice, nic: &str, out: &mut Readings) {
     let Some(folder) = view.sys_folder(link) else { return };
     if let Ok(speed @ 1..) = view.root.number(&format!("{folder}/speed")) {
         out.int(format!("{nic}.speed_mbit"), speed);

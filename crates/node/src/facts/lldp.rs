@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactDecl;
 use linerate_sys::packet::PacketSocket;
-use linerate_sys::rtnetlink::Link;
+use linerate_sys::rtnetlink::NetDevice;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -62,7 +62,7 @@ impl Fact for Lldp {
         if !view.prefixes.iter().any(|prefix| prefix.starts_with("lldp.")) {
             return;
         }
-        let cabled: Vec<&Link> = view.links().iter().filter(|link| has_cable(link)).collect();
+        let cabled: Vec<&NetDevice> = view.links().iter().filter(|link| has_cable(link)).collect();
         let heard = view.root.answer("lldp", || listen(&cabled, LISTEN_MAX).map_err(|e| e.to_string()));
         match heard {
             Ok(neighbours) => {
@@ -82,7 +82,7 @@ impl Fact for Lldp {
     }
 }
 
-fn has_cable(link: &Link) -> bool {
+fn has_cable(link: &NetDevice) -> bool {
     link.up && !link.loopback && link.kind.as_deref().is_none_or(|kind| !NO_CABLE.contains(&kind))
 }
 
@@ -96,13 +96,14 @@ enum ListenError {
 }
 
 /// One neighbour per device; ends when every device has one, or in time.
-fn listen(links: &[&Link], wait: Duration) -> Result<Vec<Neighbour>, ListenError> {
+fn listen(links: &[&NetDevice], wait: Duration) -> Result<Vec<Neighbour>, ListenError> {
     let mut heard: Vec<Neighbour> = Vec::new();
     if links.is_empty() {
         return Ok(heard);
     }
     let socket = PacketSocket::open(PROTOCOL).map_err(ListenError::Open)?;
-    let joined: Vec<&&Link> = links.iter().filter(|link| socket.join(link.index, GROUP).is_ok()).collect();
+    let joined: Vec<&&NetDevice> =
+        links.iter().filter(|link| socket.join(link.index, GROUP).is_ok()).collect();
     let until = Instant::now() + wait;
     let mut buffer = [0; 2048];
     for _ in 0..FRAMES_MAX {

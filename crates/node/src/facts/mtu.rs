@@ -2,7 +2,7 @@
 
 use linerate_model::fact::FactValue;
 use linerate_sys::root::{ReadError, Root};
-use linerate_sys::rtnetlink::{self, Link};
+use linerate_sys::rtnetlink::{self, NetDevice};
 
 use super::boot::link_file;
 use super::readings::number_of;
@@ -19,14 +19,14 @@ pub(super) fn is_setting(key: &str) -> bool {
     split_key(key).is_some_and(|(_, field)| ["mtu", "txqueuelen", "gso_max_segs"].contains(&field))
 }
 
-fn find(root: &Root, nic: &str) -> Result<Link, SettingError> {
+fn find(root: &Root, nic: &str) -> Result<NetDevice, SettingError> {
     let view = View::new(root, None, &[]);
     view.links().iter().find(|l| l.name == nic).cloned().ok_or_else(|| SettingError::NoDevice(nic.to_owned()))
 }
 
 /// Devices above a device that get this MTU, with the largest that they could then have. They follow it down
 /// but not up again (vxlan, vlan, macvlan), and a bridge follows its ports.
-fn followers<'v>(view: &'v View<'_>, link: &'v Link, mtu: u32) -> Vec<(&'v Link, u32)> {
+fn followers<'v>(view: &'v View<'_>, link: &'v NetDevice, mtu: u32) -> Vec<(&'v NetDevice, u32)> {
     let mut all = vec![(link, mtu)];
     let mut done = 0;
     while let Some(&(below, mtu)) = all.get(done) {
@@ -83,7 +83,8 @@ impl Setting for Mtu {
         let Some((nic, "mtu")) = split_key(key) else { return Ok(()) };
         let view = View::new(root, None, &[]);
         let Some(link) = view.links().iter().find(|l| l.name == nic) else { return Ok(()) };
-        let has_ipv6 = |l: &Link| view.addresses().iter().any(|a| a.link == l.index && a.address.is_ipv6());
+        let has_ipv6 =
+            |l: &NetDevice| view.addresses().iter().any(|a| a.link == l.index && a.address.is_ipv6());
         let mtu = number_of(value)?;
         for (link, mtu) in std::iter::once((link, mtu)).chain(followers(&view, link, mtu)) {
             if mtu < IPV6_MTU_MIN && has_ipv6(link) {

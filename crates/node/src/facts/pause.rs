@@ -1,13 +1,13 @@
 //! Facts `nic.*.pause.*`: flow control by pause frames.
 
-use linerate_sys::ethtool::Family;
+use linerate_sys::ethtool::EthtoolFamily;
 
 use super::family::Numbers;
 use super::readings::fact;
 
 /// The topic.
 pub(super) static PAUSE: Numbers = Numbers {
-    family: Family::Pause,
+    family: EthtoolFamily::Pause,
     declare: || vec![fact("nic.*.pause.*", "flag", "Flow control: rx, tx, autoneg.")],
     writable: |_| false,
     moves: &[],

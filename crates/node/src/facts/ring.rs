@@ -1,13 +1,13 @@
 //! Facts and settings `nic.*.ring.*`: how many packets a queue of the device holds.
 
-use linerate_sys::ethtool::Family;
+use linerate_sys::ethtool::EthtoolFamily;
 
 use super::family::{LinkKey, Numbers};
 use super::readings::{fact, setting};
 
 /// The topic.
 pub(super) static RINGS: Numbers = Numbers {
-    family: Family::Rings,
+    family: EthtoolFamily::Rings,
     declare: || {
         vec![
             setting("nic.*.ring.rx", "packets", "Size of each receive ring."),

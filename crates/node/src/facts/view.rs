@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use linerate_sys::ethtool::{self, Nic};
 use linerate_sys::qdisc::{self, Qdisc};
 use linerate_sys::root::Root;
-use linerate_sys::rtnetlink::{self, Address, Link, Neighbour, Route};
+use linerate_sys::rtnetlink::{self, Address, Neighbour, NetDevice, Route};
 
 use super::readings::Readings;
 
@@ -22,7 +22,7 @@ pub(super) struct View<'a> {
     /// Key prefixes that are wanted; all when empty.
     pub(super) prefixes: &'a [String],
     sysfs_gap: Option<String>,
-    links: Asked<Vec<Link>>,
+    links: Asked<Vec<NetDevice>>,
     addresses: Asked<Vec<Address>>,
     routes: Asked<Vec<Route>>,
     neighbours: Asked<Vec<Neighbour>>,
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
     }
 
     /// Devices.
-    pub(super) fn links(&self) -> &[Link] {
+    pub(super) fn links(&self) -> &[NetDevice] {
         ask(&self.links, || self.root.answer("links", || rtnetlink::links().map_err(|e| e.to_string())))
     }
 
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
 
     /// Folder of a device in `/sys`, if that is the folder of this very device and not one of another
     /// namespace.
-    pub(super) fn sys_folder(&self, link: &Link) -> Option<String> {
+    pub(super) fn sys_folder(&self, link: &NetDevice) -> Option<String> {
         if self.sysfs_gap.is_some() || link.name.contains('/') {
             return None;
         }
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
     }
 
     /// Folder of a device's PCI function.
-    pub(super) fn pci_folder(&self, link: &Link) -> Option<String> {
+    pub(super) fn pci_folder(&self, link: &NetDevice) -> Option<String> {
         let bus = &self.nics().get(&link.name)?.driver.as_ref()?.bus;
         let plain = !bus.is_empty() && bus.chars().all(|c| c.is_ascii_hexdigit() || c == ':' || c == '.');
         (plain && bus.matches(':').count() == 2 && !bus.contains(".."))

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use linerate_testkit::{World, wait_until};
+use linerate_testkit::{TestEnvironment, wait_until};
 use serde_json::Value;
 
 /// Names the program of another version of iperf3 than Debian's.
@@ -38,7 +38,7 @@ pub(crate) fn inside(name: &str) -> bool {
     if !iperf3().arg("--version").output().is_ok_and(|output| output.status.success()) {
         return linerate_testkit::skip(name, "no iperf3 here (install the package iperf3)");
     }
-    linerate_testkit::inside(name, World::Network)
+    linerate_testkit::inside(name, TestEnvironment::Network)
 }
 
 /// Whose program.

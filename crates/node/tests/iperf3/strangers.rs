@@ -7,7 +7,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_testkit::{World, peak_memory_kib, wait_until};
+use linerate_testkit::{TestEnvironment, peak_memory_kib, wait_until};
 use serde_json::Value;
 
 use super::stage::{Server, Whose, client, iperf3, json};
@@ -23,7 +23,7 @@ const TEST: [&str; 5] = ["-t", "1", "-b", "10M", "-J"];
 
 /// Our own client needs no other program; iperf3's is tried where it is installed.
 fn inside(name: &str) -> bool {
-    linerate_testkit::inside(&format!("strangers::{name}"), World::Network)
+    linerate_testkit::inside(&format!("strangers::{name}"), TestEnvironment::Network)
 }
 
 fn clients() -> Vec<Whose> {

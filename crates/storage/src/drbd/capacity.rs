@@ -2,7 +2,7 @@
 
 use linerate_model::step::Contents;
 
-use super::metadata::{Place, Room, metadata_bytes};
+use super::metadata::{DeviceLayout, MetadataLocation, metadata_bytes};
 use super::resource::{Overlap, SetupError};
 
 /// Internal metadata end at a whole block of this size.
@@ -16,17 +16,17 @@ pub fn room(
     host: &str,
     device: &str,
     contents: &Contents,
-    place: &Place,
+    place: &MetadataLocation,
     peers: u64,
-) -> Result<Room, SetupError> {
+) -> Result<DeviceLayout, SetupError> {
     let device_bytes = contents.size_bytes / BLOCK * BLOCK;
     let needed = metadata_bytes(device_bytes, peers);
     let room = match place {
-        Place::Internal => {
+        MetadataLocation::Internal => {
             let data_bytes = device_bytes.saturating_sub(needed);
-            Room { device_bytes, metadata_bytes: needed, data_bytes }
+            DeviceLayout { device_bytes, metadata_bytes: needed, data_bytes }
         }
-        Place::External { device, size_bytes, .. } => {
+        MetadataLocation::External { device, size_bytes, .. } => {
             if *size_bytes < needed {
                 return Err(SetupError::MetadataDevice {
                     host: host.to_owned(),
@@ -35,7 +35,7 @@ pub fn room(
                     needed,
                 });
             }
-            Room { device_bytes, metadata_bytes: 0, data_bytes: device_bytes }
+            DeviceLayout { device_bytes, metadata_bytes: 0, data_bytes: device_bytes }
         }
     };
     if room.data_bytes == 0 {
@@ -62,7 +62,7 @@ pub fn room(
 }
 
 /// What to do about a filesystem that is in the way.
-fn way_out(kind: &str, device: &str, room: Room) -> String {
+fn way_out(kind: &str, device: &str, room: DeviceLayout) -> String {
     let outside = format!(
         "put the metadata on a device of their own of at least {} bytes (--meta-disk), or make {device} larger by as much",
         room.metadata_bytes

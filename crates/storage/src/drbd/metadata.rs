@@ -12,7 +12,7 @@ const SECTOR: u64 = 512;
 /// Where metadata are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum MetadataLocation {
     /// At the end of the data's own device.
     Internal,
     /// On a device of their own.
@@ -32,7 +32,7 @@ pub enum Place {
 
 /// How a device is shared between data and metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Room {
+pub struct DeviceLayout {
     /// Size of the device, bytes.
     pub device_bytes: u64,
     /// Of which metadata, bytes.

@@ -17,12 +17,12 @@ mod shares;
 pub use alarms::{Known, alarms};
 pub use capacity::room;
 pub use generation::{Forecast, Generation};
-pub use metadata::{Place, Room, metadata_bytes};
+pub use metadata::{DeviceLayout, MetadataLocation, metadata_bytes};
 pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};
-pub use progress::{Pace, SyncProgress};
+pub use progress::{SyncMeter, SyncProgress};
 pub use readers::{ProcDevice, read_names, read_proc, read_state};
-pub use resource::{Overlap, Release, SetupError, Side, Wish, file_text};
-pub use setup::{On, Plan, plan};
+pub use resource::{Overlap, Release, ReplicaSide, ResourceSpec, SetupError, file_text};
+pub use setup::{On, ResourcePlan, plan};
 pub use shares::{PATTERNS, Share, TimeOfWrite, shares};
 
 #[cfg(test)]

@@ -33,13 +33,13 @@ pub struct SyncProgress {
 
 /// Follows a synchronisation.
 #[derive(Debug, Clone)]
-pub struct Pace {
+pub struct SyncMeter {
     total_kib: u64,
     samples: VecDeque<(f64, u64)>,
     moved_s: f64,
 }
 
-impl Pace {
+impl SyncMeter {
     /// Begins with what there is to do.
     #[must_use]
     pub fn new(total_kib: u64) -> Self {

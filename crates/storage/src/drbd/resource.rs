@@ -7,7 +7,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::step::{Contents, StepError};
 use serde::Serialize;
 
-use super::metadata::{Place, Room};
+use super::metadata::{DeviceLayout, MetadataLocation};
 
 /// Release of DRBD for which a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -36,7 +36,7 @@ impl Release {
 
 /// One of the two hosts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct ReplicaSide {
     /// Name in the inventory.
     pub host: HostName,
     /// What `uname -n` prints there: DRBD finds itself by it.
@@ -48,18 +48,18 @@ pub struct Side {
     /// What is on it.
     pub contents: Contents,
     /// Where metadata go.
-    pub meta: Place,
+    pub meta: MetadataLocation,
 }
 
 /// What is wished for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Wish {
+pub struct ResourceSpec {
     /// Name of the resource.
     pub resource: String,
     /// Release.
     pub release: Release,
     /// Both hosts.
-    pub sides: [Side; 2],
+    pub sides: [ReplicaSide; 2],
     /// Host whose data are the good ones; without it nobody's are.
     pub from: Option<HostName>,
     /// Number of the device.
@@ -88,7 +88,7 @@ pub struct Overlap {
     /// By its own superblock.
     pub filesystem_bytes: u64,
     /// How the device would be shared.
-    pub room: Room,
+    pub room: DeviceLayout,
     /// Size of the metadata.
     pub needed: u64,
     /// What to do.
@@ -205,7 +205,7 @@ fn address(address: IpAddr, port: u16) -> String {
 
 /// The file, the same on both hosts.
 #[must_use]
-pub fn file_text(wish: &Wish) -> String {
+pub fn file_text(wish: &ResourceSpec) -> String {
     let mut text = String::new();
     let mut line = |depth: usize, words: &str| {
         let _ = writeln!(text, "{:width$}{words}", "", width = 4 * depth);
@@ -235,8 +235,8 @@ pub fn file_text(wish: &Wish) -> String {
         line(2, &format!("device /dev/drbd{};", wish.minor));
         line(2, &format!("disk {};", side.disk));
         match &side.meta {
-            Place::Internal => line(2, "meta-disk internal;"),
-            Place::External { device, .. } => line(2, &format!("meta-disk {device};")),
+            MetadataLocation::Internal => line(2, "meta-disk internal;"),
+            MetadataLocation::External { device, .. } => line(2, &format!("meta-disk {device};")),
         }
         line(2, &format!("address {};", address(side.address, wish.port)));
         line(1, "}");

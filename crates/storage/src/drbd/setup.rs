@@ -1,12 +1,12 @@
 //! From two hosts and a device on each to a running resource: what is checked before, and the steps.
 
 use linerate_model::inventory::HostName;
-use linerate_model::step::{Deed as _, DrbdStep, Step, check_device, check_name};
+use linerate_model::step::{DrbdStep, Step, StepOperation as _, check_device, check_name};
 use serde::Serialize;
 
 use super::capacity::room;
-use super::metadata::{Place, Room};
-use super::resource::{Release, SetupError, Side, Wish, file_text};
+use super::metadata::{DeviceLayout, MetadataLocation};
+use super::resource::{Release, ReplicaSide, ResourceSpec, SetupError, file_text};
 
 /// A step and where it is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,11 +19,11 @@ pub struct On {
 
 /// How a resource is made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plan {
+pub struct ResourcePlan {
     /// What was wished for.
-    pub wish: Wish,
+    pub wish: ResourceSpec,
     /// How the device of each side is shared.
-    pub rooms: [Room; 2],
+    pub rooms: [DeviceLayout; 2],
     /// What can be stored, bytes.
     pub data_bytes: u64,
     /// The file.
@@ -41,7 +41,7 @@ const PEERS: u64 = 1;
 ///
 /// # Errors
 /// Names the host, the device, the sizes and what would do.
-pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
+pub fn plan(wish: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
     check(wish)?;
     let [left, right] = &wish.sides;
     // What would be overwritten anyway needs no room.
@@ -75,10 +75,10 @@ pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
     let resource = || wish.resource.clone();
     for (side, room) in wish.sides.iter().zip(&rooms) {
         let (device, filesystem_max_bytes, overwritten) = match &side.meta {
-            Place::Internal => {
+            MetadataLocation::Internal => {
                 (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes), None)
             }
-            Place::External { device, .. } => {
+            MetadataLocation::External { device, .. } => {
                 let is_kept = wish.from.as_deref() == Some(side.host.as_str());
                 (device.clone(), None, (!is_kept).then(|| side.disk.clone()))
             }
@@ -94,14 +94,14 @@ pub fn plan(wish: &Wish) -> Result<Plan, SetupError> {
         .from
         .clone()
         .map(|host| On { host, step: Step::Drbd(DrbdStep::Primary { resource: resource(), force: true }) });
-    Ok(Plan { wish: wish.clone(), rooms, data_bytes, file, steps, first })
+    Ok(ResourcePlan { wish: wish.clone(), rooms, data_bytes, file, steps, first })
 }
 
-fn shared(side: &Side) -> Result<Room, SetupError> {
+fn shared(side: &ReplicaSide) -> Result<DeviceLayout, SetupError> {
     room(&side.host, &side.disk, &side.contents, &side.meta, PEERS)
 }
 
-fn check(wish: &Wish) -> Result<(), SetupError> {
+fn check(wish: &ResourceSpec) -> Result<(), SetupError> {
     let [left, right] = &wish.sides;
     for (one, other) in [
         (left.host.clone(), right.host.clone()),
@@ -134,8 +134,8 @@ fn check(wish: &Wish) -> Result<(), SetupError> {
 }
 
 /// Metadata of their own are on a device that holds neither the data nor anything else.
-fn metadata_apart(side: &Side) -> Result<(), SetupError> {
-    let Place::External { device, number, filesystem, .. } = &side.meta else { return Ok(()) };
+fn metadata_apart(side: &ReplicaSide) -> Result<(), SetupError> {
+    let MetadataLocation::External { device, number, filesystem, .. } = &side.meta else { return Ok(()) };
     check_device(device)?;
     let is_data = *device == side.disk || number.is_some() && *number == side.contents.number;
     let holds = match filesystem {
@@ -146,7 +146,7 @@ fn metadata_apart(side: &Side) -> Result<(), SetupError> {
     Err(SetupError::MetadataOver { host: side.host.clone(), device: device.clone(), holds })
 }
 
-impl Wish {
+impl ResourceSpec {
     /// Release in words.
     #[must_use]
     pub fn release_name(&self) -> &'static str {

@@ -152,7 +152,7 @@ fn events_of_a_whole_story_end_in_its_last_state() {
 #[test]
 fn remaining_times_are_true_where_the_kernels_are_not() {
     // The first synchronisation of 400 MiB under its cap of 12 MiB/s took 34 s; the kernel began with 203 s.
-    let mut pace = Pace::new(409_548);
+    let mut pace = SyncMeter::new(409_548);
     let mut said = Vec::new();
     for line in include_str!("fixtures/sync-left.txt").lines().filter(|line| !line.starts_with('#')) {
         let (at, left) = line.split_once(' ').unwrap();
@@ -169,7 +169,7 @@ fn remaining_times_are_true_where_the_kernels_are_not() {
 
 #[test]
 fn a_synchronisation_that_stands_still_has_no_remaining_time() {
-    let mut pace = Pace::new(1000);
+    let mut pace = SyncMeter::new(1000);
     (0..5).for_each(|s| pace.add(f64::from(s), 900 - 100 * u64::try_from(s).unwrap()));
     assert!(pace.now().unwrap().left_s.is_some());
     (5..20).for_each(|s| pace.add(f64::from(s), 500));
@@ -186,19 +186,19 @@ fn how_far_a_comparison_is_stands_in_proc_alone() {
     assert_eq!(devices[0].left_of_kib, Some((303_768, 409_548)));
 }
 
-fn side(host: &str, last: u8, size_bytes: u64) -> Side {
-    Side {
+fn side(host: &str, last: u8, size_bytes: u64) -> ReplicaSide {
+    ReplicaSide {
         host: host.to_owned(),
         node_name: host.to_owned(),
         address: IpAddr::from([10, 77, 0, last]),
         disk: "/dev/vda".to_owned(),
         contents: Contents { size_bytes, ..Contents::default() },
-        meta: Place::Internal,
+        meta: MetadataLocation::Internal,
     }
 }
 
-fn wish() -> Wish {
-    Wish {
+fn wish() -> ResourceSpec {
+    ResourceSpec {
         resource: "r0".to_owned(),
         release: Release::V84,
         sides: [side("n1", 1, 400 << 20), side("n2", 2, 400 << 20)],
@@ -255,7 +255,7 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
         Step::Drbd(linerate_model::step::DrbdStep::Metadata { filesystem_max_bytes: Some(bytes), .. }) if *bytes == 409_548 << 10)));
     // External metadata leave all of the device.
     let mut external = with("xfs", 400 << 20);
-    let own = |device: &str, size_bytes| Place::External {
+    let own = |device: &str, size_bytes| MetadataLocation::External {
         device: device.to_owned(),
         size_bytes,
         number: Some(size_bytes),
@@ -278,7 +278,7 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     for meta in [
         own(&external.sides[1].disk, 8 << 20),
         own("/dev/disk/by-id/x", 4242),
-        Place::External {
+        MetadataLocation::External {
             device: "/dev/vdb".to_owned(),
             size_bytes: 8 << 20,
             number: None,
@@ -291,7 +291,7 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
         assert!(matches!(error, SetupError::MetadataOver { .. }), "{error}");
     }
     // The first synchronisation must not run over data.
-    let other = Wish { from: Some("n2".to_owned()), ..with("ext", 1 << 20) };
+    let other = ResourceSpec { from: Some("n2".to_owned()), ..with("ext", 1 << 20) };
     assert!(matches!(plan(&other), Err(SetupError::Overwritten { .. })));
     let mut small = with("ext", 300 << 20);
     small.sides[1].contents.size_bytes = 200 << 20;
@@ -301,13 +301,13 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
 #[test]
 fn what_is_no_resource_is_refused() {
     for bad in [
-        Wish { resource: "all".to_owned(), ..wish() },
-        Wish { resource: "-r".to_owned(), ..wish() },
-        Wish { protocol: 'D', ..wish() },
-        Wish { from: Some("n3".to_owned()), ..wish() },
-        Wish { sides: [side("n1", 1, 400 << 20), side("n1", 2, 400 << 20)], ..wish() },
-        Wish { sides: [side("n1", 1, 400 << 20), side("n2", 1, 400 << 20)], ..wish() },
-        Wish { sides: [side("n1", 1, 4096), side("n2", 2, 4096)], ..wish() },
+        ResourceSpec { resource: "all".to_owned(), ..wish() },
+        ResourceSpec { resource: "-r".to_owned(), ..wish() },
+        ResourceSpec { protocol: 'D', ..wish() },
+        ResourceSpec { from: Some("n3".to_owned()), ..wish() },
+        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n1", 2, 400 << 20)], ..wish() },
+        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n2", 1, 400 << 20)], ..wish() },
+        ResourceSpec { sides: [side("n1", 1, 4096), side("n2", 2, 4096)], ..wish() },
     ] {
         assert!(plan(&bad).is_err(), "{bad:?}");
     }
@@ -317,7 +317,8 @@ fn what_is_no_resource_is_refused() {
 fn files_are_in_the_words_of_their_release() {
     let old = file_text(&wish());
     assert_eq!(old, include_str!("fixtures/r0-8.4.res"));
-    let new = file_text(&Wish { release: Release::V9, resync_max_kib_per_s: Some(102_400), ..wish() });
+    let new =
+        file_text(&ResourceSpec { release: Release::V9, resync_max_kib_per_s: Some(102_400), ..wish() });
     assert!(new.contains("node-id 1;") && new.contains("c-max-rate 102400k;"), "{new}");
     let printed = "DRBDADM_API_VERSION=1\nDRBD_KERNEL_VERSION_CODE=0x08040b\nDRBDADM_VERSION_CODE=0x091600\nDRBDADM_VERSION=9.22.0\n";
     assert_eq!(Release::parse(printed), Some(Release::V84));

@@ -1,6 +1,6 @@
 //! What became of one file, and whether the kernel had promised otherwise.
 
-use linerate_model::durability::{Fate, Pattern, Promised, Seen, SeenFile, Shape};
+use linerate_model::durability::{Fate, FileState, FoundFile, Pattern, PatternRule, Promised};
 
 /// Versions of a file: the last that was acknowledged, and the last that may have been begun.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,35 +10,39 @@ pub(super) struct Versions {
 }
 
 /// What became of a file with at least one acknowledged version.
-pub(super) fn of(pattern: &Pattern, file: &SeenFile, versions: Versions) -> Fate {
+pub(super) fn of(pattern: &Pattern, file: &FoundFile, versions: Versions) -> Fate {
     let Versions { acknowledged, asked } = versions;
     let (shape, under_way) = (pattern.shape, asked > acknowledged);
     match file.state {
-        Seen::Whole { version } if version >= acknowledged => Fate::Kept,
+        FileState::Whole { version } if version >= acknowledged => Fate::Kept,
         // What follows the last record that counts was never acknowledged.
-        Seen::Short { version, .. } | Seen::Zeros { version, .. } | Seen::Corrupt { version, .. }
-            if shape == Shape::Grown && version >= acknowledged =>
+        FileState::Short { version, .. }
+        | FileState::Zeros { version, .. }
+        | FileState::Corrupt { version, .. }
+            if shape == PatternRule::Grown && version >= acknowledged =>
         {
             Fate::Kept
         }
-        Seen::Torn { oldest, .. } if shape == Shape::InPlace && oldest >= acknowledged && under_way => {
+        FileState::Torn { oldest, .. }
+            if shape == PatternRule::InPlace && oldest >= acknowledged && under_way =>
+        {
             Fate::Kept
         }
         // The file had been made empty for a record that was never acknowledged.
-        _ if shape == Shape::Truncated && under_way => Fate::UnderWay,
+        _ if shape == PatternRule::Truncated && under_way => Fate::UnderWay,
         // A block may be half of one version and half of the other.
-        Seen::Corrupt { .. } if shape == Shape::InPlace && under_way => Fate::UnderWay,
-        Seen::Missing if matches!(shape, Shape::Fresh | Shape::Replaced) => {
+        FileState::Corrupt { .. } if shape == PatternRule::InPlace && under_way => Fate::UnderWay,
+        FileState::Missing if matches!(shape, PatternRule::Fresh | PatternRule::Replaced) => {
             let data = file.temporary || pattern.promised != Promised::Nothing;
             if data { Fate::NameLost } else { Fate::Missing }
         }
-        Seen::Missing => Fate::Missing,
-        Seen::Empty => Fate::Empty,
-        Seen::Whole { .. } if shape == Shape::Grown => Fate::Short,
-        Seen::Whole { .. } => Fate::Stale,
-        Seen::Short { .. } => Fate::Short,
-        Seen::Zeros { .. } => Fate::Zeros,
-        Seen::Torn { .. } | Seen::Corrupt { .. } => Fate::Corrupt,
+        FileState::Missing => Fate::Missing,
+        FileState::Empty => Fate::Empty,
+        FileState::Whole { .. } if shape == PatternRule::Grown => Fate::Short,
+        FileState::Whole { .. } => Fate::Stale,
+        FileState::Short { .. } => Fate::Short,
+        FileState::Zeros { .. } => Fate::Zeros,
+        FileState::Torn { .. } | FileState::Corrupt { .. } => Fate::Corrupt,
     }
 }
 
@@ -56,21 +60,23 @@ pub(super) fn is_broken(pattern: &Pattern, fate: Fate) -> bool {
 }
 
 /// What is there, in words.
-pub(super) fn sentence(state: &Seen, versions: Versions, temporary: bool) -> String {
+pub(super) fn sentence(state: &FileState, versions: Versions, temporary: bool) -> String {
     let acknowledged = versions.acknowledged;
     match state {
-        Seen::Missing if temporary => "only the temporary file is there".to_owned(),
-        Seen::Missing => "no such name".to_owned(),
-        Seen::Empty => "it has no byte".to_owned(),
-        Seen::Whole { version } => format!("version {version} is there, {acknowledged} was acknowledged"),
-        Seen::Short { version, bytes } => {
+        FileState::Missing if temporary => "only the temporary file is there".to_owned(),
+        FileState::Missing => "no such name".to_owned(),
+        FileState::Empty => "it has no byte".to_owned(),
+        FileState::Whole { version } => {
+            format!("version {version} is there, {acknowledged} was acknowledged")
+        }
+        FileState::Short { version, bytes } => {
             format!("it ends after {bytes} bytes, in version {version}; {acknowledged} was acknowledged")
         }
-        Seen::Zeros { version: 0, bytes } => format!("its {bytes} bytes are zeros"),
-        Seen::Zeros { version, .. } => format!("zeros follow record {version} of {acknowledged}"),
-        Seen::Torn { oldest, newest } => {
+        FileState::Zeros { version: 0, bytes } => format!("its {bytes} bytes are zeros"),
+        FileState::Zeros { version, .. } => format!("zeros follow record {version} of {acknowledged}"),
+        FileState::Torn { oldest, newest } => {
             format!("blocks of the versions {oldest} to {newest}; {acknowledged} was acknowledged")
         }
-        Seen::Corrupt { what, .. } => what.clone(),
+        FileState::Corrupt { what, .. } => what.clone(),
     }
 }

@@ -1,22 +1,22 @@
 //! Files of every state against every promise.
 #![allow(clippy::unwrap_used)]
 
-use linerate_model::durability::{Pattern, Promised, Seen, Shape, WritePlan};
+use linerate_model::durability::{FileState, Pattern, PatternRule, Promised, WritePlan};
 
 use super::*;
 
-fn pattern(name: &str, shape: Shape, promised: Promised) -> Pattern {
+fn pattern(name: &str, shape: PatternRule, promised: Promised) -> Pattern {
     Pattern { name: name.into(), doing: "x".into(), calls: "x".into(), shape, promised }
 }
 
 fn patterns() -> Vec<Pattern> {
     vec![
-        pattern("create", Shape::Fresh, Promised::Nothing),
-        pattern("create+fsync", Shape::Fresh, Promised::Content),
-        pattern("replace+fsync+folder", Shape::Replaced, Promised::All),
-        pattern("truncate+fsync", Shape::Truncated, Promised::All),
-        pattern("overwrite+fsync", Shape::InPlace, Promised::All),
-        pattern("append+fsync", Shape::Grown, Promised::All),
+        pattern("create", PatternRule::Fresh, Promised::Nothing),
+        pattern("create+fsync", PatternRule::Fresh, Promised::Content),
+        pattern("replace+fsync+folder", PatternRule::Replaced, Promised::All),
+        pattern("truncate+fsync", PatternRule::Truncated, Promised::All),
+        pattern("overwrite+fsync", PatternRule::InPlace, Promised::All),
+        pattern("append+fsync", PatternRule::Grown, Promised::All),
     ]
 }
 
@@ -29,7 +29,7 @@ fn promises(acknowledged: u32, asked: u32) -> Promises {
         folder: "/mnt/test".into(),
         plan: WritePlan { run: "0123456789abcdef".into(), patterns: names, files: 2, records: 1000 },
         patterns,
-        place: Place { filesystem: "xfs".into(), boot: "one".into(), ..Place::default() },
+        place: FolderLocation { filesystem: "xfs".into(), boot: "one".into(), ..FolderLocation::default() },
         start_ms: 0,
         acknowledged,
         asked,
@@ -38,19 +38,19 @@ fn promises(acknowledged: u32, asked: u32) -> Promises {
     }
 }
 
-fn restarted() -> Place {
+fn restarted() -> FolderLocation {
     let run = Some("0123456789abcdef".to_owned());
-    Place { filesystem: "xfs".into(), boot: "two".into(), run, ..Place::default() }
+    FolderLocation { filesystem: "xfs".into(), boot: "two".into(), run, ..FolderLocation::default() }
 }
 
-fn file(slot: u32, state: Seen) -> SeenFile {
-    SeenFile { slot, state, temporary: false }
+fn file(slot: u32, state: FileState) -> FoundFile {
+    FoundFile { slot, state, temporary: false }
 }
 
 /// All files as they were acknowledged.
-fn kept(promises: &Promises) -> BTreeMap<usize, Vec<SeenFile>> {
+fn kept(promises: &Promises) -> BTreeMap<usize, Vec<FoundFile>> {
     let of = |index| {
-        let whole = |(slot, v): (&u32, &Versions)| file(*slot, Seen::Whole { version: v.acknowledged });
+        let whole = |(slot, v): (&u32, &Versions)| file(*slot, FileState::Whole { version: v.acknowledged });
         versions(promises, index).iter().map(whole).collect()
     };
     (0..promises.patterns.len()).map(|index| (index, of(index))).collect()
@@ -74,8 +74,8 @@ fn all_kept_is_all_kept() {
 fn a_host_that_was_not_restarted_proves_nothing() {
     let promises = promises(60, 60);
     let mut seen = kept(&promises);
-    seen.get_mut(&2).unwrap()[0].state = Seen::Missing;
-    let place = Place { boot: "one".into(), ..restarted() };
+    seen.get_mut(&2).unwrap()[0].state = FileState::Missing;
+    let place = FolderLocation { boot: "one".into(), ..restarted() };
     let report = judge(&promises, place, &seen);
     assert_eq!((report.verdict, report.sentences.len()), (DurabilityVerdict::NotRestarted, 1));
 }
@@ -85,12 +85,12 @@ fn what_is_lost_without_a_promise_is_the_fault_of_the_program() {
     let promises = promises(60, 60);
     let mut seen = kept(&promises);
     let create = seen.get_mut(&0).unwrap();
-    create[0].state = Seen::Empty;
-    create[1].state = Seen::Missing;
-    create[2] = SeenFile { temporary: true, ..file(2, Seen::Missing) };
-    create[3].state = Seen::Zeros { version: 0, bytes: 9 };
+    create[0].state = FileState::Empty;
+    create[1].state = FileState::Missing;
+    create[2] = FoundFile { temporary: true, ..file(2, FileState::Missing) };
+    create[3].state = FileState::Zeros { version: 0, bytes: 9 };
     let with_fsync = seen.get_mut(&1).unwrap();
-    with_fsync[0].state = Seen::Missing;
+    with_fsync[0].state = FileState::Missing;
     let report = judge(&promises, restarted(), &seen);
     assert_eq!(report.verdict, DurabilityVerdict::Kept);
     let fates = &report.patterns[0].fates;
@@ -110,17 +110,17 @@ fn what_is_lost_without_a_promise_is_the_fault_of_the_program() {
 fn every_loss_of_what_was_promised_is_the_fault_of_the_disk() {
     let promises = promises(60, 60);
     let losses = [
-        (1, Seen::Empty, Fate::Empty),
-        (1, Seen::Short { version: 1, bytes: 5 }, Fate::Short),
-        (2, Seen::Missing, Fate::NameLost),
-        (2, Seen::Whole { version: 2 }, Fate::Stale),
-        (2, Seen::Zeros { version: 0, bytes: 5 }, Fate::Zeros),
-        (3, Seen::Empty, Fate::Empty),
-        (3, Seen::Missing, Fate::Missing),
-        (4, Seen::Torn { oldest: 2, newest: 6 }, Fate::Corrupt),
-        (4, Seen::Corrupt { version: 0, what: "x".into() }, Fate::Corrupt),
-        (5, Seen::Whole { version: 3 }, Fate::Short),
-        (5, Seen::Zeros { version: 3, bytes: 5 }, Fate::Zeros),
+        (1, FileState::Empty, Fate::Empty),
+        (1, FileState::Short { version: 1, bytes: 5 }, Fate::Short),
+        (2, FileState::Missing, Fate::NameLost),
+        (2, FileState::Whole { version: 2 }, Fate::Stale),
+        (2, FileState::Zeros { version: 0, bytes: 5 }, Fate::Zeros),
+        (3, FileState::Empty, Fate::Empty),
+        (3, FileState::Missing, Fate::Missing),
+        (4, FileState::Torn { oldest: 2, newest: 6 }, Fate::Corrupt),
+        (4, FileState::Corrupt { version: 0, what: "x".into() }, Fate::Corrupt),
+        (5, FileState::Whole { version: 3 }, Fate::Short),
+        (5, FileState::Zeros { version: 3, bytes: 5 }, Fate::Zeros),
     ];
     for (index, state, fate) in losses {
         let mut seen = kept(&promises);
@@ -132,7 +132,7 @@ fn every_loss_of_what_was_promised_is_the_fault_of_the_disk() {
         assert!(report.sentences[0].contains("this disk lies about flush"), "{:?}", report.sentences);
         assert!(report.lost[0].promised);
     }
-    let report = judge(&promises, Place { run: None, ..restarted() }, &kept(&promises));
+    let report = judge(&promises, FolderLocation { run: None, ..restarted() }, &kept(&promises));
     assert_eq!(report.verdict, DurabilityVerdict::Broken);
 }
 
@@ -141,12 +141,12 @@ fn what_was_under_way_is_not_judged_by_what_it_would_have_become() {
     // Versions 2 to 6 of each file were acknowledged, the next ones begun.
     let promises = promises(60, 72);
     let fine = [
-        (3, Seen::Empty, Fate::UnderWay),
-        (4, Seen::Torn { oldest: 6, newest: 7 }, Fate::Kept),
-        (4, Seen::Corrupt { version: 0, what: "half a block".into() }, Fate::UnderWay),
-        (5, Seen::Short { version: 6, bytes: 9 }, Fate::Kept),
-        (5, Seen::Zeros { version: 7, bytes: 9 }, Fate::Kept),
-        (2, Seen::Whole { version: 7 }, Fate::Kept),
+        (3, FileState::Empty, Fate::UnderWay),
+        (4, FileState::Torn { oldest: 6, newest: 7 }, Fate::Kept),
+        (4, FileState::Corrupt { version: 0, what: "half a block".into() }, Fate::UnderWay),
+        (5, FileState::Short { version: 6, bytes: 9 }, Fate::Kept),
+        (5, FileState::Zeros { version: 7, bytes: 9 }, Fate::Kept),
+        (2, FileState::Whole { version: 7 }, Fate::Kept),
     ];
     for (index, state, fate) in fine {
         let mut seen = kept(&promises);
@@ -157,7 +157,7 @@ fn what_was_under_way_is_not_judged_by_what_it_would_have_become() {
     }
     // But the old or the new version of a file that is replaced is there at any time.
     let mut seen = kept(&promises);
-    seen.get_mut(&2).unwrap()[0].state = Seen::Empty;
+    seen.get_mut(&2).unwrap()[0].state = FileState::Empty;
     assert_eq!(judge(&promises, restarted(), &seen).verdict, DurabilityVerdict::Broken);
     // A file that had nothing but a record under way is not counted.
     assert_eq!(judge(&promises, restarted(), &kept(&promises)).patterns[0].files, 10);

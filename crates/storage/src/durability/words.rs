@@ -1,7 +1,9 @@
 //! What a check means, in sentences: about the disk, about each habit of programs, about what the check
 //! cannot say.
 
-use linerate_model::durability::{DurabilityVerdict, Fate, PatternFate, Place, Promised, Promises, Shape};
+use linerate_model::durability::{
+    DurabilityVerdict, Fate, FolderLocation, PatternFate, PatternRule, Promised, Promises,
+};
 
 fn count(pattern: &PatternFate, fate: Fate) -> u32 {
     pattern.fates.get(&fate).copied().unwrap_or(0)
@@ -13,7 +15,7 @@ fn losses(pattern: &PatternFate) -> u32 {
 
 pub(super) fn sentences(
     promises: &Promises,
-    place: &Place,
+    place: &FolderLocation,
     verdict: DurabilityVerdict,
     patterns: &[PatternFate],
 ) -> Vec<String> {
@@ -71,7 +73,7 @@ fn about_a_habit(pattern: &PatternFate, filesystem: &str) -> Option<String> {
     let empty = count(pattern, Fate::Empty);
     let name_lost = count(pattern, Fate::NameLost);
     match (pattern.pattern.promised, pattern.pattern.shape) {
-        (Promised::Nothing, Shape::Replaced) if empty > 0 => Some(format!(
+        (Promised::Nothing, PatternRule::Replaced) if empty > 0 => Some(format!(
             "{name}: {empty} of {files} files are empty although their old versions had been synchronised. A rename without an fsync before it puts an empty file in the place of a good one; {}.",
             match filesystem {
                 "ext4" => "ext4 writes the data first, unless it is mounted with noauto_da_alloc",

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::levels::Level;
 use super::rates::SYNC_BYTES_PER_S;
-use super::wish::Wish;
+use super::wish::VolumeSpec;
 
 /// What failures do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,7 +47,7 @@ struct Loss {
 
 impl Failures {
     /// Of a level, where a drive has so many bytes of the volume.
-    pub(super) fn of_level(wish: &Wish, level: Level, each_bytes: u64) -> Self {
+    pub(super) fn of_level(wish: &VolumeSpec, level: Level, each_bytes: u64) -> Self {
         let others = wish.drives() - 1;
         let (deadly, read, says) = match level {
             Level::Raid10 => (
@@ -79,14 +79,14 @@ impl Failures {
     }
 
     /// A mirror over two sets of stripes: one failure stops a whole half.
-    pub(super) fn of_halves(wish: &Wish, each_bytes: u64) -> Self {
+    pub(super) fn of_halves(wish: &VolumeSpec, each_bytes: u64) -> Self {
         let half = wish.drives() / 2;
         let says = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
         let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, says };
         Self::of(wish, &loss, each_bytes)
     }
 
-    fn of(wish: &Wish, loss: &Loss, each_bytes: u64) -> Self {
+    fn of(wish: &VolumeSpec, loss: &Loss, each_bytes: u64) -> Self {
         let others = (wish.drives() - 1) as f64;
         let rebuild_s = each_bytes as f64 / loss.rate.min(wish.class.bytes_per_s);
         let first = wish.drives() as f64 * wish.class.fail_per_year;
@@ -106,7 +106,7 @@ impl Failures {
 
 /// Chance of three failures within the time in which a drive is made anew, in a year (the Markov chain of
 /// RAID6 with one repair at a time).
-fn third_loses(wish: &Wish, rebuild_s: f64) -> f64 {
+fn third_loses(wish: &VolumeSpec, rebuild_s: f64) -> f64 {
     let (drives, fail) = (wish.drives() as f64, wish.class.fail_per_year);
     let within = rebuild_s / YEAR_S;
     (drives * fail * (drives - 1.0) * fail * within * (drives - 2.0) * fail * within).min(1.0)

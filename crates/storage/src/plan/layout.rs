@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::failures::Failures;
 use super::levels::{DRIVES_MAX, Level};
-use super::rates::{Rates, SYNC_BYTES_PER_S, Shape};
-use super::wish::Wish;
+use super::rates::{Rates, SYNC_BYTES_PER_S, VolumeSpread};
+use super::wish::VolumeSpec;
 
 /// What a layout gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ pub struct LayoutPlan {
     pub degraded_reads_per_s: f64,
     /// Drives, copies, parity.
     #[serde(flatten)]
-    pub shape: Shape,
+    pub shape: VolumeSpread,
     /// Shortest time of the first synchronisation, seconds.
     pub first_sync_s: f64,
     /// What failures do.
@@ -64,31 +64,31 @@ pub(super) trait Layout: Sync {
     /// What one drive of this size gives to data, bytes.
     fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
     /// Copies, parity and drives.
-    fn shape(&self, wish: &Wish) -> Shape {
+    fn shape(&self, wish: &VolumeSpec) -> VolumeSpread {
         self.level().shape(wish.drives())
     }
     /// What it holds at most, bytes.
-    fn bytes_max(&self, wish: &Wish) -> u64 {
+    fn bytes_max(&self, wish: &VolumeSpec) -> u64 {
         self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
     }
     /// Size of which a volume that does not take all is a multiple, bytes.
-    fn grain_bytes(&self, wish: &Wish) -> u64;
+    fn grain_bytes(&self, wish: &VolumeSpec) -> u64;
     /// What a second volume could hold of so many bytes that are left.
-    fn free_bytes(&self, _wish: &Wish, left: u64) -> u64 {
+    fn free_bytes(&self, _wish: &VolumeSpec, left: u64) -> u64 {
         left
     }
     /// What the first synchronisation brings in line, of a volume of so many bytes.
-    fn synced_bytes(&self, _wish: &Wish, bytes: u64) -> u64 {
+    fn synced_bytes(&self, _wish: &VolumeSpec, bytes: u64) -> u64 {
         bytes
     }
     /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is
     /// another.
-    fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
+    fn failures(&self, wish: &VolumeSpec, each_bytes: u64) -> Failures {
         Failures::of_level(wish, self.level(), each_bytes)
     }
     /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours
     /// stand in different ones.
-    fn order(&self, wish: &Wish) -> Vec<String> {
+    fn order(&self, wish: &VolumeSpec) -> Vec<String> {
         wish.in_turns()
     }
     /// Which of them hold the same, by their order: neighbours; none where parity stands for copies.
@@ -107,15 +107,15 @@ pub(super) trait Layout: Sync {
         Some(SYNC_BYTES_PER_S)
     }
     /// What to know.
-    fn remarks(&self, wish: &Wish) -> Vec<String>;
+    fn remarks(&self, wish: &VolumeSpec) -> Vec<String>;
     /// Where the volume is found.
-    fn device(&self, wish: &Wish) -> String;
+    fn device(&self, wish: &VolumeSpec) -> String;
     /// The steps, from drives to filesystem, for a volume of so many bytes.
-    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step>;
+    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step>;
 }
 
 /// How much faster drives are than what the kernel copies: above one it holds them back.
-fn held_back(layout: &dyn Layout, wish: &Wish) -> f64 {
+fn held_back(layout: &dyn Layout, wish: &VolumeSpec) -> f64 {
     let together = match layout.level() {
         Level::Raid10 => layout.shape(wish).data_drives() as f64,
         Level::Raid5 | Level::Raid6 => 1.0,
@@ -124,13 +124,13 @@ fn held_back(layout: &dyn Layout, wish: &Wish) -> f64 {
 }
 
 /// All drives work at the same time, as far as the kernel does not hold them back.
-fn first_sync_s(layout: &dyn Layout, wish: &Wish, bytes: u64) -> f64 {
+fn first_sync_s(layout: &dyn Layout, wish: &VolumeSpec, bytes: u64) -> f64 {
     let each = bytes as f64 / layout.shape(wish).data_drives() as f64;
     each / wish.class.bytes_per_s * held_back(layout, wish).max(1.0)
 }
 
 /// Says so where the kernel holds copying back.
-fn limited(layout: &dyn Layout, wish: &Wish) -> Option<String> {
+fn limited(layout: &dyn Layout, wish: &VolumeSpec) -> Option<String> {
     let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, wish));
     (times > 1.0).then(|| {
         format!(
@@ -157,7 +157,7 @@ pub(super) enum Refusal {
 }
 
 /// Size of the volume, where it can be built.
-fn sized(layout: &dyn Layout, wish: &Wish) -> Result<u64, Refusal> {
+fn sized(layout: &dyn Layout, wish: &VolumeSpec) -> Result<u64, Refusal> {
     let (drives, range) = (wish.drives() as usize, layout.drives_range());
     if drives > *range.end() {
         return Err(Refusal::Drives(format!("it takes at most {} drives", range.end())));
@@ -180,7 +180,7 @@ fn sized(layout: &dyn Layout, wish: &Wish) -> Result<u64, Refusal> {
 }
 
 /// A layout worked out, or why it is not offered.
-pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> Result<LayoutPlan, Refusal> {
+pub(super) fn planned(layout: &dyn Layout, wish: &VolumeSpec) -> Result<LayoutPlan, Refusal> {
     let capacity_bytes = sized(layout, wish)?;
     let (order, shape) = (layout.order(wish), layout.shape(wish));
     let synced = layout.synced_bytes(wish, capacity_bytes);
@@ -209,12 +209,12 @@ pub(super) fn planned(layout: &dyn Layout, wish: &Wish) -> Result<LayoutPlan, Re
 }
 
 /// A chunk as the commands want it.
-pub(super) fn chunk_kib(wish: &Wish) -> u32 {
+pub(super) fn chunk_kib(wish: &VolumeSpec) -> u32 {
     u32::try_from(wish.chunk_bytes >> 10).unwrap_or(u32::MAX)
 }
 
 /// The filesystem of every layout, over a volume of so many bytes.
-pub(super) fn filesystem(wish: &Wish, shape: Shape, device: String, bytes: u64) -> Step {
+pub(super) fn filesystem(wish: &VolumeSpec, shape: VolumeSpread, device: String, bytes: u64) -> Step {
     let stripes = u32::try_from(shape.data_drives()).unwrap_or(u32::MAX);
     wish.filesystem.step(device, bytes, (chunk_kib(wish), stripes))
 }

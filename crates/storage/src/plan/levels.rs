@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rates::Shape;
+use super::rates::VolumeSpread;
 
 /// How what a failed drive held is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,9 +47,9 @@ impl Level {
     }
 
     /// Over so many drives.
-    pub(super) fn shape(self, drives: u64) -> Shape {
+    pub(super) fn shape(self, drives: u64) -> VolumeSpread {
         let copies = if self == Self::Raid10 { 2 } else { 1 };
-        Shape { drives, copies, parity: self.parity(), reads_one: false }
+        VolumeSpread { drives, copies, parity: self.parity(), reads_one: false }
     }
 
     /// Whether it can be made of so many drives.

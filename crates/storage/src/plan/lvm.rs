@@ -5,8 +5,8 @@ use linerate_model::step::{LvmKind, LvmStep, Step};
 
 use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
-use super::rates::Shape;
-use super::wish::Wish;
+use super::rates::VolumeSpread;
+use super::wish::VolumeSpec;
 
 /// The layout.
 pub(super) struct LvmRaid10;
@@ -17,19 +17,19 @@ pub(super) const EXTENT_BYTES: u64 = 4 << 20;
 pub(super) const DATA_BEGINS: u64 = 1 << 20;
 
 /// Extents that a volume is made with: all that are free, unless a size is asked for.
-pub(super) fn extents(wish: &Wish, bytes: u64) -> Option<u64> {
+pub(super) fn extents(wish: &VolumeSpec, bytes: u64) -> Option<u64> {
     wish.volume_bytes.map(|_| bytes / EXTENT_BYTES)
 }
 
 /// Where a volume of LVM is found.
-pub(super) fn path(wish: &Wish) -> String {
+pub(super) fn path(wish: &VolumeSpec) -> String {
     format!("/dev/{}/{}", wish.group, wish.name)
 }
 
 /// Steps of LVM over drives that end with a volume of so many bytes and its filesystem.
 pub(super) fn steps(
-    wish: &Wish,
-    (kind, shape): (LvmKind, Shape),
+    wish: &VolumeSpec,
+    (kind, shape): (LvmKind, VolumeSpread),
     devices: &[String],
     bytes: u64,
 ) -> Vec<Step> {
@@ -54,12 +54,12 @@ pub(super) fn raid_usable_bytes(drive_bytes: u64) -> u64 {
 }
 
 /// A row of extents over all drives with different data.
-pub(super) fn row_bytes(shape: Shape) -> u64 {
+pub(super) fn row_bytes(shape: VolumeSpread) -> u64 {
     shape.data_drives() * EXTENT_BYTES
 }
 
 /// What is said of the rest of a group.
-pub(super) fn rest_words(wish: &Wish) -> Option<String> {
+pub(super) fn rest_words(wish: &VolumeSpec) -> Option<String> {
     wish.volume_bytes.map(|_| {
         format!("sizes are rounded up to whole extents; the rest of the group {} stays free for another volume (`vgs {}`)", wish.group, wish.group)
     })
@@ -91,16 +91,16 @@ impl Layout for LvmRaid10 {
         raid_usable_bytes(drive_bytes)
     }
 
-    fn grain_bytes(&self, wish: &Wish) -> u64 {
+    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
         row_bytes(self.shape(wish))
     }
 
     // A second volume has metadata of its own.
-    fn free_bytes(&self, wish: &Wish, left: u64) -> u64 {
+    fn free_bytes(&self, wish: &VolumeSpec, left: u64) -> u64 {
         left.saturating_sub(row_bytes(self.shape(wish)))
     }
 
-    fn remarks(&self, wish: &Wish) -> Vec<String> {
+    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
         let (drives, kib) = (wish.drives(), wish.chunk_bytes >> 10);
         let mut remarks = vec![
             format!(
@@ -114,11 +114,11 @@ impl Layout for LvmRaid10 {
         remarks
     }
 
-    fn device(&self, wish: &Wish) -> String {
+    fn device(&self, wish: &VolumeSpec) -> String {
         path(wish)
     }
 
-    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
         steps(wish, (LvmKind::Raid10, self.shape(wish)), &self.order(wish), bytes)
     }
 }

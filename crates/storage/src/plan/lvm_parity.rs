@@ -5,7 +5,7 @@ use linerate_model::step::{LvmKind, Step};
 use super::layout::Layout;
 use super::levels::Level;
 use super::lvm;
-use super::wish::Wish;
+use super::wish::VolumeSpec;
 
 /// The layout of a level with parity.
 pub(super) struct LvmParity(pub(super) Level);
@@ -47,16 +47,16 @@ impl Layout for LvmParity {
         lvm::raid_usable_bytes(drive_bytes)
     }
 
-    fn grain_bytes(&self, wish: &Wish) -> u64 {
+    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
         lvm::row_bytes(self.shape(wish))
     }
 
     // A second volume has metadata of its own.
-    fn free_bytes(&self, wish: &Wish, left: u64) -> u64 {
+    fn free_bytes(&self, wish: &VolumeSpec, left: u64) -> u64 {
         left.saturating_sub(lvm::row_bytes(self.shape(wish)))
     }
 
-    fn remarks(&self, wish: &Wish) -> Vec<String> {
+    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "a drive that fails is replaced by `lvconvert --repair` with a spare of the group".to_owned(),
             "after a power cut the rows that were being written are compared again; a drive that fails before that has ended damages them (the write hole); LVM has no journal against it, md has one".to_owned(),
@@ -67,11 +67,11 @@ impl Layout for LvmParity {
         remarks
     }
 
-    fn device(&self, wish: &Wish) -> String {
+    fn device(&self, wish: &VolumeSpec) -> String {
         lvm::path(wish)
     }
 
-    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
         lvm::steps(wish, (self.kind(), self.shape(wish)), &self.order(wish), bytes)
     }
 }

@@ -6,7 +6,7 @@ use linerate_model::step::{LvmKind, LvmStep, MdLevel, MdStep, Step};
 use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
-use super::wish::Wish;
+use super::wish::VolumeSpec;
 
 /// The layout of a level.
 pub(super) struct Md(pub(super) Level);
@@ -22,7 +22,7 @@ const CACHE_BYTES: u64 = 4096;
 const CACHE_ENTRIES: u64 = 4096;
 
 impl Md {
-    fn array(&self, wish: &Wish) -> MdStep {
+    fn array(&self, wish: &VolumeSpec) -> MdStep {
         let level = match self.0 {
             Level::Raid10 => MdLevel::Raid10,
             Level::Raid5 => MdLevel::Raid5,
@@ -31,16 +31,16 @@ impl Md {
         MdStep { name: wish.name.clone(), level, chunk_kib: chunk_kib(wish), devices: self.order(wish) }
     }
 
-    fn array_bytes(&self, wish: &Wish) -> u64 {
+    fn array_bytes(&self, wish: &VolumeSpec) -> u64 {
         self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
     }
 
     /// A row of chunks, to which what lies on the array is aligned.
-    fn row_bytes(&self, wish: &Wish) -> u64 {
+    fn row_bytes(&self, wish: &VolumeSpec) -> u64 {
         self.shape(wish).data_drives() * wish.chunk_bytes
     }
 
-    fn parity_remarks(&self, wish: &Wish) -> Vec<String> {
+    fn parity_remarks(&self, wish: &VolumeSpec) -> Vec<String> {
         if self.0 == Level::Raid10 {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Layout for Md {
     }
 
     // Extents of a group on the array begin at a whole row.
-    fn bytes_max(&self, wish: &Wish) -> u64 {
+    fn bytes_max(&self, wish: &VolumeSpec) -> u64 {
         let array = self.array_bytes(wish);
         if wish.volume_bytes.is_none() {
             return array;
@@ -107,15 +107,15 @@ impl Layout for Md {
         array.saturating_sub(begins) / EXTENT_BYTES * EXTENT_BYTES
     }
 
-    fn grain_bytes(&self, _wish: &Wish) -> u64 {
+    fn grain_bytes(&self, _wish: &VolumeSpec) -> u64 {
         EXTENT_BYTES
     }
 
-    fn synced_bytes(&self, wish: &Wish, _bytes: u64) -> u64 {
+    fn synced_bytes(&self, wish: &VolumeSpec, _bytes: u64) -> u64 {
         self.array_bytes(wish)
     }
 
-    fn remarks(&self, wish: &Wish) -> Vec<String> {
+    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "the geometry of the filesystem is given here too, so that it is the same on every layout"
                 .to_owned(),
@@ -134,11 +134,11 @@ impl Layout for Md {
         remarks
     }
 
-    fn device(&self, wish: &Wish) -> String {
+    fn device(&self, wish: &VolumeSpec) -> String {
         if wish.volume_bytes.is_some() { lvm::path(wish) } else { self.array(wish).path() }
     }
 
-    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
         let array = self.array(wish);
         let on_it = vec![array.path()];
         let mut steps = vec![Step::Md(array)];

@@ -26,9 +26,11 @@ pub use failures::Failures;
 pub use filesystems::{FILESYSTEMS, Filesystem};
 pub use layout::LayoutPlan;
 pub use levels::{LEVELS, Level};
-pub use rates::{CLASSES, DriveClass, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, Shape};
+pub use rates::{
+    CLASSES, DriveClass, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, VolumeSpread,
+};
 pub use sync::{parse_mdstat, parse_status};
-pub use wish::Wish;
+pub use wish::VolumeSpec;
 
 /// Smallest and largest chunk; LVM takes powers of two from 4 KiB.
 const CHUNK_KIB: std::ops::RangeInclusive<u64> = 4..=4096;
@@ -107,7 +109,7 @@ pub enum PlanError {
 
 /// All layouts side by side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plan {
+pub struct LayoutComparison {
     /// Number of drives.
     pub drives: usize,
     /// Size of one, bytes.
@@ -141,7 +143,7 @@ pub struct NotOffered {
 ///
 /// # Errors
 /// Names the number that does not fit, and what would.
-pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
+pub fn plan(wish: &VolumeSpec) -> Result<LayoutComparison, PlanError> {
     check(wish)?;
     let (mut layouts, mut refused) = (Vec::new(), Vec::new());
     for layout in layouts::LAYOUTS.iter().filter(|layout| wish.levels.contains(&layout.level())) {
@@ -160,7 +162,7 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
     for step in layouts.iter().flat_map(|layout| &layout.steps) {
         step.deed().check()?;
     }
-    Ok(Plan {
+    Ok(LayoutComparison {
         drives: wish.drives() as usize,
         drive_bytes: wish.drive_bytes,
         chunk_bytes: wish.chunk_bytes,
@@ -172,7 +174,7 @@ pub fn plan(wish: &Wish) -> Result<Plan, PlanError> {
 }
 
 /// What holds for every layout.
-fn check(wish: &Wish) -> Result<(), PlanError> {
+fn check(wish: &VolumeSpec) -> Result<(), PlanError> {
     let seen = wish.drives() as usize;
     if let Some(level) = wish.levels.iter().find(|level| !level.takes(seen)) {
         return Err(PlanError::Drives { seen, level: level.title(), takes: level.drives_words() });
@@ -193,7 +195,7 @@ fn check(wish: &Wish) -> Result<(), PlanError> {
 }
 
 /// Why a layout is not offered.
-fn error(wish: &Wish, title: &'static str, refusal: Refusal) -> PlanError {
+fn error(wish: &VolumeSpec, title: &'static str, refusal: Refusal) -> PlanError {
     match refusal {
         Refusal::Drives(why) => PlanError::NoLayout { title, why },
         Refusal::Volume { most } => {

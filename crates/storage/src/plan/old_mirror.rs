@@ -7,8 +7,8 @@ use super::failures::Failures;
 use super::layout::Layout;
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
-use super::rates::Shape;
-use super::wish::Wish;
+use super::rates::VolumeSpread;
+use super::wish::VolumeSpec;
 
 /// The layout.
 pub(super) struct OldMirror;
@@ -34,13 +34,13 @@ impl Layout for OldMirror {
         (drive_bytes - DATA_BEGINS) / EXTENT_BYTES * EXTENT_BYTES
     }
 
-    fn grain_bytes(&self, wish: &Wish) -> u64 {
+    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
         lvm::row_bytes(self.shape(wish))
     }
 
     // `choose_mirror()` of drivers/md/dm-raid1.c: the default one as long as it has no error.
-    fn shape(&self, wish: &Wish) -> Shape {
-        Shape { reads_one: true, ..self.level().shape(wish.drives()) }
+    fn shape(&self, wish: &VolumeSpec) -> VolumeSpread {
+        VolumeSpread { reads_one: true, ..self.level().shape(wish.drives()) }
     }
 
     // 128 stripes in each half.
@@ -53,12 +53,12 @@ impl Layout for OldMirror {
         None
     }
 
-    fn failures(&self, wish: &Wish, each_bytes: u64) -> Failures {
+    fn failures(&self, wish: &VolumeSpec, each_bytes: u64) -> Failures {
         Failures::of_halves(wish, each_bytes)
     }
 
     // Each half is a shelf, or half of the shelves.
-    fn order(&self, wish: &Wish) -> Vec<String> {
+    fn order(&self, wish: &VolumeSpec) -> Vec<String> {
         wish.shelves.concat()
     }
 
@@ -67,7 +67,7 @@ impl Layout for OldMirror {
         left.iter().cloned().zip(right.iter().cloned()).collect()
     }
 
-    fn remarks(&self, wish: &Wish) -> Vec<String> {
+    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "reads are answered by the first half alone, and copies are made one region after the other, which takes several times as long as the drives need".to_owned(),
             "its log lives in memory: all of it is copied again after every activation".to_owned(),
@@ -78,11 +78,11 @@ impl Layout for OldMirror {
         remarks
     }
 
-    fn device(&self, wish: &Wish) -> String {
+    fn device(&self, wish: &VolumeSpec) -> String {
         lvm::path(wish)
     }
 
-    fn steps(&self, wish: &Wish, bytes: u64) -> Vec<Step> {
+    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
         lvm::steps(wish, (LvmKind::MirrorOverStripes, self.shape(wish)), &self.order(wish), bytes)
     }
 }

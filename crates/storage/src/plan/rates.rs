@@ -51,7 +51,7 @@ pub const CLASSES: &[DriveClass] = &[
 
 /// How a volume spreads data over its drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Shape {
+pub struct VolumeSpread {
     /// Drives.
     pub drives: u64,
     /// How often each block is kept.
@@ -62,7 +62,7 @@ pub struct Shape {
     pub reads_one: bool,
 }
 
-impl Shape {
+impl VolumeSpread {
     /// Drives whose content is not a copy or parity of others.
     #[must_use]
     pub fn data_drives(self) -> u64 {
@@ -100,7 +100,7 @@ impl Rates {
     /// Of a volume of such drives, where these are the rates of one, by its class or as it was measured.
     /// Requests that are merged on the way down come on top.
     #[must_use]
-    pub fn over(self, shape: Shape) -> Self {
+    pub fn over(self, shape: VolumeSpread) -> Self {
         let (all, data) = (shape.drives as f64, shape.data_drives() as f64);
         let each_write =
             shape.copies as f64 * SMALL_WRITE[(shape.parity as usize).min(SMALL_WRITE.len() - 1)];
@@ -115,7 +115,7 @@ impl Rates {
     /// Random reads per second of such a volume with one failed drive. What that drive held is read from its
     /// copy, or reckoned from as many of the others as hold different data.
     #[must_use]
-    pub fn degraded_reads(self, shape: Shape) -> f64 {
+    pub fn degraded_reads(self, shape: VolumeSpread) -> f64 {
         let (all, data) = (shape.drives as f64, shape.data_drives() as f64);
         let left = if shape.reads_one { data } else { all - 1.0 };
         let for_a_lost_one = if shape.parity > 0 { data } else { 1.0 };

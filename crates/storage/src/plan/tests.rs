@@ -13,8 +13,8 @@ fn names(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|n| format!("/dev/sd{n}")).collect()
 }
 
-fn wish(shelves: Vec<Vec<String>>, drive_bytes: u64) -> Wish {
-    Wish {
+fn wish(shelves: Vec<Vec<String>>, drive_bytes: u64) -> VolumeSpec {
+    VolumeSpec {
         levels: vec![Level::Raid10],
         shelves,
         drive_bytes,
@@ -27,7 +27,7 @@ fn wish(shelves: Vec<Vec<String>>, drive_bytes: u64) -> Wish {
     }
 }
 
-fn layout<'a>(plan: &'a Plan, name: &str) -> &'a LayoutPlan {
+fn layout<'a>(plan: &'a LayoutComparison, name: &str) -> &'a LayoutPlan {
     plan.layouts.iter().find(|l| l.name == name).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn capacities_are_those_of_the_real_tools() {
 fn capacities_of_parity_are_those_of_the_real_tools() {
     let of = |volume_bytes| {
         let levels = vec![Level::Raid5, Level::Raid6];
-        plan(&Wish { levels, volume_bytes, ..wish(vec![names(0..8)], 176 * MIB) })
+        plan(&VolumeSpec { levels, volume_bytes, ..wish(vec![names(0..8)], 176 * MIB) })
     };
     let plan = of(None).unwrap();
     // lvs: 1176.00m and 1008.00m. /proc/mdstat: 1254400 and 1075200 blocks.
@@ -92,7 +92,7 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
 fn copying_is_held_back_by_the_kernel() {
     let of = |drives: usize, class: &str, bytes: u64| {
         let class = *CLASSES.iter().find(|known| known.name == class).unwrap();
-        plan(&Wish { class, ..wish(vec![names(0..drives)], bytes) }).unwrap()
+        plan(&VolumeSpec { class, ..wish(vec![names(0..drives)], bytes) }).unwrap()
     };
     let hours = |seconds: f64| seconds / 3600.0;
     let nvme = of(6, "nvme", 1_000_000_000_000);
@@ -105,8 +105,9 @@ fn copying_is_held_back_by_the_kernel() {
         layout(&hdd, "lvm").first_sync_s
     );
     assert!((hours(layout(&hdd, "mirror").first_sync_s) - 5.55).abs() < 0.01);
-    let says =
-        |plan: &Plan, name: &str| layout(plan, name).remarks.iter().any(|r| r.contains("speed_limit_max"));
+    let says = |plan: &LayoutComparison, name: &str| {
+        layout(plan, name).remarks.iter().any(|r| r.contains("speed_limit_max"))
+    };
     assert!(says(&hdd, "md") && says(&hdd, "lvm") && !says(&hdd, "mirror"));
     assert!(!says(&of(4, "hdd", 3_000_000_000_000), "mirror"));
 }
@@ -172,7 +173,7 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
     const TIB: u64 = 1 << 40;
     let of = |volume_bytes, filesystem| {
         let levels = LEVELS.to_vec();
-        plan(&Wish { levels, volume_bytes, filesystem, ..wish(vec![names(0..36)], 3_000_000_000_000) })
+        plan(&VolumeSpec { levels, volume_bytes, filesystem, ..wish(vec![names(0..36)], 3_000_000_000_000) })
     };
     let asked = 2_000_000_000_000;
     let (whole, part) = (of(None, Filesystem::Xfs).unwrap(), of(Some(asked), Filesystem::Ext4).unwrap());
@@ -214,7 +215,7 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
 #[test]
 fn levels_cost_what_their_parity_takes() {
     let of = |levels: &[Level], drives: usize| {
-        plan(&Wish { levels: levels.to_vec(), ..wish(vec![names(0..drives)], 3_000_000_000_000) })
+        plan(&VolumeSpec { levels: levels.to_vec(), ..wish(vec![names(0..drives)], 3_000_000_000_000) })
     };
     let plan = of(&LEVELS, 12).unwrap();
     let (raid5, raid6) = (layout(&plan, "md-raid5"), layout(&plan, "md-raid6"));
@@ -253,7 +254,7 @@ fn levels_cost_what_their_parity_takes() {
 #[test]
 fn commands_of_parity_are_those_that_the_tools_take() {
     let levels = vec![Level::Raid5, Level::Raid6];
-    let plan = plan(&Wish { levels, ..wish(vec![names(0..5)], 1024 * MIB) }).unwrap();
+    let plan = plan(&VolumeSpec { levels, ..wish(vec![names(0..5)], 1024 * MIB) }).unwrap();
     let first = |name: &str| commands(layout(&plan, name));
     assert!(first("md-raid5")[0].starts_with(
         "mdadm --create /dev/md/data --level=5 --chunk=64 --raid-devices=5 --bitmap=internal /dev/sd0 "
@@ -270,8 +271,8 @@ fn commands_of_parity_are_those_that_the_tools_take() {
 /// A shelf that fails takes all of its drives: no more than there is parity.
 #[test]
 fn a_shelf_of_parity_may_fail_when_it_is_small() {
-    let of = |level, shelves| plan(&Wish { levels: vec![level], ..wish(shelves, 1024 * MIB) }).unwrap();
-    let may = |plan: &Plan| plan.layouts[0].failures.shelf_may_fail;
+    let of = |level, shelves| plan(&VolumeSpec { levels: vec![level], ..wish(shelves, 1024 * MIB) }).unwrap();
+    let may = |plan: &LayoutComparison| plan.layouts[0].failures.shelf_may_fail;
     let three = || vec![names(0..2), names(2..4), names(4..6)];
     assert_eq!(may(&of(Level::Raid6, three())), Some(true));
     assert_eq!(may(&of(Level::Raid5, three())), Some(false));
@@ -300,16 +301,16 @@ fn what_cannot_be_built_is_refused_with_what_would_do() {
         (vec![names(0..4)], 160 * MIB, 65_000),
         (vec![vec!["/dev/sd0".to_owned(); 4]], 160 * MIB, 64 << 10),
     ] {
-        let wish = Wish { chunk_bytes: chunk, ..wish(shelves, bytes) };
+        let wish = VolumeSpec { chunk_bytes: chunk, ..wish(shelves, bytes) };
         assert!(plan(&wish).is_err(), "{wish:?}");
     }
-    let bad = Wish { name: "-f".to_owned(), ..wish(vec![names(0..4)], 160 * MIB) };
+    let bad = VolumeSpec { name: "-f".to_owned(), ..wish(vec![names(0..4)], 160 * MIB) };
     assert!(matches!(plan(&bad), Err(PlanError::Name(_))));
 }
 
 #[test]
 fn every_layout_is_told_apart_and_ends_with_an_aligned_filesystem() {
-    let every = Wish { levels: LEVELS.to_vec(), ..wish(vec![names(0..8)], 136 * MIB) };
+    let every = VolumeSpec { levels: LEVELS.to_vec(), ..wish(vec![names(0..8)], 136 * MIB) };
     let plan = plan(&every).unwrap();
     let names: BTreeSet<&str> = plan.layouts.iter().map(|l| l.name).collect();
     assert_eq!(names.len(), layouts::LAYOUTS.len());

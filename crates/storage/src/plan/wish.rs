@@ -6,7 +6,7 @@ use super::rates::DriveClass;
 
 /// The request for a volume.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct VolumeSpec {
     /// Levels that are compared, each once.
     pub levels: Vec<Level>,
     /// Paths of the drives by shelf, so that no pair stands in one shelf. One shelf is no shelf.
@@ -27,7 +27,7 @@ pub struct Wish {
     pub name: String,
 }
 
-impl Wish {
+impl VolumeSpec {
     /// Drives of all shelves.
     pub(super) fn drives(&self) -> u64 {
         self.shelves.iter().map(Vec::len).sum::<usize>() as u64

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
 pub use medium::{Keep, Medium, SECTOR_BYTES};
-pub use server::Server;
+pub use server::NbdServer;
 
 /// What a drive makes of a flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]

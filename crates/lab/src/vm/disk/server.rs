@@ -24,7 +24,7 @@ const LOOK_AGAIN_NS: u64 = 50_000_000;
 
 /// A running server.
 #[derive(Debug)]
-pub struct Server {
+pub struct NbdServer {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     talks: Arc<Mutex<Vec<Talk>>>,
@@ -52,7 +52,7 @@ impl Exports for Shelf {
     }
 }
 
-impl Server {
+impl NbdServer {
     /// Opens the door at a path that must not exist yet; drives are found by their names.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NbdServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(door) = self.door.take() {

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Scene {
     drive: Arc<Drive>,
-    server: Server,
+    server: NbdServer,
     folder: PathBuf,
 }
 
@@ -30,7 +30,7 @@ impl Scene {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         let drive = Arc::new(Drive::create("d1", SIZE, behaviour, &folder.join("d1")).unwrap());
-        let server = Server::start(&[Arc::clone(&drive)], &folder.join("sock")).unwrap();
+        let server = NbdServer::start(&[Arc::clone(&drive)], &folder.join("sock")).unwrap();
         Self { drive, server, folder }
     }
 

@@ -1,11 +1,11 @@
 //! One drive of many that is slow, late or gone.
 
-use super::fault::{Place, VmFault};
+use super::fault::{DriveTarget, VmFault};
 use crate::error::Result;
 use crate::vm::disk::Behaviour;
 use crate::vm::lab::VmLab;
-use crate::vm::stages::drives::{Drives, GUEST, OPS_PER_S};
-use crate::vm::stages::{Said, Stage};
+use crate::vm::stages::drives::{DrivesStage, GUEST, OPS_PER_S};
+use crate::vm::stages::{Stage, StageVerdict};
 use crate::vm::topology::VmTopology;
 
 /// A drive of [`Drives`] that behaves otherwise than its equals.
@@ -61,29 +61,29 @@ impl VmFault for OneDrive {
     }
 
     fn stage(&self) -> &'static dyn Stage {
-        &Drives
+        &DrivesStage
     }
 
-    fn places(&self, topology: &VmTopology) -> Vec<Place> {
+    fn places(&self, topology: &VmTopology) -> Vec<DriveTarget> {
         let of = |guest: &super::super::topology::GuestPlan| {
             let name = guest.name.clone();
-            guest.drives().into_iter().map(move |d| Place { guest: name.clone(), drive: d.name })
+            guest.drives().into_iter().map(move |d| DriveTarget { guest: name.clone(), drive: d.name })
         };
         topology.guests.iter().filter(|g| g.name == GUEST).flat_map(of).collect()
     }
 
-    fn inject(&self, lab: &VmLab, place: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, lab: &VmLab, place: &DriveTarget, strength: f64) -> Result<()> {
         lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| (self.behave)(b, strength))
     }
 
-    fn heal(&self, lab: &VmLab, place: &Place) -> Result<()> {
+    fn heal(&self, lab: &VmLab, place: &DriveTarget) -> Result<()> {
         let well = Behaviour { ops_per_s: OPS_PER_S, ..Behaviour::default() };
         lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| *b = well)?;
         self.repair.map_or(Ok(()), |lines| lab.exec(&place.guest, &["bash", "-c", lines]).map(drop))
     }
 
-    fn truth(&self, topology: &VmTopology, place: &Place) -> Result<Said> {
+    fn truth(&self, topology: &VmTopology, place: &DriveTarget) -> Result<StageVerdict> {
         let device = topology.device(&place.guest, &place.drive)?;
-        Ok(Said { host: place.guest.clone(), device, what: self.what.to_owned() })
+        Ok(StageVerdict { host: place.guest.clone(), device, what: self.what.to_owned() })
     }
 }

@@ -1,12 +1,12 @@
 //! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a
 //! filesystem without room.
 
-use super::fault::{Place, VmFault};
+use super::fault::{DriveTarget, VmFault};
 use crate::error::Result;
 use crate::vm::lab::VmLab;
 use crate::vm::stages::replica::{PEER, PRIMARY, Pair, RESOURCE, SETTLED, said};
-use crate::vm::stages::{Said, Stage};
-use crate::vm::switch::Way;
+use crate::vm::stages::{Stage, StageVerdict};
+use crate::vm::switch::TrafficDirection;
 use crate::vm::topology::VmTopology;
 
 /// A fault of [`Pair`]: both sides have the resource, so that it has one place.
@@ -65,7 +65,7 @@ pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
     what: "split-brain",
     inject: |lab, strength| {
         let link = lab.link(PEER)?.clone();
-        link.update(Way::Both, |s| s.loss_ppm = 1_000_000);
+        link.update(TrafficDirection::Both, |s| s.loss_ppm = 1_000_000);
         let alone = "for look in $(seq 600); do grep -q 'cs:WFConnection' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
         sh(lab, PEER, alone)?;
         sh(lab, PRIMARY, alone)?;
@@ -78,7 +78,7 @@ pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
                 "drbdadm primary r0; dd if=/dev/urandom of=/dev/drbd0 bs=1k seek=150000 count={kib:.0} conv=fsync; drbdadm secondary r0"
             ),
         )?;
-        link.update(Way::Both, |s| s.loss_ppm = 0);
+        link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);
         let met = "for look in $(seq 600); do dmesg | grep -q 'Split-Brain detected' && grep -q 'cs:StandAlone' /proc/drbd && exit 0; \
             sleep 0.2; done; exit 1";
         sh(lab, PRIMARY, met)
@@ -157,19 +157,19 @@ impl VmFault for OneReplica {
         &Pair
     }
 
-    fn places(&self, _: &VmTopology) -> Vec<Place> {
-        vec![Place { guest: PRIMARY.to_owned(), drive: RESOURCE.to_owned() }]
+    fn places(&self, _: &VmTopology) -> Vec<DriveTarget> {
+        vec![DriveTarget { guest: PRIMARY.to_owned(), drive: RESOURCE.to_owned() }]
     }
 
-    fn inject(&self, lab: &VmLab, _: &Place, strength: f64) -> Result<()> {
+    fn inject(&self, lab: &VmLab, _: &DriveTarget, strength: f64) -> Result<()> {
         (self.inject)(lab, strength)
     }
 
-    fn heal(&self, lab: &VmLab, _: &Place) -> Result<()> {
+    fn heal(&self, lab: &VmLab, _: &DriveTarget) -> Result<()> {
         (self.heal)(lab)
     }
 
-    fn truth(&self, _: &VmTopology, _: &Place) -> Result<Said> {
+    fn truth(&self, _: &VmTopology, _: &DriveTarget) -> Result<StageVerdict> {
         Ok(said(RESOURCE, self.what))
     }
 }

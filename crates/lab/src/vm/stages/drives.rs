@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{Said, Stage};
+use super::{Stage, StageVerdict};
 use crate::error::{LabError, Result};
 use crate::vm::lab::VmLab;
 
@@ -23,9 +23,9 @@ const LOAD: &str = "for n in 0 1 2 3; do (while :; do dd if=/dev/zero of=/dev/vg
 
 /// See the file's head.
 #[derive(Debug)]
-pub struct Drives;
+pub struct DrivesStage;
 
-impl Stage for Drives {
+impl Stage for DrivesStage {
     fn name(&self) -> &'static str {
         "36 drives"
     }
@@ -52,7 +52,7 @@ impl Stage for Drives {
             .to_vec()
     }
 
-    fn answer(&self, printed: &str) -> Result<Vec<Said>> {
+    fn answer(&self, printed: &str) -> Result<Vec<StageVerdict>> {
         #[derive(Deserialize)]
         struct Last {
             findings: Vec<Finding>,
@@ -67,7 +67,7 @@ impl Stage for Drives {
         let last: Last = serde_json::from_str(line).map_err(|e| {
             LabError::Unknown(format!("the last line of disk watch has no findings: {e}: {line:?}"))
         })?;
-        let said = |Finding { host, device, what }| Said { host, device, what };
+        let said = |Finding { host, device, what }| StageVerdict { host, device, what };
         Ok(last.findings.into_iter().map(said).collect())
     }
 }
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn the_last_line_of_the_watch_is_its_answer() {
         let printed = "{\"disks\":[]}\n{\"findings\":[{\"host\":\"store\",\"device\":\"sdh\",\"what\":\"slow-among-equals\",\"sentence\":\"x\"}],\"gaps\":[]}\n";
-        let said = Drives.answer(printed).unwrap();
+        let said = DrivesStage.answer(printed).unwrap();
         assert_eq!(said[0].to_string(), "sdh of store is slow-among-equals");
-        assert!(Drives.answer("{}\n").is_err() && Drives.answer("").is_err());
+        assert!(DrivesStage.answer("{}\n").is_err() && DrivesStage.answer("").is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::error::Result;
 
 /// What `linerate` said, or has to say.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Said {
+pub struct StageVerdict {
     /// Which guest.
     pub host: String,
     /// Which of its devices.
@@ -25,7 +25,7 @@ pub struct Said {
     pub what: String,
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for StageVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} is {}", self.device, self.host, self.what)
     }
@@ -52,5 +52,5 @@ pub trait Stage: Sync {
     ///
     /// # Errors
     /// That is not what the command prints.
-    fn answer(&self, printed: &str) -> Result<Vec<Said>>;
+    fn answer(&self, printed: &str) -> Result<Vec<StageVerdict>>;
 }

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{Said, Stage};
+use super::{Stage, StageVerdict};
 use crate::error::{LabError, Result};
 use crate::vm::lab::VmLab;
 
@@ -67,7 +67,7 @@ impl Stage for Pair {
         ["drbd", "status", "--inventory", &inventory, "--json"].map(str::to_owned).to_vec()
     }
 
-    fn answer(&self, printed: &str) -> Result<Vec<Said>> {
+    fn answer(&self, printed: &str) -> Result<Vec<StageVerdict>> {
         #[derive(Deserialize)]
         struct Last {
             alarms: Vec<Alarm>,
@@ -87,8 +87,8 @@ impl Stage for Pair {
 
 /// An alarm is one of a resource, which both sides share.
 #[must_use]
-pub fn said(resource: &str, what: &str) -> Said {
-    Said { host: "both".to_owned(), device: resource.to_owned(), what: what.to_owned() }
+pub fn said(resource: &str, what: &str) -> StageVerdict {
+    StageVerdict { host: "both".to_owned(), device: resource.to_owned(), what: what.to_owned() }
 }
 
 #[cfg(test)]

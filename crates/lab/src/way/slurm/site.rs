@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A node to be.
 #[derive(Debug)]
-pub struct Node {
+pub struct SlurmNode {
     /// Where it lives; its name is the node's.
     pub namespace: Namespace,
     /// Shell lines that make its files its own, before `slurmd` is started.
@@ -41,7 +41,7 @@ pub struct Site {
     _controller: Daemon,
     _munge: Daemon,
     control: Namespace,
-    nodes: Vec<Node>,
+    nodes: Vec<SlurmNode>,
     folder: PathBuf,
 }
 
@@ -108,7 +108,7 @@ impl Site {
     pub fn start(
         folder: &Path,
         control: Namespace,
-        nodes: Vec<Node>,
+        nodes: Vec<SlurmNode>,
         topology: Option<&str>,
     ) -> Result<Self> {
         for part in ["", "munge", "etc", "state", "spool", "log"] {
@@ -195,7 +195,7 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
     Ok(())
 }
 
-fn configure(folder: &Path, nodes: &[Node], topology: Option<&str>) -> Result<()> {
+fn configure(folder: &Path, nodes: &[SlurmNode], topology: Option<&str>) -> Result<()> {
     use std::fmt::Write as _;
     let lab = folder.display();
     let mut conf = format!(

@@ -304,7 +304,7 @@ fn code(snapshot: &Snapshot) -> ExitCode {
     };
     if told.is_empty() {
         ExitCode::CouldNotRun
-    } else if told.iter().any(shown::Told::is_low) {
+    } else if told.iter().any(shown::BenchPhaseView::is_low) {
         ExitCode::Findings
     } else if !snapshot.gaps.is_empty()
         || snapshot.samples.iter().any(|s| !ended(&s.outcome))

@@ -3,7 +3,7 @@
 
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
-use linerate_model::step::{Refused, Step, given};
+use linerate_model::step::{DeviceRefusal, Step, given};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{builds, out};
@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.hosts.with(Needs::Sessions, async |fleet, _| {
         let drives = drives(fleet, &build).await?;
         let taken = builds::take_back(fleet, &build, discard).await?;
-        let mut held: Vec<(String, usize, Vec<Refused>)> = Vec::new();
+        let mut held: Vec<(String, usize, Vec<DeviceRefusal>)> = Vec::new();
         for (host, devices) in drives.iter().filter(|(_, devices)| !devices.is_empty()) {
             if taken.failures.is_empty() {
                 let refused = build::not_empty(fleet, host, devices).await?;

@@ -12,7 +12,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::{Snapshot, StorageSubject};
-use linerate_model::step::Look;
+use linerate_model::step::HostQuery;
 use linerate_model::tuning::Tuning;
 use linerate_storage::drbd::shares;
 
@@ -81,7 +81,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             BenchError::Host(words) => anyhow::anyhow!(words),
         })?;
         let all = shares(&snapshot.storage);
-        let told = shown::Told { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let told = shown::DrbdBenchView { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
         if args.json {
             out::json(&serde_json::json!({
                 "schema": SCHEMA, "run": snapshot.id, "resource": request.resource, "primary": request.primary, "peer": request.peer,
@@ -96,7 +96,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What was not measured at all, what is lost, what could not be seen: in this order.
-fn code(told: &shown::Told<'_>, snapshot: &Snapshot) -> ExitCode {
+fn code(told: &shown::DrbdBenchView<'_>, snapshot: &Snapshot) -> ExitCode {
     if snapshot.storage.iter().all(|f| f.what != StorageSubject::Replicated) {
         ExitCode::CouldNotRun
     } else if !told.diagnosis.findings.is_empty() {
@@ -199,7 +199,7 @@ impl Args {
 
 /// A connection that is made again has what the file says: what was set without it would be lost.
 async fn in_force(fleet: &Fleet, host: &str, resource: &str) -> anyhow::Result<()> {
-    let look = Look::DrbdAdjust { resource: resource.to_owned() };
+    let look = HostQuery::DrbdAdjust { resource: resource.to_owned() };
     let seen = build::look(fleet, host, look).await?;
     let commands = seen.out.trim().replace('\n', "; ");
     anyhow::ensure!(

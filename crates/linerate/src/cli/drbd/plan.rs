@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
-use linerate_model::step::{Contents, Look, check_device};
-use linerate_storage::drbd::{self, Place, Plan, Release, Side, Wish};
+use linerate_model::step::{Contents, HostQuery, check_device};
+use linerate_storage::drbd::{self, MetadataLocation, Release, ReplicaSide, ResourcePlan, ResourceSpec};
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::out;
@@ -107,7 +107,7 @@ fn path_for(given: &[String], host: &str) -> anyhow::Result<Option<String>> {
 
 impl What {
     /// Asks both hosts and works it out.
-    pub(super) async fn plan(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<Plan> {
+    pub(super) async fn plan(&self, fleet: &Fleet, inventory: &Inventory) -> anyhow::Result<ResourcePlan> {
         let hosts = fleet.hosts();
         anyhow::ensure!(
             hosts.len() == 2 && inventory.hosts.len() == 2,
@@ -125,7 +125,7 @@ impl What {
         };
         let sides =
             [self.side(fleet, inventory, &names[0]).await?, self.side(fleet, inventory, &names[1]).await?];
-        Ok(drbd::plan(&Wish {
+        Ok(drbd::plan(&ResourceSpec {
             resource: self.resource.clone(),
             release,
             sides,
@@ -140,7 +140,7 @@ impl What {
     async fn release_of(&self, fleet: &Fleet, names: &[String]) -> anyhow::Result<Release> {
         let mut releases = Vec::new();
         for host in names {
-            let said = build::look(fleet, host, Look::DrbdVersion).await?;
+            let said = build::look(fleet, host, HostQuery::DrbdVersion).await?;
             let release = Release::parse(&said.out).ok_or_else(|| {
                 anyhow::anyhow!(
                     "{host} does not say which release of DRBD its kernel has\nhint: `modprobe drbd` there; --release 8.4 or 9 plans without it"
@@ -155,21 +155,21 @@ impl What {
         releases.first().copied().ok_or_else(|| anyhow::anyhow!("no host"))
     }
 
-    async fn side(&self, fleet: &Fleet, inventory: &Inventory, host: &str) -> anyhow::Result<Side> {
+    async fn side(&self, fleet: &Fleet, inventory: &Inventory, host: &str) -> anyhow::Result<ReplicaSide> {
         let disk = path_for(&self.disk, host)?
             .ok_or_else(|| anyhow::anyhow!("no device for {host}\nhint: --disk {host}=/dev/…"))?;
         let contents = build::contents(fleet, host, &disk).await?;
         let meta = match path_for(&self.meta_disk, host)? {
-            None if self.meta_disk.is_empty() => Place::Internal,
+            None if self.meta_disk.is_empty() => MetadataLocation::Internal,
             None => anyhow::bail!("no device for the metadata of {host}\nhint: --meta-disk {host}=/dev/…"),
             Some(device) => {
                 let Contents { size_bytes, number, filesystem, .. } =
                     build::contents(fleet, host, &device).await?;
-                Place::External { device, size_bytes, number, filesystem }
+                MetadataLocation::External { device, size_bytes, number, filesystem }
             }
         };
-        let node_name = build::look(fleet, host, Look::NodeName).await?.out.trim().to_owned();
-        Ok(Side {
+        let node_name = build::look(fleet, host, HostQuery::NodeName).await?.out.trim().to_owned();
+        Ok(ReplicaSide {
             host: host.to_owned(),
             node_name,
             address: address(inventory, host)?,
@@ -190,7 +190,7 @@ fn address(inventory: &Inventory, host: &str) -> anyhow::Result<IpAddr> {
 }
 
 /// A plan for programs.
-pub(super) fn json(plan: &Plan) -> serde_json::Value {
+pub(super) fn json(plan: &ResourcePlan) -> serde_json::Value {
     let steps: Vec<serde_json::Value> = plan
         .steps
         .iter()

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linerate_storage::drbd::{Pace, SyncProgress};
+use linerate_storage::drbd::{SyncMeter, SyncProgress};
 
 use crate::observe::drbd::{self as seen, Replicas};
 use linerate_fleet::Fleet;
-use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_report::drbd as shown;
 
 /// Follows everything that is under way on some hosts.
@@ -16,7 +16,7 @@ use linerate_report::drbd as shown;
 pub(super) struct Follow {
     begun: Option<Instant>,
     /// By host that sends, resource and device.
-    paces: BTreeMap<(String, String, u32), (Pace, &'static str)>,
+    paces: BTreeMap<(String, String, u32), (SyncMeter, &'static str)>,
     /// Something is under way of which nothing that is read here says how much is left: 8.4 says it in a file
     /// of its own, DRBD 9 in debugfs.
     unmeasured: bool,
@@ -45,7 +45,8 @@ impl Follow {
                 };
                 let key = (replica.host.clone(), replica.resource.clone(), volume.number);
                 if let Some((left, all)) = left_of {
-                    let (pace, _) = self.paces.entry(key.clone()).or_insert_with(|| (Pace::new(all), word));
+                    let (pace, _) =
+                        self.paces.entry(key.clone()).or_insert_with(|| (SyncMeter::new(all), word));
                     pace.add(at_s, left);
                 } else {
                     self.unmeasured = true;
@@ -143,7 +144,7 @@ impl Ended {
 pub(super) async fn until_done(fleet: &Fleet, what: &str, progress: &dyn Progress) -> anyhow::Result<Ended> {
     let mut follow = Follow::default();
     let (mut looks, mut blind, mut was_busy, mut last) = (0, 0, false, None);
-    progress.begin(&Phase { name: what, unit: "per mille", total: STEPS, expected_s: None });
+    progress.begin(&ProgressPhase { name: what, unit: "per mille", total: STEPS, expected_s: None });
     loop {
         let now = seen::look(fleet).await;
         follow.take(&now);
@@ -189,7 +190,7 @@ pub(super) async fn until(
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+    use linerate_model::drbd::{DrbdVolume, Peer, PeerVolume, Replica};
     use linerate_storage::drbd::ProcDevice;
 
     use super::*;
@@ -199,7 +200,7 @@ mod tests {
         Replica {
             host: host.into(),
             resource: "r0".into(),
-            volumes: vec![Volume::default()],
+            volumes: vec![DrbdVolume::default()],
             peers: vec![Peer { volumes, ..Peer::default() }],
             ..Replica::default()
         }

@@ -10,7 +10,7 @@ use linerate_model::sample::Outcome;
 use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
 use crate::observe::{join, own_limit};
-use linerate_fleet::progress::Phase;
+use linerate_fleet::progress::ProgressPhase;
 use linerate_store::StoreError;
 
 impl Survey<'_> {
@@ -31,7 +31,7 @@ impl Survey<'_> {
         let total = here.len() + there.len();
         if total > 0 {
             let name = "measuring the tool's own limit";
-            self.progress.begin(&Phase { name, unit: "hosts", total, expected_s: None });
+            self.progress.begin(&ProgressPhase { name, unit: "hosts", total, expected_s: None });
             let mut done = 0;
             for hosts in here.chunks(1).chain(there.chunks(own_limit::AT_ONCE)) {
                 self.own_limits_of(hosts).await?;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use linerate_model::names::natural;
-use linerate_sys::block::{self, Kind, Number};
+use linerate_sys::block::{self, FileKind, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 
 use super::error::Refusal;
@@ -57,7 +57,7 @@ pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candida
 /// The block device that a path leads to, links followed.
 pub(super) fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, Refusal> {
     let path = std::fs::canonicalize(path).map_err(Refusal::step("it cannot be found"))?;
-    let Kind::Device(number) = block::kind(&path)? else { return Err(Refusal::NoBlockDevice) };
+    let FileKind::Device(number) = block::kind(&path)? else { return Err(Refusal::NoBlockDevice) };
     find(root, path, number)
 }
 

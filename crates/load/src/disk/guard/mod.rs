@@ -22,7 +22,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use linerate_sys::block::{self, How, Kind, Number};
+use linerate_sys::block::{self, FileKind, How, Number};
 use linerate_sys::root::Root;
 
 use self::candidate::{Candidate, Check, candidate};
@@ -101,7 +101,7 @@ pub enum Content {
 
 /// A device that no other part of the kernel can take as long as this lives.
 #[derive(Debug)]
-pub struct Claim {
+pub struct DeviceClaim {
     free: Free,
     path: PathBuf,
     content: Content,
@@ -112,11 +112,11 @@ pub struct Claim {
 const AT_ONCE: usize = 8;
 
 /// Claims devices, or gives the reason for each that may not be written; `write` opens them for writing.
-pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Claim, Refusal>> {
+pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<DeviceClaim, Refusal>> {
     let root = Root::live();
-    let mut claims: Vec<Result<Claim, Refusal>> = held(&root, paths, write)
+    let mut claims: Vec<Result<DeviceClaim, Refusal>> = held(&root, paths, write)
         .into_iter()
-        .map(|free| free.map(|(free, path)| Claim { free, path, content }))
+        .map(|free| free.map(|(free, path)| DeviceClaim { free, path, content }))
         .collect();
     if content == Content::Any {
         return claims;
@@ -165,7 +165,7 @@ fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf)
         .collect()
 }
 
-impl Claim {
+impl DeviceClaim {
     /// The open device.
     #[must_use]
     pub fn file(&self) -> &File {
@@ -203,7 +203,7 @@ impl Claim {
 ///
 /// # Errors
 /// Which one in the order of `claims` is in use or holds something now, and why.
-pub fn again(claims: &[Claim]) -> Result<(), (usize, Refusal)> {
+pub fn again(claims: &[DeviceClaim]) -> Result<(), (usize, Refusal)> {
     let root = Root::live();
     let own: Vec<RawFd> = claims.iter().map(|claim| claim.free.file.as_raw_fd()).collect();
     let candidates: Result<Vec<_>, _> = claims
@@ -230,7 +230,7 @@ pub fn empty(path: &Path) -> Result<(), Refusal> {
 /// # Errors
 /// Who uses it.
 pub fn unused(path: &Path) -> Result<File, Refusal> {
-    claim(&[path], Content::Any, true).swap_remove(0).map(Claim::into_file)
+    claim(&[path], Content::Any, true).swap_remove(0).map(DeviceClaim::into_file)
 }
 
 /// The first mark of an owner on a device, with its byte; only read, whoever uses it.
@@ -238,7 +238,7 @@ pub fn unused(path: &Path) -> Result<File, Refusal> {
 /// # Errors
 /// It is no block device, or cannot be read.
 pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, Refusal> {
-    let Kind::Device(_) = block::kind(path)? else { return Err(Refusal::NoBlockDevice) };
+    let FileKind::Device(_) = block::kind(path)? else { return Err(Refusal::NoBlockDevice) };
     let file = File::open(path).map_err(Refusal::step("it cannot be read"))?;
     let size = block::size(&file).map_err(Refusal::step("its size cannot be read"))?;
     content::fresh(&file)?;
@@ -339,7 +339,7 @@ fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, Refusal> {
     })?;
     // The path could have become another device in between.
     let opened = file.metadata()?;
-    if block::kind_of(&opened) != Kind::Device(candidate.number) {
+    if block::kind_of(&opened) != FileKind::Device(candidate.number) {
         return Err(Refusal::Replaced);
     }
     if block::is_read_only(&file).map_err(Refusal::step("whether it is read-only cannot be read"))? {

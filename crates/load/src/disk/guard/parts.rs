@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use linerate_sys::block::{self, How, Kind, Number};
+use linerate_sys::block::{self, FileKind, How, Number};
 use linerate_sys::root::ReadError;
 
 use super::candidate::{Candidate, Check};
@@ -88,7 +88,7 @@ fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, R
     let number = candidate.root.line(&format!("/sys/block/{name}/dev"))?;
     let device = block::open(Path::new(&format!("/dev/{name}")), How::default())?;
     match block::kind_of(&device.metadata()?) {
-        Kind::Device(found) if found.to_string() == number => {}
+        FileKind::Device(found) if found.to_string() == number => {}
         _ => return Err(Refusal::OtherDevice(name.to_owned())),
     }
     Ok(block::below_loop(&device)?)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_sys::block::{self, Kind};
+use linerate_sys::block::{self, FileKind};
 use linerate_sys::procfs;
 use linerate_sys::root::ReadError;
 
@@ -55,7 +55,7 @@ pub(super) fn mounted_at(
 pub(super) fn is_same(candidate: &Candidate<'_>, source: &str, number: &str) -> bool {
     candidate.root.is_live()
         && source.starts_with("/dev/")
-        && matches!(block::kind(Path::new(source)), Ok(Kind::Device(n)) if n.to_string() == number)
+        && matches!(block::kind(Path::new(source)), Ok(FileKind::Device(n)) if n.to_string() == number)
 }
 
 /// It, or the drive that it is a part of, is mounted.

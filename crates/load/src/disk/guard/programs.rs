@@ -13,7 +13,7 @@ use std::io::{self, BufRead, BufReader};
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use linerate_sys::block::{self, Node, Number};
+use linerate_sys::block::{self, DeviceNode, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 use linerate_sys::tasks;
 
@@ -45,11 +45,11 @@ impl Reach {
         Ok(Self { block, character })
     }
 
-    fn name(&self, node: Node) -> Option<&str> {
+    fn name(&self, node: DeviceNode) -> Option<&str> {
         let (list, number) = match node {
-            Node::Block(number) => (&self.block, number),
-            Node::Character(number) => (&self.character, number),
-            Node::Anonymous | Node::Other => return None,
+            DeviceNode::Block(number) => (&self.block, number),
+            DeviceNode::Character(number) => (&self.character, number),
+            DeviceNode::Anonymous | DeviceNode::Other => return None,
         };
         list.iter().find(|(known, _)| *known == number).map(|(_, name)| name.as_str())
     }
@@ -250,7 +250,7 @@ fn clone(error: &io::Error) -> io::Error {
 }
 
 /// Takes an open file, or the path of one that an io_uring holds.
-type Seen<'a> = &'a mut dyn FnMut(Node, Option<&str>) -> Result<(), Refusal>;
+type Seen<'a> = &'a mut dyn FnMut(DeviceNode, Option<&str>) -> Result<(), Refusal>;
 
 /// Reports each open file of a thread, and each file that its io_uring instances hold.
 fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), Refusal> {
@@ -271,9 +271,9 @@ fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Resul
         }
         let path = format!("{folder}/{file}");
         match block::node(Path::new(&path)) {
-            Ok(Node::Anonymous) if is_ring(root, &path)? => {
+            Ok(DeviceNode::Anonymous) if is_ring(root, &path)? => {
                 for fixed in fixed_files(root, task, &file)? {
-                    seen(Node::Other, Some(&fixed))?;
+                    seen(DeviceNode::Other, Some(&fixed))?;
                 }
             }
             Ok(node) => seen(node, None)?,
@@ -348,7 +348,7 @@ fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'
 fn mappings(
     task: &Task,
     known: &mut BTreeSet<Vec<u8>>,
-    seen: &mut dyn FnMut(Node) -> Result<(), Refusal>,
+    seen: &mut dyn FnMut(DeviceNode) -> Result<(), Refusal>,
 ) -> Result<bool, Refusal> {
     // Only a folder at the top of `/proc` has `map_files`, and each thread has one there.
     let folder = format!("/proc/{}", task.number);
@@ -377,7 +377,7 @@ fn mappings(
             continue;
         }
         match block::node(Path::new(&format!("{folder}/map_files/{range}"))) {
-            Ok(Node::Other) => _ = known.insert(file.to_vec()),
+            Ok(DeviceNode::Other) => _ = known.insert(file.to_vec()),
             Ok(node) => seen(node)?,
             // Unmapped meanwhile.
             Err(error) if is_gone(&error) => {}

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use linerate_sys::block::{self, Node, Number};
+use linerate_sys::block::{self, DeviceNode, Number};
 use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
 use linerate_sys::uring::Ring;
@@ -20,7 +20,7 @@ use linerate_sys::uring::Ring;
 use super::candidate::{Candidate, candidate, find};
 use super::programs::{self, Reach};
 use super::signatures::{SIGNATURES, byte_of};
-use super::{Claim, Content, Refusal, again, claim, content, empty, look, named, unused, users};
+use super::{Content, DeviceClaim, Refusal, again, claim, content, empty, look, named, unused, users};
 use crate::job::LoadError;
 
 const SIZE: u64 = 64 << 20;
@@ -655,7 +655,7 @@ fn a_device_that_an_io_uring_holds_is_in_use() {
     let root = Root::live();
     let number = candidate(&root, Path::new(&device.device)).unwrap().number;
     let is_it = |fd: &i32| {
-        block::node(Path::new(&format!("/proc/self/fd/{fd}"))).is_ok_and(|n| n == Node::Block(number))
+        block::node(Path::new(&format!("/proc/self/fd/{fd}"))).is_ok_and(|n| n == DeviceNode::Block(number))
     };
     let names =
         fs::read_dir("/proc/self/fd").unwrap().filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
@@ -676,7 +676,7 @@ fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
     let Some(device) = Loop::new("a_claimed_device_is_looked_at_again") else { return };
     let path = Path::new(&device.device);
     settle();
-    let claims: Vec<Claim> =
+    let claims: Vec<DeviceClaim> =
         claim(&[path], Content::Empty, false).into_iter().collect::<Result<_, _>>().unwrap();
     assert!(again(&claims).is_ok(), "the own claim is no user");
     let exclusive = block::open(path, block::How { alone: true, ..block::How::default() });

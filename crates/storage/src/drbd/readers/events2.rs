@@ -1,7 +1,7 @@
 //! Lines of `drbdsetup events2`, which 8.4 and 9 both print: what exists, what was created, changed,
 //! destroyed.
 
-use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+use linerate_model::drbd::{DrbdVolume, Peer, PeerVolume, Replica};
 
 use super::reader::{StateReader, word, words};
 
@@ -76,7 +76,7 @@ fn take(replica: &mut Replica, thing: &str, rest: &str) {
             let volume = entry(
                 &mut replica.volumes,
                 |v| v.number == at,
-                || Volume { number: at, ..Volume::default() },
+                || DrbdVolume { number: at, ..DrbdVolume::default() },
             );
             for (name, value) in words(rest) {
                 match name {

@@ -1,6 +1,6 @@
 //! `drbdsetup status --json` of DRBD 9. 8.4 has no such output.
 
-use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+use linerate_model::drbd::{DrbdVolume, Peer, PeerVolume, Replica};
 use serde_json::Value;
 
 use super::reader::StateReader;
@@ -40,7 +40,7 @@ fn replica(value: &Value) -> Replica {
         host: String::new(),
         resource: text(value, "name"),
         role: text(value, "role"),
-        volumes: list(value, "devices", |device| Volume {
+        volumes: list(value, "devices", |device| DrbdVolume {
             number: small(device, "volume"),
             minor: small(device, "minor"),
             disk: text(device, "disk-state"),

@@ -1,7 +1,7 @@
 //! `drbdsetup status --verbose --statistics`: a resource at the margin, its devices and peers below it,
 //! devices of a peer below that.
 
-use linerate_model::drbd::{Peer, PeerVolume, Replica, Volume};
+use linerate_model::drbd::{DrbdVolume, Peer, PeerVolume, Replica};
 
 use super::reader::{StateReader, word, words};
 
@@ -51,7 +51,7 @@ fn below(replica: &mut Replica, line: &str) {
             peer.volumes.push(PeerVolume::default());
         }
     } else if text.contains("disk:") && !text.contains("peer-disk:") {
-        replica.volumes.push(Volume::default());
+        replica.volumes.push(DrbdVolume::default());
     } else if !first.contains(':') && !first.is_empty() {
         replica.peers.push(Peer {
             name: first.to_owned(),

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use linerate_model::inventory::{Inventory, TransportSpec};
 
 use super::super::super::{open, out};
-use linerate_fleet::{Fleet, Link};
+use linerate_fleet::{Fleet, NodeLink};
 use linerate_inventory as inventory;
 
 /// Host of a command.
@@ -62,7 +62,7 @@ impl Place {
     pub(super) async fn with<T>(
         inventory: &Inventory,
         name: &str,
-        work: impl AsyncFnOnce(Arc<Link>) -> anyhow::Result<T>,
+        work: impl AsyncFnOnce(Arc<NodeLink>) -> anyhow::Result<T>,
     ) -> anyhow::Result<Option<T>> {
         let Some(fleet) = open::unless_interrupted(Fleet::open(inventory, |host| host.name == name)).await
         else {

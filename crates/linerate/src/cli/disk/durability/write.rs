@@ -10,7 +10,7 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::observe::durability::{Pace, patterns, prepare, write};
+use crate::observe::durability::{WritePace, patterns, prepare, write};
 use crate::observe::promises::List;
 use linerate_fleet::clock;
 use linerate_report::durability as shown;
@@ -94,14 +94,14 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
         folder,
         plan,
         patterns: Vec::new(),
-        place: durability::Place::default(),
+        place: durability::FolderLocation::default(),
         start_ms: clock::now_ms(),
         acknowledged: 0,
         asked: 0,
         last_ms: 0,
         ended: String::new(),
     };
-    let pace = Pace { rate: args.rate, time: Duration::from_secs(args.time.into()) };
+    let pace = WritePace { rate: args.rate, time: Duration::from_secs(args.time.into()) };
     let progress = progress::start(false, false);
     let done = Place::with(&inventory, &host, async |link| {
         // The node's refusal comes before a list is begun.

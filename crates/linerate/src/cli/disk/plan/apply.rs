@@ -9,7 +9,7 @@ use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::Step;
 use linerate_storage::drbd::On;
-use linerate_storage::plan::{LayoutPlan, Plan};
+use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 
 use super::args::{Args, json};
 use super::measure::{self, Place};
@@ -48,7 +48,7 @@ async fn all_empty(place: &Place<'_>, drives: &[String]) -> anyhow::Result<()> {
 pub(super) async fn apply(
     args: &Args,
     place: &Place<'_>,
-    plan: &Plan,
+    plan: &LayoutComparison,
     chosen: &LayoutPlan,
 ) -> anyhow::Result<ExitCode> {
     let (fleet, host) = (place.fleet, place.host);
@@ -137,7 +137,7 @@ fn show(
     args: &Args,
     fleet: &Fleet,
     built: &Built,
-    plan: &Plan,
+    plan: &LayoutComparison,
     chosen: &LayoutPlan,
     whole: &Result<(), String>,
 ) -> anyhow::Result<()> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use linerate_model::SCHEMA;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_storage::plan::{
-    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutPlan, Level, Plan, Wish,
+    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutComparison, LayoutPlan,
+    Level, VolumeSpec,
 };
 
 use crate::cli::{out, quantity, survey};
@@ -150,7 +151,7 @@ impl Args {
     }
 
     /// What is wished for; `facts` are those of the host that has the drives.
-    fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<Wish> {
+    fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<VolumeSpec> {
         let shelves: Vec<Vec<String>> = match self.drives {
             // Names that stand for nothing yet.
             Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
@@ -161,7 +162,7 @@ impl Args {
         let mut class = self.class.or(seen.map(|seen| seen.class)).unwrap_or(CLASSES[0]);
         class.requests_per_s = self.iops.map_or(class.requests_per_s, f64::from);
         class.bytes_per_s = self.rate.map_or(class.bytes_per_s, |mb| f64::from(mb) * 1e6);
-        Ok(Wish {
+        Ok(VolumeSpec {
             levels: self.levels(),
             shelves,
             drive_bytes,
@@ -175,7 +176,7 @@ impl Args {
     }
 
     /// The plan and the layout that is shown or built.
-    pub(super) fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(Plan, LayoutPlan)> {
+    pub(super) fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(LayoutComparison, LayoutPlan)> {
         let plan = planned::plan(&self.wish(facts)?)?;
         // The first one of several levels.
         let level = plan.levels.first().copied();
@@ -195,7 +196,7 @@ impl Args {
     }
 
     /// Prints it.
-    pub(super) fn show(&self, plan: &Plan, chosen: &LayoutPlan) -> anyhow::Result<()> {
+    pub(super) fn show(&self, plan: &LayoutComparison, chosen: &LayoutPlan) -> anyhow::Result<()> {
         if self.json {
             out::json(&json(plan, chosen))
         } else {
@@ -240,12 +241,12 @@ impl Seen {
 const DRIVES_MOST: usize = 10_000;
 
 /// A plan for programs: with the commands of every step.
-pub(super) fn json(plan: &Plan, chosen: &LayoutPlan) -> serde_json::Value {
+pub(super) fn json(plan: &LayoutComparison, chosen: &LayoutPlan) -> serde_json::Value {
     let commands: serde_json::Map<String, serde_json::Value> = plan
         .layouts
         .iter()
         .map(|layout| {
-            let shown: Vec<steps::Shown> = layout.steps.iter().map(steps::shown).collect();
+            let shown: Vec<steps::StepView> = layout.steps.iter().map(steps::shown).collect();
             (layout.name.to_owned(), serde_json::json!(shown))
         })
         .collect();

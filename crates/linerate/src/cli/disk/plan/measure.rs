@@ -6,14 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use linerate_diagnose::disks::{self, Volume};
+use linerate_diagnose::disks::{self, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskPhase, DiskTarget, Durable};
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::Inventory;
 use linerate_model::kind::DiskPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::tuning::Tuning;
-use linerate_storage::plan::{LayoutPlan, Plan};
+use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 
 use super::args::Args;
 use crate::observe::bench;
@@ -51,13 +51,13 @@ pub(super) struct Place<'a> {
 pub(super) struct Measured {
     pub(super) end: DiskEnd,
     /// What the volume is made of, by the facts of the host.
-    pub(super) volume: Option<Volume>,
+    pub(super) volume: Option<VolumeMembers>,
     /// Run in the store.
     pub(super) run: String,
 }
 
 /// The four tests for so many drives.
-fn phases(plan: &Plan, drives: u64) -> Vec<DiskPhase> {
+fn phases(plan: &LayoutComparison, drives: u64) -> Vec<DiskPhase> {
     let is_rotating = matches!(plan.class.name, "hdd" | "sas");
     let each = if is_rotating { ROTATING_DEPTH } else { SOLID_DEPTH };
     let threads = (plan.class.requests_per_s * drives as f64 / THREAD_PER_S).ceil().clamp(1.0, THREADS_MAX);
@@ -83,7 +83,7 @@ fn phases(plan: &Plan, drives: u64) -> Vec<DiskPhase> {
 }
 
 /// Bytes of each drive.
-fn bytes_each(plan: &Plan) -> u64 {
+fn bytes_each(plan: &LayoutComparison) -> u64 {
     (plan.drive_bytes / 4).clamp(BYTES_MIN, BYTES_MAX) >> 20 << 20
 }
 
@@ -95,7 +95,7 @@ fn kernel_name(path: &str) -> &str {
 pub(super) async fn drive(
     args: &Args,
     place: &Place<'_>,
-    plan: &Plan,
+    plan: &LayoutComparison,
     drives: &[String],
     progress: &dyn Progress,
 ) -> anyhow::Result<Measured> {
@@ -108,7 +108,7 @@ pub(super) async fn drive(
 pub(super) async fn volume(
     args: &Args,
     place: &Place<'_>,
-    (plan, chosen): (&Plan, &LayoutPlan),
+    (plan, chosen): (&LayoutComparison, &LayoutPlan),
     progress: &dyn Progress,
 ) -> anyhow::Result<Measured> {
     let drives = &chosen.devices;

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_model::step::{Look, LvmStep, MdStep, Step};
-use linerate_storage::drbd::Pace;
+use linerate_model::step::{HostQuery, LvmStep, MdStep, Step};
+use linerate_storage::drbd::SyncMeter;
 use linerate_storage::plan::{LayoutPlan, parse_mdstat, parse_status};
 
 use crate::build;
 use crate::cli::out;
 use linerate_fleet::Fleet;
-use linerate_fleet::progress::{Phase, Progress};
+use linerate_fleet::progress::{Progress, ProgressPhase};
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -27,9 +27,14 @@ pub(super) async fn wait(
     progress: &dyn Progress,
 ) -> anyhow::Result<Option<f64>> {
     let total_kib = chosen.capacity_bytes >> 10;
-    let mut pace = Pace::new(total_kib);
+    let mut pace = SyncMeter::new(total_kib);
     let begun = Instant::now();
-    progress.begin(&Phase { name: "first synchronisation", unit: "%", total: STEPS, expected_s: None });
+    progress.begin(&ProgressPhase {
+        name: "first synchronisation",
+        unit: "%",
+        total: STEPS,
+        expected_s: None,
+    });
     let why = loop {
         let Some(share) = share(fleet, host, chosen).await? else {
             break "how far the first synchronisation is cannot be seen on this host; it goes on by itself, and nothing was measured";
@@ -57,11 +62,11 @@ async fn share(fleet: &Fleet, host: &str, chosen: &LayoutPlan) -> anyhow::Result
     for step in &chosen.steps {
         match step {
             Step::Lvm(LvmStep::Volume { group, name, .. }) => {
-                let look = Look::VolumeSync { group: group.clone(), name: name.clone() };
+                let look = HostQuery::VolumeSync { group: group.clone(), name: name.clone() };
                 return Ok(parse_status(&build::look(fleet, host, look).await?.out));
             }
             Step::Md(MdStep { devices, .. }) => {
-                let list = build::look(fleet, host, Look::ArraySync).await?.out;
+                let list = build::look(fleet, host, HostQuery::ArraySync).await?.out;
                 let drive = devices.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
                 return Ok(parse_mdstat(&list, drive));
             }

@@ -4,16 +4,16 @@
 
 use std::io::IsTerminal;
 
-use linerate_diagnose::disks::Change;
+use linerate_diagnose::disks::IntervalChange;
 use linerate_model::SCHEMA;
 use linerate_model::disk::{DiskEpisodes, DiskInterval};
 use linerate_model::fact::Gap;
 
 use super::super::super::out;
-use crate::observe::disk_watch::{DiskWatch, Event, WatchedHost};
+use crate::observe::disk_watch::{DiskWatch, DiskWatchEvent, WatchedHost};
 use linerate_fleet::clock;
-use linerate_report::disk_watch::{self as report, Reach};
-use linerate_report::disks::{self, Show};
+use linerate_report::disk_watch::{self as report, WatchedHosts};
+use linerate_report::disks::{self, DiskView};
 use linerate_report::heat::Style;
 
 /// How a watch is shown.
@@ -29,15 +29,15 @@ pub(super) fn unseen(watch: &DiskWatch<'_>) -> Vec<String> {
     watch.hosts.iter().filter(|host| !host.was_seen()).map(|host| host.name.clone()).collect()
 }
 
-pub(super) fn reach<'a>(watch: &DiskWatch<'_>, unseen: &'a [String], gaps: &'a [Gap]) -> Reach<'a> {
-    Reach { asked: watch.hosts.len(), seen: watch.hosts.len() - unseen.len(), unseen, gaps }
+pub(super) fn reach<'a>(watch: &DiskWatch<'_>, unseen: &'a [String], gaps: &'a [Gap]) -> WatchedHosts<'a> {
+    WatchedHosts { asked: watch.hosts.len(), seen: watch.hosts.len() - unseen.len(), unseen, gaps }
 }
 
 /// The record of a finding that began or ended; `docs/guide/programs.md` has its fields.
-fn finding_record(change: &Change) -> anyhow::Result<serde_json::Value> {
+fn finding_record(change: &IntervalChange) -> anyhow::Result<serde_json::Value> {
     let (word, all) = match change {
-        Change::Began(all) => ("began", all),
-        Change::Ended(all) => ("ended", all),
+        IntervalChange::Began(all) => ("began", all),
+        IntervalChange::Ended(all) => ("ended", all),
     };
     let mut record = serde_json::to_value(all)?;
     record["schema"] = SCHEMA.into();
@@ -87,17 +87,17 @@ impl Output {
     }
 
     /// What happened, when it happens.
-    pub(super) fn events(self, watch: &DiskWatch<'_>, events: &[Event]) -> anyhow::Result<()> {
+    pub(super) fn events(self, watch: &DiskWatch<'_>, events: &[DiskWatchEvent]) -> anyhow::Result<()> {
         for event in events {
             match event {
-                Event::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
-                Event::Interval(interval) if self.json => {
+                DiskWatchEvent::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
+                DiskWatchEvent::Interval(interval) if self.json => {
                     out::json_line(&interval_record(interval, self.all))?;
                 }
-                Event::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
-                Event::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
-                Event::Interval(_) | Event::Finding(_) => {}
-                Event::Lost { host } => self.lost(&watch.hosts[*host])?,
+                DiskWatchEvent::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
+                DiskWatchEvent::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
+                DiskWatchEvent::Interval(_) | DiskWatchEvent::Finding(_) => {}
+                DiskWatchEvent::Lost { host } => self.lost(&watch.hosts[*host])?,
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl Output {
         let many = watch.hosts.len() > 1;
         // On a screen what is wrong is marked; a log has it in lines of its own.
         let wrong = if live { findings } else { &[] };
-        let show = Show { all: self.all, many, wrong, style: Style::detect() };
+        let show = DiskView { all: self.all, many, wrong, style: Style::detect() };
         let mut text = String::new();
         for host in watch.hosts.iter().filter(|host| host.away.is_none()) {
             let (Some(watched), Some(last)) = (&host.watched, host.history.last()) else { continue };
