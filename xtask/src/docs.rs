@@ -246,7 +246,7 @@ fn index(causes: &[Value]) -> String {
         }
         let _ = write!(page, "\n## {meaning}\n\n| cause | where | what |\n| --- | --- | --- |\n");
         for cause in shown {
-            let places: Vec<&str> = cause["symptom"]["elements"]
+            let places: Vec<&str> = cause["symptom"]["suspects"]
                 .as_array()
                 .into_iter()
                 .flatten()

@@ -21,7 +21,7 @@ pub(crate) fn check() -> Result<()> {
     let mut breaches = Vec::new();
     for cause in &causes {
         let id = cause["id"].as_str().unwrap_or_default();
-        for test in ["betrays", "excludes"].iter().flat_map(|list| array(&cause[*list])) {
+        for test in ["indicators", "excludes"].iter().flat_map(|list| array(&cause[*list])) {
             if !any_matches(&test["keys"], &readable) && !is_imported(&test["keys"]) {
                 breaches.push(format!("{id}: no node reads any of {}", test["keys"]));
             }

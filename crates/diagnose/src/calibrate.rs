@@ -1,7 +1,7 @@
 //! From the strength of the reasoning to the probability that a reader sees.
 //!
 //! The scores of places and causes add up log odds as if every piece of evidence were independent, and as if
-//! every cause were known. Neither is so. A map with two numbers mends that: a temperature, which stretches
+//! every cause were known. Neither is so. A map with two numbers fixes that: a temperature, which stretches
 //! or squeezes all log odds alike, and a lapse, the share of verdicts that are wrong however clear they look.
 //! It keeps the order and knows no cause by its name. The numbers are fitted on kept runs of which the truth
 //! is known: `linerate-judge run --again FOLDER --fit` prints them, and `docs/dev/accuracy.md` says on which.

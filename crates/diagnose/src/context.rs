@@ -49,9 +49,9 @@ impl<'a> Context<'a> {
         Self { facts, cells, rows, ports, measured, machines, usual_peers }
     }
 
-    /// Whether what goes from one host to another passes an element in a direction.
-    pub(crate) fn passes(&self, element: &Suspect, direction: Direction, from: &str, to: &str) -> bool {
-        let inside = |host: &str| match element {
+    /// Whether what goes from one host to another passes a suspect in a direction.
+    pub(crate) fn passes(&self, suspect: &Suspect, direction: Direction, from: &str, to: &str) -> bool {
+        let inside = |host: &str| match suspect {
             Suspect::Host(name) => name == host,
             Suspect::Group(group) => self.facts.members(group).iter().any(|h| h.name == host),
             _ => false,

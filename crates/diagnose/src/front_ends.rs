@@ -273,9 +273,9 @@ mod tests {
     #[test]
     fn the_slow_step_is_named_and_noise_is_not() {
         let noise = [1.0, 1.4, 0.8, 1.2, 1.1];
-        let calm: Vec<HttpFetch> =
+        let quiet: Vec<HttpFetch> =
             noise.iter().flat_map(|n| ["a", "b", "c"].map(|via| fetch(via, 5.0 * n, 1e6 * n))).collect();
-        assert!(compare(&calm).iter().all(|f| f.slow.is_none()));
+        assert!(compare(&quiet).iter().all(|f| f.slow.is_none()));
         let late: Vec<HttpFetch> = noise
             .iter()
             .flat_map(|n| {

@@ -126,9 +126,9 @@ impl Seen<'_> {
         if cause.excludes.iter().any(|test| !self.holding(&Condition::from(test)).is_empty()) {
             return None;
         }
-        let betrays = cause.betrays.iter().filter(|test| test.required).map(Condition::from);
+        let indicators = cause.indicators.iter().filter(|test| test.required).map(Condition::from);
         let mut seen: Vec<String> = Vec::new();
-        for condition in betrays.chain(further.iter().cloned()) {
+        for condition in indicators.chain(further.iter().cloned()) {
             let holding = self.holding(&condition);
             if holding.is_empty() {
                 return None;

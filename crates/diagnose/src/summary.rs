@@ -46,13 +46,13 @@ pub(crate) fn headline(
             format!("nothing stands out among the peers; no ceiling is known{ports}")
         }
     };
-    let unseen = disturbed(&context.cells, rules);
+    let unseen = contended(&context.cells, rules);
     let unseen: Vec<String> =
         unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
     let words = if unseen.is_empty() {
         words
     } else {
-        format!("{words}, as far as it was seen; disturbed in every transfer: {}", unseen.join(", "))
+        format!("{words}, as far as it was seen; contended in every transfer: {}", unseen.join(", "))
     };
     words + &untested(context, judged)
 }
@@ -69,7 +69,7 @@ fn place_and_cause(finding: &Finding) -> String {
         Some(cause) => cause.title.clone(),
     };
     let words = if finding.was_only_read() { words::read_at } else { words::place };
-    let place = finding.places.first().map_or(String::new(), |p| words(&p.element, p.direction));
+    let place = finding.places.first().map_or(String::new(), |p| words(&p.suspect, p.direction));
     format!("{place}{}: {what}", words::layer(finding.layer))
 }
 
@@ -116,11 +116,11 @@ pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_,
 /// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say
 /// what it would be.
 fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> String {
-    let (element, direction, _) = &judged.places[0];
-    let place = words::place(element, *direction);
-    let outcome = if is_disturbed(context, judged) {
-        "and its repetition was disturbed; survey again when the hosts are idle"
-    } else if is_untested(context, judged) && context.facts.snapshot.foreign.is_some() {
+    let (suspect, direction, _) = &judged.places[0];
+    let place = words::place(suspect, *direction);
+    let outcome = if is_contended(context, judged) {
+        "and its repetition was contended; survey again when the hosts are idle"
+    } else if is_untested(context, judged) && context.facts.snapshot.imported.is_some() {
         "and not repeated; measure that again before you believe it"
     } else if is_untested(context, judged) {
         "and not tested again; a survey that has more time repeats it"
@@ -145,8 +145,8 @@ fn is_untested(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
     judged.located.unconfirmed && !samples(context, judged).any(|s| s.test.second_stage)
 }
 
-/// Whether tests of a kind were repeated, and each of them was disturbed.
-fn is_disturbed(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
+/// Whether tests of a kind were repeated, and each of them was contended.
+fn is_contended(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
     let kind = |s: &Sample| (s.test.kind.name(), s.test.kind.get().is_some_and(TcpPlan::is_parallel));
     let again = |s: &&Sample| s.test.second_stage;
     let valid: Vec<_> = samples(context, judged).filter(again).map(kind).collect();
@@ -164,7 +164,7 @@ fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> String {
         .filter(|j| is_untested(context, j))
         .filter(|j| {
             let is_dead = |s: &Sample| matches!(s.outcome, Outcome::NothingThrough { .. });
-            context.facts.snapshot.foreign.is_some() || samples(context, j).any(is_dead)
+            context.facts.snapshot.imported.is_some() || samples(context, j).any(is_dead)
         })
         .map(|j| words::place(&j.places[0].0, j.places[0].1))
         .collect();
@@ -281,9 +281,9 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rul
             blind.push(Gap { what: what.into(), reason: reason.clone() });
         }
     }
-    blind.extend(disturbed(cells, &rules.notes).into_iter().map(|(layer, without, of)| Gap {
+    blind.extend(contended(cells, &rules.notes).into_iter().map(|(layer, without, of)| Gap {
         what: format!("the throughput of {without} of {of} pairs ({layer})").into(),
-        reason: "each of their transfers was disturbed; survey again when the hosts are idle".to_owned(),
+        reason: "each of their transfers was contended; survey again when the hosts are idle".to_owned(),
     }));
     blind
 }
@@ -291,7 +291,7 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rul
 /// Layers in which more pairs than [`NoteRules::invalid_max`] had transfers, but only worthless ones: so
 /// many, of how
 /// many.
-fn disturbed(cells: &[CellEvidence<'_>], rules: &NoteRules) -> Vec<(Layer, usize, usize)> {
+fn contended(cells: &[CellEvidence<'_>], rules: &NoteRules) -> Vec<(Layer, usize, usize)> {
     let transfer = |s: &&&Sample| s.test.kind.is::<TcpPlan>();
     let mut layers: BTreeMap<Layer, (usize, usize)> = BTreeMap::new();
     for cell in cells {
@@ -327,14 +327,14 @@ mod tests {
         Sample { test, start_ms: 0, outcome, tx_counters, rx_counters }
     }
 
-    fn snapshot(disturbed: usize) -> Snapshot {
+    fn snapshot(contended: usize) -> Snapshot {
         let names = ["a", "b", "c", "d"];
         let mut snapshot = Snapshot::default();
         snapshot.inventory.hosts = names.iter().map(|name| host(name)).collect();
         for (number, (from, to)) in
             names.iter().flat_map(|f| names.iter().map(move |t| (f, t))).filter(|(f, t)| f != t).enumerate()
         {
-            let outcome = if number < disturbed {
+            let outcome = if number < contended {
                 Outcome::Invalid { reason: "waited for a CPU".into() }
             } else {
                 Outcome::Measured(Box::new(linerate_model::sample::Measurement {
@@ -390,7 +390,7 @@ mod tests {
         let half = crate::diagnose(&snapshot(7), &knowledge);
         assert!(half.findings.is_empty());
         assert!(
-            half.headline.ends_with("disturbed in every transfer: 7 of 12 pairs (overlay)"),
+            half.headline.ends_with("contended in every transfer: 7 of 12 pairs (overlay)"),
             "{}",
             half.headline
         );

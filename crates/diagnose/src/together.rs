@@ -109,7 +109,7 @@ const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
 
 /// Whether retransmits of a host show only under load, where its counter was watched over a time.
 pub(crate) fn at_rest(facts: &Facts<'_>, finding: &Finding) -> String {
-    match finding.places.first().map(|p| &p.element) {
+    match finding.places.first().map(|p| &p.suspect) {
         Some(Suspect::Host(host)) if finding.responses.first() == Some(&Metric::Retransmits) => {
             only_under_load(facts, host, finding.measured)
         }

@@ -26,7 +26,7 @@ use crate::{ceilings, evidence, merge, metrics, next, storage, summary};
 
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
-    let calibration = &Calibration::of(&rules.calibration, snapshot.foreign.is_some());
+    let calibration = &Calibration::of(&rules.calibration, snapshot.imported.is_some());
     let (context, report) = context(snapshot, rules);
     let judged = located(&context, knowledge);
     let mut findings: Vec<Finding> = judged
@@ -126,22 +126,22 @@ fn finding(
 ) -> Finding {
     let rules = &context.facts.rules.merge;
     let primary = judged.responses.first().copied().unwrap_or_default();
-    let (element, direction, _) = &judged.places[0];
+    let (suspect, direction, _) = &judged.places[0];
     let place = Place {
-        element,
+        suspect,
         direction: *direction,
         layer: judged.layer,
         responses: &judged.responses,
         shape: &judged.shape,
         subjects: &judged.subjects,
-        has_twin: crate::attribute::twin(&context.facts, element).is_some(),
+        has_alias: crate::attribute::alias(&context.facts, suspect).is_some(),
     };
     let mut causes = known_causes(context, judged, &place, calibration);
     let explained = judged.causes.iter().filter(|(_, p)| *p >= rules.explained_min);
     let explained: Vec<_> = explained.flat_map(|(s, _)| s.hits.clone()).collect();
-    let innocent = unexplained(&context.facts, &place, knowledge, &explained);
+    let benign = unexplained(&context.facts, &place, knowledge, &explained);
     let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
-    causes.extend(unknown_causes(&innocent, left * rules.unknown_share, rules.unknown_max));
+    causes.extend(unknown_causes(&benign, left * rules.unknown_share, rules.unknown_max));
     let [expected, measured] = values(context, judged, primary);
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -157,8 +157,8 @@ fn finding(
             .iter()
             .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
             .filter(|((_, _, raw), _)| *raw >= rules.listed_min)
-            .map(|((element, direction, _), probability)| PlaceFound {
-                element: element.clone(),
+            .map(|((suspect, direction, _), probability)| PlaceFound {
+                suspect: suspect.clone(),
                 direction: *direction,
                 probability,
             })
@@ -172,7 +172,7 @@ fn finding(
         decide: next::words(context, judged),
         decide_tests: next::tests(context, judged),
         causes,
-        innocent,
+        benign,
         affected,
         sentence: String::new(),
     };
@@ -238,11 +238,11 @@ fn ranked(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, probability
 
 /// Differences that no file knows, as candidates with what little probability is left.
 fn unknown_causes(
-    innocent: &[linerate_model::finding::BenignDifference],
+    benign: &[linerate_model::finding::BenignDifference],
     left: f64,
     most: usize,
 ) -> Vec<RankedCause> {
-    let unknown: Vec<_> = innocent.iter().filter(|i| i.why == UNEXPLAINED).take(most).collect();
+    let unknown: Vec<_> = benign.iter().filter(|i| i.why == UNEXPLAINED).take(most).collect();
     unknown
         .iter()
         .map(|i| RankedCause {
@@ -264,7 +264,7 @@ fn unknown_causes(
 
 /// The verdict: where, how much, why, how sure, what else, what to try, what it risks.
 fn sentence(finding: &Finding, tested: usize) -> String {
-    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.element, p.direction));
+    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.suspect, p.direction));
     sentence_of(finding, &place, tested)
 }
 
@@ -280,7 +280,7 @@ fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
             .iter()
             .skip(1)
             .filter(|p| p.probability >= RULES.mentioned_min)
-            .map(|p| words::place(&p.element, p.direction))
+            .map(|p| words::place(&p.suspect, p.direction))
             .collect();
         let _ = other;
         let _ = write!(text, ". The same evidence would fit {}", others.join("; or "));
@@ -385,8 +385,8 @@ fn static_findings(
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
         named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
         explained.extend(j.causes.iter().take(rules.explained_max).map(|(s, _)| s.cause.id.as_str()));
-        for (element, _, _) in &j.places {
-            match element {
+        for (suspect, _, _) in &j.places {
+            match suspect {
                 Suspect::Host(h) => drop(named.insert(h.clone())),
                 Suspect::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
                 _ => {}
@@ -397,7 +397,7 @@ fn static_findings(
     let mut findings: Vec<Finding> = Vec::new();
     for wrong in merge::wrong(context, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
-        let taken = match &wrong.element {
+        let taken = match &wrong.suspect {
             Suspect::Host(_) if wrong.scored.cause.is_independent() => false,
             Suspect::Host(h) => !named.insert(h.clone()),
             Suspect::All => all_named,
@@ -416,7 +416,7 @@ fn static_findings(
 
 /// Whether both say that the same thing differs between hosts: it takes two to differ.
 fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
-    let what = |finding: &Finding| match &finding.places.first()?.element {
+    let what = |finding: &Finding| match &finding.places.first()?.suspect {
         Suspect::Mismatch(key, _) => {
             Some((finding.causes.first()?.id.clone(), key.rsplit('.').next().map(str::to_owned)))
         }
@@ -426,45 +426,45 @@ fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
 }
 
 fn join_mismatch(known: &mut Finding, other: Finding) {
-    let hosts_of = |finding: &Finding| match &finding.places[0].element {
+    let hosts_of = |finding: &Finding| match &finding.places[0].suspect {
         Suspect::Mismatch(_, hosts) => hosts.clone(),
         _ => Vec::new(),
     };
     let more = hosts_of(&other);
-    if let Suspect::Mismatch(_, hosts) = &mut known.places[0].element {
+    if let Suspect::Mismatch(_, hosts) = &mut known.places[0].suspect {
         hosts.extend(more);
     }
     for (cause, of_other) in known.causes.iter_mut().zip(other.causes) {
         cause.evidence.extend(of_other.evidence);
     }
     let place = &known.places[0];
-    known.sentence = sentence_of(known, &words::read_at(&place.element, place.direction), 0);
+    known.sentence = sentence_of(known, &words::read_at(&place.suspect, place.direction), 0);
 }
 
 fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
     let place = Place {
-        element: &wrong.element,
+        suspect: &wrong.suspect,
         direction: wrong.direction,
         layer: wrong.layer,
         responses: &[Metric::Setting],
         shape: &crate::attribute::shape::Shape::default(),
-        subjects: &subjects(context, &wrong.element, &[]),
-        has_twin: false,
+        subjects: &subjects(context, &wrong.suspect, &[]),
+        has_alias: false,
     };
     let rules = &context.facts.rules.merge;
     let sure = calibration.cause.chance(rules.read_cause);
     let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
     cause.evidence.extend(merge::on_others(wrong));
-    let mut element = wrong.element.clone();
+    let mut suspect = wrong.suspect.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) =
             wrong.scored.hits.iter().find(|h| linerate_knowledge::keys::pattern_fits(pattern, &h.key))
     {
-        element = Suspect::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
+        suspect = Suspect::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
     }
-    let direction = if matches!(element, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
+    let direction = if matches!(suspect, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
     let mut finding = Finding {
-        places: vec![PlaceFound { element, direction, probability: calibration.place.chance(1.0) }],
+        places: vec![PlaceFound { suspect, direction, probability: calibration.place.chance(1.0) }],
         layer: wrong.layer,
         responses: vec![Metric::Setting],
         expected: 1.0,
@@ -472,7 +472,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         unit: words::unit(Metric::Setting),
         probability: calibration.finding.chance(rules.read_finding),
         causes: vec![cause],
-        innocent: Vec::new(),
+        benign: Vec::new(),
         decide: None,
         decide_tests: Vec::new(),
         affected: Vec::new(),
@@ -480,10 +480,10 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     };
     let place = &finding.places[0];
     let (of, hosts) = (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
-    let where_it_is = match &place.element {
+    let where_it_is = match &place.suspect {
         Suspect::All if of < hosts => format!("{of} of {hosts} hosts"),
         Suspect::All => format!("all {hosts} hosts"),
-        element => words::read_at(element, place.direction),
+        suspect => words::read_at(suspect, place.direction),
     };
     finding.sentence = sentence_of(&finding, &where_it_is, 0);
     finding
@@ -491,12 +491,12 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
 
 fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
     let rules = &context.facts.rules.merge;
-    let (element, direction, layer, response) = storage::PLACE;
+    let (suspect, direction, layer, response) = storage::PLACE;
     storage::losses(context.facts.snapshot, &context.facts.rules.disks)
         .into_iter()
         .map(|loss| {
             let place = Place {
-                element: &element,
+                suspect: &suspect,
                 direction,
                 layer,
                 responses: &[response],
@@ -505,7 +505,7 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                     suspects: context.facts.snapshot.facts.keys().map(String::as_str).collect(),
                     ..crate::attribute::Subjects::default()
                 },
-                has_twin: false,
+                has_alias: false,
             };
             let scored = crate::attribute::rank(&context.facts, &place, knowledge);
             let scores: Vec<f64> = scored.iter().map(|s| s.score).collect();
@@ -522,7 +522,7 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                 })
                 .collect();
             let mut finding = Finding {
-                places: vec![PlaceFound { element: element.clone(), direction, probability: 1.0 }],
+                places: vec![PlaceFound { suspect: suspect.clone(), direction, probability: 1.0 }],
                 layer,
                 responses: vec![response],
                 expected: loss.expected,
@@ -530,7 +530,7 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                 unit: words::unit(response),
                 probability: rules.storage_finding,
                 causes,
-                innocent: Vec::new(),
+                benign: Vec::new(),
                 decide: None,
                 decide_tests: Vec::new(),
                 affected: Vec::new(),

@@ -91,13 +91,13 @@ pub fn value(v: f64, response: Metric) -> String {
 }
 
 /// A place in words.
-pub fn place(element: &Suspect, direction: Direction) -> String {
+pub fn place(suspect: &Suspect, direction: Direction) -> String {
     let side = match direction {
         Direction::Tx => "what it sends",
         Direction::Rx => "what it receives",
         Direction::Both => "both directions",
     };
-    match element {
+    match suspect {
         Suspect::Host(h) => format!("host {h}, {side}"),
         Suspect::Group(g) => match direction {
             Direction::Rx => format!("group {g}, what it receives from other groups"),
@@ -117,11 +117,11 @@ pub fn place(element: &Suspect, direction: Direction) -> String {
 
 /// A place where something was read and no loss was measured: what stands for every pair stands for the
 /// hosts.
-pub fn read_at(element: &Suspect, direction: Direction) -> String {
-    match element {
+pub fn read_at(suspect: &Suspect, direction: Direction) -> String {
+    match suspect {
         Suspect::All => "most hosts".to_owned(),
         Suspect::Host(host) if direction == Direction::Both => format!("host {host}"),
-        element => place(element, direction),
+        suspect => place(suspect, direction),
     }
 }
 

@@ -389,7 +389,7 @@ async fn start(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLin
     };
     spec.check().map_err(|e| lost(&e))?;
     let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(|e| lost(&e))?;
-    let greeted = ssh::greet(&mut pipes, (host, spec), programs, old).await;
+    let greeted = ssh::handshake(&mut pipes, (host, spec), programs, old).await;
     let (heard, reached) = greeted.map_err(|e| lost(&e))?;
     Ok(NodeLink::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
 }

@@ -1,6 +1,6 @@
 //! Transport `slurm`: a node of a Slurm cluster, where the node program is a step of a job.
 //!
-//! What comes in: a wish (partition, number or list of nodes), or an inventory with Slurm hosts. What goes
+//! What comes in: a spec (partition, number or list of nodes), or an inventory with Slurm hosts. What goes
 //! out: a job that holds the nodes (the one that this program runs in, or one of its own that ends with it),
 //! the node program on them, and one command line per node: `srun` with its output unbuffered, for without
 //! that it keeps back what no line end follows, and never for several nodes, for then it cuts their frames
@@ -8,12 +8,12 @@
 //! Slurm does the rest; nothing here schedules.
 
 mod dialled;
-mod door;
-#[cfg(test)]
-mod door_tests;
 mod error;
 mod inventory;
 mod job;
+mod listener;
+#[cfg(test)]
+mod listener_tests;
 mod nodes;
 mod one_step;
 mod request;
@@ -286,7 +286,7 @@ mod step_tests {
     use super::*;
 
     #[test]
-    fn many_nodes_or_a_wish_make_one_step() {
+    fn many_nodes_or_a_spec_make_one_step() {
         let (host, spec) = ("a".to_owned(), SlurmSpec::default());
         let many = |count| vec![(&host, &spec); count];
         assert!(!is_one_step(&many(ONE_STEP_FROM - 1)) && is_one_step(&many(ONE_STEP_FROM)));

@@ -6,7 +6,7 @@
 //! that. Nothing from outside reaches a shell as code.
 
 mod clean;
-mod greet;
+mod handshake;
 mod hints;
 #[cfg(test)]
 mod script_tests;
@@ -23,12 +23,12 @@ use linerate_model::inventory::{Host, SshSpec, TransportSpec};
 use super::transport::Transport;
 
 pub use clean::{Cleaned, clean};
-pub(super) use greet::greet;
+pub(super) use handshake::handshake;
 use hints::{by_hand, warning};
 pub use talk::{SshError, TalkError};
 
 /// What runs on a host before the node program.
-const GREET: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/greet.sh"));
+const HANDSHAKE: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/handshake.sh"));
 /// What removes it.
 const CLEAN: &str = concat!(include_str!("ssh/folder.sh"), include_str!("ssh/clean.sh"));
 
@@ -45,7 +45,7 @@ impl Transport for Ssh {
 
     fn argv(&self, host: &Host, _program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
-            TransportSpec::Ssh(spec) => Some(command(spec, GREET)),
+            TransportSpec::Ssh(spec) => Some(command(spec, HANDSHAKE)),
             TransportSpec::Local
             | TransportSpec::Netns { .. }
             | TransportSpec::Slurm(_)
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn scripts_are_one_word_for_every_login_shell() {
-        for script in [GREET, CLEAN] {
+        for script in [HANDSHAKE, CLEAN] {
             let line = one_line(script);
             let inner = line.strip_prefix("exec sh -c '").and_then(|l| l.strip_suffix('\'')).unwrap();
             assert!(!inner.contains(['\'', '!', '\n']), "{inner}");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::foreign::Imported;
+use linerate_model::imported::Imported;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};

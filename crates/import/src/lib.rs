@@ -21,7 +21,7 @@ mod sink;
 mod units;
 mod walk;
 
-use linerate_model::foreign::{Imported, UNREAD_MAX};
+use linerate_model::imported::{Imported, UNREAD_MAX};
 use linerate_model::snapshot::Snapshot;
 
 pub use document::{BYTES_MAX, Document};
@@ -29,7 +29,7 @@ pub use formats::formats;
 pub use names::is_wanted_of_sosreport;
 pub use options::ImportOptions;
 
-/// Reads texts into one snapshot. Its field `foreign` accounts for every line; its gaps are what is missing.
+/// Reads texts into one snapshot. Its field `imported` accounts for every line; its gaps are what is missing.
 pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
     let mut sink = sink::Sink::default();
     let mut account = Imported::default();
@@ -44,6 +44,6 @@ pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
         what: m.what.clone().into(),
         reason: format!("not in what was read; {}", m.command),
     }));
-    snapshot.foreign = Some(Box::new(account));
+    snapshot.imported = Some(Box::new(account));
     snapshot
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::foreign::Missing;
+use linerate_model::imported::Missing;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -227,7 +227,7 @@ fn addresses(evidence: &Evidence<'_>) -> Option<Missing> {
 fn rtt(evidence: &Evidence<'_>) -> Option<Missing> {
     let (a, b) = evidence.pair_without(|m| m.rtt_idle_us.is_some() || m.rtt_loaded_us.is_some())?;
     Some(missing(
-        "round trip times".to_owned(),
+        "RTT times".to_owned(),
         format!("`ping -c 10 {b}` on {a}, and so on for the pairs that matter"),
     ))
 }

@@ -1,7 +1,7 @@
 //! Walks a text from its first line to its last: prompts change the context, a reader takes each piece, the
 //! rest is quoted. A document comes in, the sink and the account are filled.
 
-use linerate_model::foreign::{Imported, Piece, UNREAD_MAX, Unread};
+use linerate_model::imported::{Imported, Piece, UNREAD_MAX, Unread};
 
 use crate::context::{Command, Context};
 use crate::document::{self, Document};

@@ -1,12 +1,12 @@
 //! A test as the client: connects, drives the state machine, opens the streams.
 //!
-//! What comes in: a wish. What goes out: a [`Record`], always: what went wrong stands in its `error`.
+//! What comes in: a spec. What goes out: a [`Record`], always: what went wrong stands in its `error`.
 //! Bounded: every step has a deadline, a test without progress ends, and the caller's stop flag is looked at
 //! every 20 ms.
 
 mod error;
 mod options;
-mod wish;
+mod spec;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -30,7 +30,7 @@ use super::traffic::Traffic;
 pub use error::AskError;
 pub(super) use error::io_error;
 pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
-pub use wish::{AddressFamily, ClientSpec, Credentials};
+pub use spec::{AddressFamily, ClientSpec, Credentials};
 
 /// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at
 /// once.
@@ -72,11 +72,11 @@ fn random_cookie() -> io::Result<Cookie> {
 }
 
 /// Makes a test.
-pub fn run(wish: &ClientSpec, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> TestRecord {
-    let until = Instant::now() + wish.patience;
+pub fn run(spec: &ClientSpec, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher) -> TestRecord {
+    let until = Instant::now() + spec.patience;
     loop {
-        let mut record = empty(wish);
-        match Asking::run(wish, stop, watcher, &mut record) {
+        let mut record = empty(spec);
+        match Asking::run(spec, stop, watcher, &mut record) {
             Err(error) if error.is_passing() && Instant::now() < until && !stop() => {
                 std::thread::sleep(SLICE);
                 continue;
@@ -89,18 +89,18 @@ pub fn run(wish: &ClientSpec, stop: &dyn Fn() -> bool, watcher: &mut dyn Watcher
     }
 }
 
-fn empty(wish: &ClientSpec) -> TestRecord {
+fn empty(spec: &ClientSpec) -> TestRecord {
     TestRecord {
         server: false,
-        parameters: wish.parameters.clone(),
+        parameters: spec.parameters.clone(),
         cookie: [0; COOKIE_BYTES],
-        target: (wish.host.clone(), wish.port),
+        target: (spec.host.clone(), spec.port),
         start_unix_ms: unix_ms(),
         mss: 0,
-        block: wish.parameters.len.unwrap_or(0),
+        block: spec.parameters.len.unwrap_or(0),
         buffers: (0, 0),
         lanes: Vec::new(),
-        interval_s: wish.interval.as_secs_f64(),
+        interval_s: spec.interval.as_secs_f64(),
         intervals: Vec::new(),
         ends: Vec::new(),
         cpu_percent: [0.0; 3],
@@ -115,7 +115,7 @@ fn empty(wish: &ClientSpec) -> TestRecord {
 }
 
 struct Asking<'a> {
-    wish: &'a ClientSpec,
+    spec: &'a ClientSpec,
     stop: &'a dyn Fn() -> bool,
     peer: SocketAddr,
     control: Control,
@@ -129,19 +129,19 @@ struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     fn run(
-        wish: &'a ClientSpec,
+        spec: &'a ClientSpec,
         stop: &'a dyn Fn() -> bool,
         watcher: &mut dyn Watcher,
         record: &mut TestRecord,
     ) -> Result<(), AskError> {
-        wish.parameters.check()?;
-        let mut parameters = wish.parameters.clone();
-        if let Some(credentials) = &wish.credentials {
+        spec.parameters.check()?;
+        let mut parameters = spec.parameters.clone();
+        if let Some(credentials) = &spec.credentials {
             let now_s = unix_ms() / 1000;
             let token = credentials.rsa.token(&credentials.user, &credentials.password, now_s)?;
             parameters.authtoken = Some(token);
         }
-        let (stream, peer) = dial(wish, stop)?;
+        let (stream, peer) = dial(spec, stop)?;
         record.mss = socket_options::segment(&stream).unwrap_or(0);
         if parameters.protocol == Iperf3Protocol::Udp {
             let payload = parameters.len.unwrap_or(record.mss.clamp(16, PAYLOAD_MAX));
@@ -153,18 +153,18 @@ impl<'a> Asking<'a> {
         record.cookie = random_cookie().map_err(io_error("make a cookie"))?;
         record.start_unix_ms = unix_ms();
         let mut asking = Asking {
-            wish,
+            spec,
             stop,
             peer,
             control: Control::new(stream).map_err(io_error("prepare the control connection"))?,
             machine: Client::new(&record.cookie, parameters.to_json())
                 .wanting_output(parameters.get_server_output),
-            traffic: Traffic::new(&parameters, false, record.block, wish.interval),
+            traffic: Traffic::new(&parameters, false, record.block, spec.interval),
             parameters,
             running: false,
             heard: Instant::now(),
         };
-        if let Some(time) = wish.time {
+        if let Some(time) = spec.time {
             asking.traffic.set_time(time);
         }
         let result = asking.drive(watcher, record);
@@ -196,7 +196,7 @@ impl<'a> Asking<'a> {
             }
             if self.running {
                 self.look(watcher, record)?;
-            } else if self.heard.elapsed() > self.wish.silence {
+            } else if self.heard.elapsed() > self.spec.silence {
                 return Err(self.silence(self.machine.waits_for()));
             }
             let wait = if self.running { self.traffic.due().min(SLICE) } else { SLICE };
@@ -216,7 +216,7 @@ impl<'a> Asking<'a> {
     }
 
     fn silence(&self, what: &'static str) -> AskError {
-        AskError::Silence { what, waited_s: self.wish.silence.as_secs() }
+        AskError::Silence { what, waited_s: self.spec.silence.as_secs() }
     }
 
     /// A look at a running test.
@@ -232,7 +232,7 @@ impl<'a> Asking<'a> {
             return self.end(watcher, record);
         }
         let quiet = self.traffic.elapsed().saturating_sub(self.traffic.last_byte());
-        if quiet > self.wish.silence {
+        if quiet > self.spec.silence {
             return Err(self.silence("data"));
         }
         Ok(())
@@ -302,7 +302,7 @@ impl<'a> Asking<'a> {
     /// Opens the next stream.
     fn open(&self, record: &TestRecord) -> Result<Wire, AskError> {
         let number = self.parameters.streams() - self.traffic.missing();
-        let port = match self.wish.client_port {
+        let port = match self.spec.client_port {
             0 => 0,
             first => first.checked_add(number as u16).unwrap_or(0),
         };
@@ -311,12 +311,12 @@ impl<'a> Asking<'a> {
         } else {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED)
         };
-        let wanted = self.wish.bind.is_some() || port != 0;
-        let local = wanted.then(|| SocketAddr::new(self.wish.bind.unwrap_or(any), port));
+        let wanted = self.spec.bind.is_some() || port != 0;
+        let local = wanted.then(|| SocketAddr::new(self.spec.bind.unwrap_or(any), port));
         let prepare = |socket: BorrowedFd<'_>| prepare(&self.parameters, socket, self.peer.is_ipv6());
         match self.parameters.protocol {
             Iperf3Protocol::Tcp => {
-                let stream = connect(local, self.peer, self.wish.connect_wait, self.stop, &prepare)
+                let stream = connect(local, self.peer, self.spec.connect_wait, self.stop, &prepare)
                     .map_err(|source| AskError::Connect { peer: self.peer, source })?;
                 finish_tcp(&self.parameters, &stream).map_err(io_error("set the options of a stream"))?;
                 let mut first = Control::new(stream.try_clone().map_err(io_error("open a stream"))?)
@@ -333,14 +333,14 @@ impl<'a> Asking<'a> {
                 prepare(udp.as_fd()).map_err(io_error("set the options of a stream"))?;
                 finish_udp(&self.parameters, &udp);
                 udp.connect(self.peer).map_err(io_error("open a stream"))?;
-                self.greet(&udp)?;
+                self.handshake(&udp)?;
                 Ok(Wire::Udp(Arc::new(udp)))
             }
         }
     }
 
     /// The opening words of a UDP stream.
-    fn greet(&self, udp: &UdpSocket) -> Result<(), AskError> {
+    fn handshake(&self, udp: &UdpSocket) -> Result<(), AskError> {
         let cannot = io_error("open a UDP stream");
         udp.set_read_timeout(Some(SLICE)).map_err(&cannot)?;
         udp.send(&UDP_HELLO).map_err(&cannot)?;
@@ -369,16 +369,16 @@ fn tell(watcher: &mut dyn Watcher, record: &TestRecord) {
     }
 }
 
-fn dial(wish: &ClientSpec, stop: &dyn Fn() -> bool) -> Result<(TcpStream, SocketAddr), AskError> {
-    let unknown = |why: String| AskError::Resolve { host: wish.host.clone(), why };
-    let addresses = (wish.host.as_str(), wish.port).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
+fn dial(spec: &ClientSpec, stop: &dyn Fn() -> bool) -> Result<(TcpStream, SocketAddr), AskError> {
+    let unknown = |why: String| AskError::Resolve { host: spec.host.clone(), why };
+    let addresses = (spec.host.as_str(), spec.port).to_socket_addrs().map_err(|e| unknown(e.to_string()))?;
     let mut last = unknown("none of the wanted family".to_owned());
     let fits = |peer: &SocketAddr| {
-        wish.family.takes(peer) && wish.bind.is_none_or(|bind| bind.is_ipv4() == peer.is_ipv4())
+        spec.family.takes(peer) && spec.bind.is_none_or(|bind| bind.is_ipv4() == peer.is_ipv4())
     };
     for peer in addresses.filter(fits) {
-        let local = wish.bind.map(|bind| socket::local_end(bind, peer));
-        match connect(local, peer, wish.connect_wait, stop, &|_| Ok(())) {
+        let local = spec.bind.map(|bind| socket::local_end(bind, peer));
+        match connect(local, peer, spec.connect_wait, stop, &|_| Ok(())) {
             Ok(stream) => return Ok((stream, peer)),
             Err(source) => last = AskError::Connect { peer, source },
         }

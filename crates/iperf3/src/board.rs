@@ -1,8 +1,8 @@
 //! What the threads of a test share: whether to go on, what may still be sent, and what each stream has
 //! counted.
 //!
-//! What comes in: the keeper's word and the threads' counts. What goes out: both, to whoever asks. It touches
-//! no socket.
+//! What comes in: the watchdog's word and the threads' counts. What goes out: both, to whoever asks. It
+//! touches no socket.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -33,16 +33,16 @@ pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     match order {
         Iperf3Command::Help => printer.line(flags::HELP.trim_end()),
         Iperf3Command::Version => printer.line(&format!("linerate-node {}", env!("CARGO_PKG_VERSION"))),
-        Iperf3Command::Ask(wish) => {
-            let record = ask::run(&wish, &stop, &mut printer);
+        Iperf3Command::Ask(spec) => {
+            let record = ask::run(&spec, &stop, &mut printer);
             return Ok(if record.error.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
         }
-        Iperf3Command::Serve(wish) => {
+        Iperf3Command::Serve(spec) => {
             let ready = |at: std::net::SocketAddr| {
                 // Not part of any test's output, so that JSON stays JSON.
                 let _ = writeln!(std::io::stderr(), "listening on {at}; Ctrl-C ends it");
             };
-            serve::run(&wish, &stop, &ready, &mut printer).map_err(|e| e.to_string())?;
+            serve::run(&spec, &stop, &ready, &mut printer).map_err(|e| e.to_string())?;
         }
     }
     Ok(ExitCode::SUCCESS)

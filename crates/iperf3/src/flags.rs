@@ -275,7 +275,7 @@ impl Draft {
                     return Err(format!("{flag} is a client's flag"));
                 }
                 self.serve.port = self.port;
-                self.serve.door = match (self.private_key, self.users) {
+                self.serve.listener = match (self.private_key, self.users) {
                     (Some(key), Some(users)) => {
                         Some(AccessPolicy { rsa: Rsa { key, padding }, users, skew_s: self.skew_s })
                     }

@@ -9,19 +9,19 @@ fn parsed(line: &str) -> Result<(Iperf3Command, OutputStyle), String> {
 
 fn asked(line: &str) -> ask::ClientSpec {
     match parsed(line) {
-        Ok((Iperf3Command::Ask(wish), _)) => *wish,
+        Ok((Iperf3Command::Ask(spec), _)) => *spec,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 #[test]
 fn a_client_line_is_understood() {
-    let wish = asked(
+    let spec = asked(
         "-c h -p 5202 -u -b 10M/4 -l 1400 -P 3 -R -t 2 -O 1 -w 256K -S 0x20 --cport 7000 -i 0.5 -4 --get-server-output",
     );
-    let p = &wish.parameters;
+    let p = &spec.parameters;
     assert_eq!(
-        (wish.host.as_str(), wish.port, wish.family, wish.client_port),
+        (spec.host.as_str(), spec.port, spec.family, spec.client_port),
         ("h", 5202, AddressFamily::V4, 7000)
     );
     assert_eq!(
@@ -29,7 +29,7 @@ fn a_client_line_is_understood() {
         (Iperf3Protocol::Udp, DataDirection::Reverse, 10_000_000, 4)
     );
     assert_eq!((p.len, p.parallel, p.time_s, p.omit_s, p.window), (Some(1400), 3, 2, 1, Some(256 << 10)));
-    assert_eq!((p.tos, p.get_server_output, wish.interval), (0x20, true, Duration::from_millis(500)));
+    assert_eq!((p.tos, p.get_server_output, spec.interval), (0x20, true, Duration::from_millis(500)));
     let bytes = asked("-ch -n1M -M1400 -NC reno --dscp=ef");
     let p = &bytes.parameters;
     assert_eq!((p.bytes, p.time_s, p.mss, p.nodelay, p.tos), (1 << 20, 0, Some(1400), true, 46 << 2));
@@ -43,22 +43,25 @@ fn a_client_line_is_understood() {
 
 #[test]
 fn a_server_line_is_understood() {
-    let Ok((Iperf3Command::Serve(wish), show)) =
+    let Ok((Iperf3Command::Serve(spec), show)) =
         parsed("-s -1 -p 5300 -B 127.0.0.1 -J --server-bitrate-limit 1G/5")
     else {
         panic!()
     };
-    assert!(wish.one_off && show.json && wish.door.is_none());
+    assert!(spec.one_off && show.json && spec.listener.is_none());
     assert_eq!(
-        (wish.port, wish.bind, wish.rate_bps_max),
+        (spec.port, spec.bind, spec.rate_bps_max),
         (5300, Some("127.0.0.1".parse().unwrap()), 1_000_000_000)
     );
-    let Ok((Iperf3Command::Serve(wish), _)) =
+    let Ok((Iperf3Command::Serve(spec), _)) =
         parsed("-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3")
     else {
         panic!()
     };
-    assert_eq!(wish.door.map(|door| (door.skew_s, door.rsa.padding)), Some((3, Padding::Oaep)));
+    assert_eq!(
+        spec.listener.map(|listener| (listener.skew_s, listener.rsa.padding)),
+        Some((3, Padding::Oaep))
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a client asks a server for: the parameter message.
 //!
-//! What comes in: JSON of a client of any version, or our own wishes. What goes out: checked parameters, or
+//! What comes in: JSON of a client of any version, or our own specs. What goes out: checked parameters, or
 //! JSON that every version understands. Flags travel only when they are set, because a server takes the mere
 //! presence of a boolean for "yes". It never accepts a number beyond iperf3's own limits.
 

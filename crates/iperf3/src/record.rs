@@ -1,6 +1,6 @@
 //! Everything that one end knows about a test: what was asked, the streams, the intervals, both ends' counts.
 //!
-//! What comes in: the keeper's samples and the peer's results. What goes out: plain values from which the
+//! What comes in: the watchdog's samples and the peer's results. What goes out: plain values from which the
 //! outputs are made. It does no I/O.
 
 use std::net::SocketAddr;
@@ -57,7 +57,7 @@ pub struct TcpNow {
     pub cwnd: u32,
     /// Window that the peer offers, bytes.
     pub send_window: u64,
-    /// Smoothed round trip, microseconds.
+    /// Smoothed RTT, microseconds.
     pub rtt_us: u32,
     /// Its mean deviation, microseconds.
     pub rttvar_us: u32,
@@ -114,9 +114,9 @@ pub struct Extremes {
     pub cwnd_bytes: u64,
     /// Largest window of the peer, bytes.
     pub send_window: u64,
-    /// Largest round trip, microseconds.
+    /// Largest RTT, microseconds.
     pub rtt_max_us: u32,
-    /// Smallest round trip, microseconds.
+    /// Smallest RTT, microseconds.
     pub rtt_min_us: u32,
     /// Mean of the samples, microseconds.
     pub rtt_mean_us: u32,

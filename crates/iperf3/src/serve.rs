@@ -7,7 +7,7 @@
 
 mod error;
 mod listener;
-mod wish;
+mod spec;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -34,7 +34,7 @@ use super::traffic::Traffic;
 pub use error::ServeError;
 use error::io_error;
 use listener::Listener;
-pub use wish::{AccessPolicy, ServerSpec};
+pub use spec::{AccessPolicy, ServerSpec};
 
 /// A client has so long for each step before and after the test itself.
 const STEP_WAIT: Duration = Duration::from_secs(10);
@@ -45,14 +45,14 @@ const DATAGRAMS_MAX: usize = 64;
 
 /// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
 pub fn run(
-    wish: &ServerSpec,
+    spec: &ServerSpec,
     stop: &dyn Fn() -> bool,
     ready: &dyn Fn(SocketAddr),
     watcher: &mut dyn Watcher,
 ) -> Result<(), ServeError> {
     // Those that wait take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();
-    let mut listener = Listener::open(wish)?;
+    let mut listener = Listener::open(spec)?;
     ready(listener.address().map_err(io_error("read the own address"))?);
     let mut lobby = Lobby::default();
     while !stop() {
@@ -67,9 +67,9 @@ pub fn run(
         lobby.accept(listener.socket()).map_err(io_error("take a connection"))?;
         let Some((stream, cookie)) = lobby.next() else { continue };
         let Ok(control) = Control::new(stream) else { continue };
-        let mut record = empty(&control, cookie, wish.interval);
+        let mut record = empty(&control, cookie, spec.interval);
         let mut serving = Serving {
-            wish,
+            spec,
             stop,
             listener: &mut listener,
             udp: None,
@@ -86,7 +86,7 @@ pub fn run(
         }
         drop(serving);
         watcher.finished(&record);
-        if wish.one_off {
+        if spec.one_off {
             return Ok(());
         }
     }
@@ -128,7 +128,7 @@ fn empty(control: &Control, cookie: Cookie, interval: Duration) -> TestRecord {
 }
 
 struct Serving<'a> {
-    wish: &'a ServerSpec,
+    spec: &'a ServerSpec,
     stop: &'a dyn Fn() -> bool,
     listener: &'a mut Listener,
     /// Takes the next stream of UDP.
@@ -305,20 +305,20 @@ impl Serving<'_> {
     /// Whether this client may have this test.
     fn judge(&self, record: &mut TestRecord) -> Result<(), ServeError> {
         let parameters = &record.parameters;
-        if let Some(door) = &self.wish.door {
-            let users = Users::load(&door.users, door.skew_s)?;
+        if let Some(listener) = &self.spec.listener {
+            let users = Users::load(&listener.users, listener.skew_s)?;
             let token = parameters.authtoken.as_deref();
-            record.user = Some(door.rsa.user(token, &users, unix_ms() / 1000)?);
+            record.user = Some(listener.rsa.user(token, &users, unix_ms() / 1000)?);
         }
         let parameters = &record.parameters;
-        let limit = u64::from(self.wish.duration_s_max);
+        let limit = u64::from(self.spec.duration_s_max);
         let time = u64::from(parameters.time_s) + u64::from(parameters.omit_s);
         // A test that bytes end may take any time, which a server with a limit does not give.
         if limit > 0 && (time > limit || !parameters.by_time()) {
             return Err(ServeError::Limit { what: "the time", value: time, limit });
         }
         let total = parameters.rate_bps.saturating_mul(parameters.streams() as u64);
-        let limit = self.wish.rate_bps_max;
+        let limit = self.spec.rate_bps_max;
         if limit > 0 && (total > limit || parameters.rate_bps == 0) {
             return Err(ServeError::Limit { what: "the total rate", value: total, limit });
         }
@@ -341,7 +341,7 @@ impl Serving<'_> {
         } else {
             BLOCK
         });
-        self.traffic = Some(Traffic::new(parameters, true, record.block, self.wish.interval));
+        self.traffic = Some(Traffic::new(parameters, true, record.block, self.spec.interval));
         Ok(())
     }
 
@@ -386,8 +386,8 @@ impl Serving<'_> {
                 return Err(silence("the end of the test", planned + GRACE));
             }
         }
-        if traffic.elapsed().saturating_sub(traffic.last_byte()) > self.wish.silence {
-            return Err(silence("data", self.wish.silence));
+        if traffic.elapsed().saturating_sub(traffic.last_byte()) > self.spec.silence {
+            return Err(silence("data", self.spec.silence));
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::results::Results;
 /// What the server's driver has to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerAction {
-    /// The client's wishes, and what of them is not taken. Answer with [`Server::accept`] when ready for its
+    /// The client's specs, and what of them is not taken. Answer with [`Server::accept`] when ready for its
     /// streams, or [`Server::refuse`].
     Parameters {
         /// Shown by every stream of this test.

@@ -32,7 +32,7 @@ pub struct RunArgs {
     three: usize,
     /// Number of runs with a fault and benign differences on the same hosts.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    innocent: usize,
+    benign: usize,
     /// Number of runs with an intermittent fault.
     #[arg(long, value_name = "N", default_value_t = 0)]
     flicker: usize,
@@ -55,7 +55,7 @@ pub struct RunArgs {
     part: (usize, usize),
     /// Repeat a run, at most twice, if CPU steal on this machine exceeded this percentage during it.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    calm: Option<f64>,
+    quiet: Option<f64>,
     /// Write one line of JSON per run to this file, when it ends.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -117,7 +117,7 @@ impl RunArgs {
             healthy: self.healthy,
             two: self.two,
             three: self.three,
-            beside: self.innocent,
+            beside: self.benign,
             flicker: self.flicker,
             seed: self.seed,
             labs: self.labs,
@@ -125,7 +125,7 @@ impl RunArgs {
             faults: self.faults,
             time: self.time,
             part: self.part,
-            calm: self.calm.map(|percent| percent / 100.0),
+            quiet: self.quiet.map(|percent| percent / 100.0),
             records: self.json.or(self.resume),
             failures: self.keep_failures,
             keep: self.keep,

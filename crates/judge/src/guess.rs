@@ -38,10 +38,10 @@ pub(crate) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, truths: &[&T
 /// Whether a host with a direction is what the truth speaks of, or part of it.
 fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction) -> bool {
     let inside = |group: &String| inventory.groups_of(host).iter().any(|g| g.name == *group);
-    truth.accepted.iter().any(|(element, directions)| {
+    truth.accepted.iter().any(|(suspect, directions)| {
         let way =
             directions.is_empty() || directions.contains(&direction) || directions.contains(&Direction::Both);
-        match element {
+        match suspect {
             Suspect::Host(name) => name == host && way,
             Suspect::Group(group) => inside(group) && way,
             Suspect::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),

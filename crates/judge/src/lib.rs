@@ -3,11 +3,11 @@
 //! In: labs, kept runs, sizes of clusters. Out: records, tables, maps to probabilities. It breaks nothing
 //! itself: the lab does, and `linerate` is a black box to it. It is part of no installation.
 
+mod benign;
 pub mod command;
 pub mod compare;
 pub mod fit;
 pub mod guess;
-mod innocent;
 pub mod keep;
 mod methods;
 pub mod options;

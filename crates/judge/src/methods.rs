@@ -21,7 +21,7 @@ pub(crate) struct Share {
     reached: f64,
 }
 
-/// Badness of each host, higher is worse; 0 where nothing is wrong.
+/// Effect of each host, higher is worse; 0 where nothing is wrong.
 pub(crate) struct Scores {
     /// In what it sends.
     sends: Vec<f64>,
@@ -62,7 +62,7 @@ pub(crate) const METHODS: [Method; 4] = [
     },
     Method {
         name: "least squares",
-        source: "after NetBouncer (NSDI 2019): success of each element, with its regulariser",
+        source: "after NetBouncer (NSDI 2019): success of each suspect, with its regulariser",
         alarm: 1.0 - BAD,
         score: least_squares,
     },
@@ -159,7 +159,7 @@ fn medians(shares: &[Share], hosts: usize) -> Scores {
         for test in shares {
             lines[end(test)].push(test.reached);
         }
-        // Of an even number the better one of the middle: a single disturbed test shall not count.
+        // Of an even number the better one of the middle: a single contended test shall not count.
         lines.iter().map(|line| quantile(line, 0.5).map_or(0.0, |middle| 1.0 - middle)).collect()
     };
     Scores { sends: of(|t| t.from), receives: of(|t| t.to) }
@@ -179,7 +179,7 @@ fn votes(shares: &[Share], hosts: usize) -> Scores {
     scores
 }
 
-/// Weight of the regulariser that pulls each success to 0 or 1, and passes over all elements.
+/// Weight of the regulariser that pulls each success to 0 or 1, and passes over all suspects.
 const LAMBDA: f64 = 0.5;
 const PASSES: usize = 30;
 
@@ -208,8 +208,8 @@ fn least_squares(shares: &[Share], hosts: usize) -> Scores {
             tx[host] = step(&sends[host], &rx);
         }
     }
-    let badness = |success: Vec<f64>| success.into_iter().map(|x| 1.0 - x).collect();
-    Scores { sends: badness(tx), receives: badness(rx) }
+    let effect = |success: Vec<f64>| success.into_iter().map(|x| 1.0 - x).collect();
+    Scores { sends: effect(tx), receives: effect(rx) }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct JudgeOptions {
     pub part: (usize, usize),
     /// A run during which more of the CPU time than this share was stolen from this machine is made again;
     /// every run counts without.
-    pub calm: Option<f64>,
+    pub quiet: Option<f64>,
     /// Records go here, one line each; runs that it already holds are not repeated.
     pub records: Option<PathBuf>,
     /// Evidence of wrong verdicts goes here.

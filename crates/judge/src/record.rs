@@ -131,12 +131,12 @@ impl ClaimedFinding {
 
     /// Whether the first place is the one of this truth.
     pub fn at(&self, truth: &Truth) -> bool {
-        self.places.first().is_some_and(|p| truth.accepts(&p.element, p.direction))
+        self.places.first().is_some_and(|p| truth.accepts(&p.suspect, p.direction))
     }
 
     /// Whether one of the places is.
     pub fn among(&self, truth: &Truth) -> bool {
-        self.places.iter().any(|p| truth.accepts(&p.element, p.direction))
+        self.places.iter().any(|p| truth.accepts(&p.suspect, p.direction))
     }
 
     /// How many causes are said before the right one.
@@ -151,7 +151,7 @@ pub struct JudgedRun {
     /// What was done.
     #[serde(flatten)]
     pub run: LabeledRun,
-    /// The first finding names the right element and direction. Of several faults: each is named so by one of
+    /// The first finding names the right suspect and direction. Of several faults: each is named so by one of
     /// the findings. Among two hosts: it is one of the places that the evidence cannot tell apart.
     pub exact: bool,
     /// Its first cause is the right one.
@@ -248,7 +248,7 @@ impl JudgedRun {
     fn heard(&self) -> String {
         let one = |s: &ClaimedFinding| {
             let place =
-                s.places.first().map_or("nowhere".into(), |p| format!("{:?} {:?}", p.element, p.direction));
+                s.places.first().map_or("nowhere".into(), |p| format!("{:?} {:?}", p.suspect, p.direction));
             format!("{place} {}", s.causes.first().map_or("no cause", |c| &c.id))
         };
         if self.said.is_empty() {
@@ -336,7 +336,7 @@ pub(crate) mod tests {
     fn finding(host: &str, cause: &str) -> Finding {
         serde_json::from_value(serde_json::json!({
             "sentence": "s", "layer": "any", "responses": [], "expected": 1.0, "measured": 0.5, "unit": "share",
-            "probability": 0.9, "places": [{"element": {"host": host}, "direction": "rx", "probability": 0.9}],
+            "probability": 0.9, "places": [{"suspect": {"host": host}, "direction": "rx", "probability": 0.9}],
             "causes": [{"id": cause, "title": "", "probability": 1.0, "mechanism": "", "evidence": []}],
         }))
         .unwrap()

@@ -22,7 +22,7 @@ type Verdict = Vec<(Option<(Suspect, Direction)>, Option<String>)>;
 
 fn verdict(diagnosis: &Diagnosis) -> Verdict {
     let finding = |f: &linerate_model::finding::Finding| {
-        let location = f.places.first().map(|p| (p.element.clone(), p.direction));
+        let location = f.places.first().map(|p| (p.suspect.clone(), p.direction));
         (location, f.causes.first().map(|c| c.id.clone()))
     };
     diagnosis.findings.iter().map(finding).collect()

@@ -24,7 +24,7 @@ use crate::keep::Kept;
 use crate::options::JudgeOptions;
 use crate::plan::{Job, plan};
 use crate::record::{Broken, JudgedRun, LabeledRun, RunCategory};
-use crate::{innocent, keep, plan, record, stolen};
+use crate::{benign, keep, plan, record, stolen};
 
 /// Judges, telling `tell` a line per run, and returns all records.
 pub fn judge(
@@ -45,7 +45,7 @@ pub fn judge(
             continue;
         }
         let number = format!("{:3}/{total}", job.index + 1);
-        let record = calm_run(options, &job, interrupt, &mut |why| tell(&format!("{number}  {why}")))?;
+        let record = quiet_run(options, &job, interrupt, &mut |why| tell(&format!("{number}  {why}")))?;
         tell(&format!("{number}  {}", record.line()));
         if let Some(path) = &options.records {
             append(path, &record)?;
@@ -60,7 +60,7 @@ pub fn judge(
 const TRIES: usize = 3;
 
 /// A run on a machine that had its CPUs for itself, as far as that can be had.
-fn calm_run(
+fn quiet_run(
     options: &JudgeOptions,
     job: &Job,
     interrupt: &Interrupt,
@@ -68,8 +68,8 @@ fn calm_run(
 ) -> Result<JudgedRun> {
     let mut tries = 1;
     loop {
-        let calm = options.calm.filter(|_| tries < TRIES).unwrap_or(f64::INFINITY);
-        match run(options, job, interrupt, calm)? {
+        let quiet = options.quiet.filter(|_| tries < TRIES).unwrap_or(f64::INFINITY);
+        match run(options, job, interrupt, quiet)? {
             Made::Counts(record) => return Ok(*record),
             Made::HeldUp(stolen) => tell(&format!(
                 "{:10} again: {:.0} % of the CPU time was stolen from this machine",
@@ -102,7 +102,7 @@ struct Surveyed {
     snapshot: Option<PathBuf>,
 }
 
-fn run(options: &JudgeOptions, job: &Job, interrupt: &Interrupt, calm: f64) -> Result<Made> {
+fn run(options: &JudgeOptions, job: &Job, interrupt: &Interrupt, quiet: f64) -> Result<Made> {
     let before = cpu_ticks(Path::new("/"));
     let topology = Topology::load(&job.lab)?;
     let mut truth = LabeledRun {
@@ -124,7 +124,7 @@ fn run(options: &JudgeOptions, job: &Job, interrupt: &Interrupt, calm: f64) -> R
         Ok(surveyed) => surveyed,
     };
     let stolen = stolen::between(&before, &cpu_ticks(Path::new("/")));
-    if stolen > calm {
+    if stolen > quiet {
         return Ok(Made::HeldUp(stolen));
     }
     let ended = &surveyed.ended;
@@ -179,7 +179,7 @@ fn surveyed(
         hosts.extend(Random(job.seed).pick(&all).map(|h| h.name.clone()));
     }
     if matches!(job.case, RunCategory::Beside | RunCategory::HealthyBeside) {
-        truth.different = lab.differ(|damage| innocent::differ(damage, &hosts, job.seed))?;
+        truth.different = lab.differ(|damage| benign::differ(damage, &hosts, job.seed))?;
     }
     survey(job, lab, interrupt)
 }
@@ -200,7 +200,7 @@ fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
         snapshot.as_os_str(),
     ];
     let start = Instant::now();
-    // The budget is a wish: repetitions of disturbed tests come on top. Ten times as long is a failure of its
+    // The budget is a spec: repetitions of contended tests come on top. Ten times as long is a failure of its
     // own.
     let within = Duration::from_secs(300);
     let mut flicker = Flicker::new(job);

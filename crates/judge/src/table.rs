@@ -25,7 +25,7 @@ pub struct CountsRow {
     pub name: String,
     /// How many.
     pub runs: usize,
-    /// Of these: the exact element.
+    /// Of these: the exact suspect.
     pub exact: usize,
     /// The right cause first.
     pub top1: usize,
@@ -124,12 +124,12 @@ pub fn tables(records: &[JudgedRun]) -> Tables {
     .filter(|row| row.runs > 0)
     .collect();
     let all = CountsRow::of("**all**", records.iter().filter(steady));
-    let (calm, quiet) = healthy.iter().fold((0, 0), |(n, q), row| (n + row.runs, q + row.exact));
+    let (healthy_runs, quiet) = healthy.iter().fold((0, 0), |(n, q), row| (n + row.runs, q + row.exact));
     let two = cases.iter().find(|row| row.name == RunCategory::Two.words());
     let met = all.reaches(all.exact, EXACT_MIN)
         && all.reaches(all.top1, TOP1_MIN)
         && all.reaches(all.top3, TOP3_MIN)
-        && (calm == 0 || (calm - quiet) as f64 / calm as f64 <= FALSE_ALARM_MAX)
+        && (healthy_runs == 0 || (healthy_runs - quiet) as f64 / healthy_runs as f64 <= FALSE_ALARM_MAX)
         && two.is_none_or(|row| row.reaches(row.exact, BOTH_MIN));
     Tables {
         faults: by(&|r| r.fault().unwrap_or_default(), &steady),
@@ -152,13 +152,14 @@ pub fn table(records: &[JudgedRun]) -> (String, bool) {
     if tables.cases.len() > 1 {
         section(&mut text, "sort of run", &tables.cases, None);
     }
-    let (calm, quiet) = tables.healthy.iter().fold((0, 0), |(n, q), row| (n + row.runs, q + row.exact));
-    let (low, high) = wilson(calm - quiet, calm);
+    let (healthy_runs, quiet) =
+        tables.healthy.iter().fold((0, 0), |(n, q), row| (n + row.runs, q + row.exact));
+    let (low, high) = wilson(healthy_runs - quiet, healthy_runs);
     let _ = write!(
         text,
-        "Healthy clusters: {calm} runs, {} with a false alarm ({:.1} %, 95 % interval {:.1} to {:.1} %)",
-        calm - quiet,
-        100.0 * (calm - quiet) as f64 / calm.max(1) as f64,
+        "Healthy clusters: {healthy_runs} runs, {} with a false alarm ({:.1} %, 95 % interval {:.1} to {:.1} %)",
+        healthy_runs - quiet,
+        100.0 * (healthy_runs - quiet) as f64 / healthy_runs.max(1) as f64,
         100.0 * low,
         100.0 * high,
     );
@@ -182,7 +183,7 @@ pub fn table(records: &[JudgedRun]) -> (String, bool) {
 fn section(text: &mut String, what: &str, rows: &[CountsRow], all: Option<&CountsRow>) {
     let _ = writeln!(
         text,
-        "| {what} | runs | exact element | top-1 cause | top-3 cause | runs with extra findings | seconds |\n\
+        "| {what} | runs | exact suspect | top-1 cause | top-3 cause | runs with extra findings | seconds |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
     for row in rows.iter().chain(all) {

@@ -44,10 +44,10 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         let hint = format!("known areas: {}", AREAS.join(", "));
         return Err(wrong("area", format!("`{}` is no area", cause.area), &hint));
     }
-    if cause.symptom.responses.is_empty() || cause.symptom.elements.is_empty() {
+    if cause.symptom.responses.is_empty() || cause.symptom.suspects.is_empty() {
         return Err(wrong(
             "[symptom]",
-            "no responses or no elements".to_owned(),
+            "no responses or no suspects".to_owned(),
             "name at least one of each",
         ));
     }
@@ -59,7 +59,7 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         ));
     }
     let keys = cause
-        .betrays
+        .indicators
         .iter()
         .chain(&cause.excludes)
         .flat_map(|t| t.keys.iter().chain(t.also.iter().flat_map(|c| &c.keys)))
@@ -110,7 +110,7 @@ type Wrong = (String, String, String);
 
 /// The first weight that no log odds can be.
 fn weights(text: &str, cause: &Cause) -> Result<(), Wrong> {
-    let of_facts = cause.betrays.iter().chain(&cause.excludes).flat_map(|t| [t.weight, t.against]);
+    let of_facts = cause.indicators.iter().chain(&cause.excludes).flat_map(|t| [t.weight, t.against]);
     let mut all = cause.shape.iter().flat_map(|t| [t.weight, t.against]).chain(of_facts);
     let is_odd = |weight: f64| weight.is_nan() || weight.abs() > WEIGHT_MAX;
     let Some(weight) = all.find(|weight| is_odd(*weight)) else { return Ok(()) };
@@ -153,7 +153,7 @@ fn tests(cause: &Cause) -> Result<(), Wrong> {
             ));
         }
     }
-    for test in cause.betrays.iter().chain(&cause.excludes) {
+    for test in cause.indicators.iter().chain(&cause.excludes) {
         let needs = matches!(
             test.op,
             Op::Equals
@@ -173,7 +173,7 @@ fn tests(cause: &Cause) -> Result<(), Wrong> {
         let beside = matches!(test.op, Op::LessThanFact | Op::AtLeastFact);
         let unread = unread || beside && test.values.get(1).is_some_and(|v| v.parse::<f64>().is_err());
         if test.keys.is_empty() || (needs && test.values.is_empty()) || unread {
-            let near = test.keys.first().cloned().unwrap_or_else(|| "betrays".to_owned());
+            let near = test.keys.first().cloned().unwrap_or_else(|| "indicators".to_owned());
             return Err((
                 near,
                 format!("a test {:?} without keys or usable values", test.op),

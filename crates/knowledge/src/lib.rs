@@ -81,7 +81,7 @@ impl Knowledge {
     /// Patterns of all the keys that some cause looks at or changes.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.causes.iter().flat_map(|cause| {
-            let facts = || cause.betrays.iter().chain(&cause.excludes);
+            let facts = || cause.indicators.iter().chain(&cause.excludes);
             let tests = facts().flat_map(|test| &test.keys);
             let also = facts().flat_map(|test| &test.also).flat_map(|condition| &condition.keys);
             // A test against another fact needs that one too.

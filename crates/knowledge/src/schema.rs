@@ -20,7 +20,7 @@ pub struct Cause {
     /// The setting alone is worth a finding, even when nothing was measured of it.
     #[serde(default, rename = "static")]
     pub is_static: bool,
-    /// Ends differ in this fact rather than one of them being bad: the element becomes a mismatch of the key.
+    /// Ends differ in this fact rather than one of them being bad: the suspect becomes a mismatch of the key.
     #[serde(default)]
     pub mismatch: Option<String>,
     /// Two sentences: how it does harm.
@@ -32,13 +32,13 @@ pub struct Cause {
     pub shape: Vec<FeatureTest>,
     /// Facts that speak for it.
     #[serde(default)]
-    pub betrays: Vec<FactTest>,
+    pub indicators: Vec<FactTest>,
     /// Facts that rule it out.
     #[serde(default)]
     pub excludes: Vec<FactTest>,
     /// Where it is given, the state alone is worth an alarm of whoever looks at that (`linerate drbd status`)
-    /// and measures nothing: what betrays the cause and is required holds, all of these hold too, and nothing
-    /// excludes it.
+    /// and measures nothing: the required indicators of the cause hold, all of these hold too, and
+    /// nothing excludes it.
     #[serde(default)]
     pub alarm: Option<Vec<Condition>>,
     /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
@@ -86,17 +86,17 @@ pub enum Prior {
 pub struct Symptom {
     /// Values in which the loss may show; one of them has to be present.
     pub responses: Vec<Metric>,
-    /// Elements with their direction.
-    pub elements: Vec<SuspectKind>,
+    /// Suspects with their direction.
+    pub suspects: Vec<SuspectKind>,
     /// Layers.
     #[serde(default)]
     pub layers: LayerFit,
 }
 
-/// An element with its direction.
+/// A suspect with its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it: an element of the model and its direction")]
+#[expect(missing_docs, reason = "the names say it: a suspect of the model and its direction")]
 pub enum SuspectKind {
     HostTx,
     HostRx,
@@ -110,9 +110,9 @@ pub enum SuspectKind {
 }
 
 impl SuspectKind {
-    /// The kind of an element of the model; a mismatch counts as its hosts.
-    pub fn of(element: &Suspect, direction: Direction) -> Self {
-        match (element, direction) {
+    /// The kind of a suspect of the model; a mismatch counts as its hosts.
+    pub fn of(suspect: &Suspect, direction: Direction) -> Self {
+        match (suspect, direction) {
             (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Tx) => Self::HostTx,
             (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Rx) => Self::HostRx,
             (Suspect::Host(_) | Suspect::Mismatch(..), Direction::Both) => Self::HostBoth,
@@ -132,7 +132,7 @@ impl SuspectKind {
 
     /// The same direction of the other of host and group.
     #[must_use]
-    pub fn twin(self) -> Self {
+    pub fn alias(self) -> Self {
         match self {
             Self::HostTx => Self::GroupTx,
             Self::HostRx => Self::GroupRx,

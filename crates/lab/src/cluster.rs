@@ -105,7 +105,7 @@ impl Cluster {
 
     /// An inventory of this lab without the line that says where its wires confess that they were late. The
     /// confessions are for judging how exact a verdict is; on a machine of which others take a part they
-    /// spoil every test. Where it matters only that a plain fault is found, tried and mended, they are left
+    /// spoil every test. Where it matters only that a plain fault is found, tried and fixed, they are left
     /// out.
     pub fn without_confessions(&self, inventory: &Path) -> Result<PathBuf> {
         let text = std::fs::read_to_string(inventory)

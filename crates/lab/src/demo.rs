@@ -233,14 +233,14 @@ fn first_cause(diagnosis: &Diagnosis) -> Option<&RankedCause> {
 /// Fault beside verdict. Returns whether they agree and the cluster is well again.
 fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Treated) -> bool {
     let first = before.findings.first();
-    let element =
-        first.and_then(|f| f.places.first()).is_some_and(|p| treated.place.accepts(&p.element, p.direction));
+    let suspect =
+        first.and_then(|f| f.places.first()).is_some_and(|p| treated.place.accepts(&p.suspect, p.direction));
     let named = first_cause(before).map(|c| c.id.as_str());
     let cause = named == Some(fault.about().cause);
     let mark = |right: bool| if right { "right" } else { "wrong" };
     say(&format!("broken:   {}", treated.truth));
     say(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
-    say(&format!("place:    {}", mark(element)));
+    say(&format!("place:    {}", mark(suspect)));
     say(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
     // A hole for large packets lies outside the hosts; their remedy is a way round it.
@@ -248,11 +248,11 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     say(&match (still, round) {
         ("", _) => "after:    the cluster is at its ceiling".to_owned(),
         (_, true) => {
-            format!("after:    throughput is at its ceiling; to be mended outside the hosts: {still}")
+            format!("after:    throughput is at its ceiling; to be fixed outside the hosts: {still}")
         }
         (_, false) => format!("after:    {still}"),
     });
-    element && cause && treated.proven && round
+    suspect && cause && treated.proven && round
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

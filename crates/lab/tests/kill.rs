@@ -256,7 +256,7 @@ impl Scene {
                 return (run, node);
             }
             let (code, said) = run.end();
-            assert!(matches!(code, Some(0 | 1)), "{step:?}, undisturbed: {code:?}: {said}");
+            assert!(matches!(code, Some(0 | 1)), "{step:?}, uncontended: {code:?}: {said}");
             assert!(begun.elapsed() < PATIENCE, "the step {step:?} always passes unseen");
             if step == Step::Keeping {
                 let (code, said) = self.run(&["undo", arguments[1]]);

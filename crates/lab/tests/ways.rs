@@ -148,16 +148,16 @@ fn listeners(namespace: &Namespace) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_fault_is_found_mended_and_undone_over_ssh() {
-    if let Some(scene) = Scene::new("a_fault_is_found_mended_and_undone_over_ssh", "ssh") {
-        found_mended_and_undone(&scene);
+fn a_fault_is_found_fixed_and_undone_over_ssh() {
+    if let Some(scene) = Scene::new("a_fault_is_found_fixed_and_undone_over_ssh", "ssh") {
+        found_fixed_and_undone(&scene);
     }
 }
 
 #[test]
-fn a_fault_is_found_mended_and_undone_over_slurm() {
-    if let Some(scene) = Scene::new("a_fault_is_found_mended_and_undone_over_slurm", "slurm") {
-        found_mended_and_undone(&scene);
+fn a_fault_is_found_fixed_and_undone_over_slurm() {
+    if let Some(scene) = Scene::new("a_fault_is_found_fixed_and_undone_over_slurm", "slurm") {
+        found_fixed_and_undone(&scene);
     }
 }
 
@@ -165,12 +165,12 @@ fn a_fault_is_found_mended_and_undone_over_slurm() {
 /// are true.
 fn is_found(verdict: &serde_json::Value) -> bool {
     let is_it = |finding: &serde_json::Value| {
-        finding["places"][0]["element"]["host"] == VICTIM && finding["causes"][0]["id"] == CAUSE
+        finding["places"][0]["suspect"]["host"] == VICTIM && finding["causes"][0]["id"] == CAUSE
     };
     verdict["diagnosis"]["findings"].as_array().unwrap().iter().any(is_it)
 }
 
-fn found_mended_and_undone(scene: &Scene) {
+fn found_fixed_and_undone(scene: &Scene) {
     let verdict = scene.survey();
     assert!(is_found(&verdict), "{}", verdict["diagnosis"]);
     assert_eq!(scene.value(), scene.broken, "a survey changes nothing");

@@ -30,7 +30,7 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     "recorded".clone_into(&mut copy.id);
     copy.parent = None;
     copy.start_ms = 0;
-    copy.foreign = None;
+    copy.imported = None;
     renamer.inventory(&mut copy.inventory);
     copy.facts = copy.facts.iter().map(|(host, facts)| (renamer.host(host), renamer.facts(facts))).collect();
     // Downloads speak of services and URLs, tests of disks of folders; pairs are what a case is about.

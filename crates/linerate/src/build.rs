@@ -296,7 +296,7 @@ pub async fn go_on(
 ) -> Result<(), Stopped> {
     progress.begin(&ProgressPhase { name: "building", unit: "steps", total: steps.len(), expected_s: None });
     for (at, on) in steps.iter().enumerate().skip(done) {
-        progress.step(at, &format!("{}: {}", on.host, on.step.deed().says()), None);
+        progress.step(at, &format!("{}: {}", on.host, on.step.operation().says()), None);
         if let Err(why) = step(fleet, &on.host, build, &on.step).await {
             progress.end();
             if on_loss == OnLoss::Stay && !matches!(why, LinkError::Refused { .. }) {
@@ -346,7 +346,7 @@ mod tests {
     const HOST: &str = "localhost";
 
     fn steps() -> Vec<On> {
-        let wish = VolumeSpec {
+        let spec = VolumeSpec {
             levels: vec![Level::Raid10],
             shelves: vec![(0..4).map(|n| format!("/dev/sd{n}")).collect()],
             drive_bytes: 1 << 30,
@@ -357,7 +357,7 @@ mod tests {
             group: "vg0".to_owned(),
             name: "data".to_owned(),
         };
-        let plan = plan(&wish).unwrap();
+        let plan = plan(&spec).unwrap();
         let lvm = plan.layouts.into_iter().find(|layout| layout.name == "lvm").unwrap();
         lvm.steps.into_iter().map(|step| On { host: HOST.to_owned(), step }).collect()
     }

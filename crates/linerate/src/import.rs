@@ -1,4 +1,4 @@
-//! Files and folders of foreign evidence: paths come in, texts for the readers of `linerate-import` go out.
+//! Files and folders of imported evidence: paths come in, texts for the readers of `linerate-import` go out.
 //! What cannot be opened is told and left out. Links are not followed, and nothing is written.
 
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ fn a_pasted_investigation_becomes_a_run() {
     assert!(code == 0 && page.contains("What was read") && page.contains("a3.md"), "{page}");
     let (code, json, _) = home.run(&["report", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert!(code == 0 && json["foreign"]["pieces"].as_array().unwrap().len() > 10, "{json}");
+    assert!(code == 0 && json["imported"]["pieces"].as_array().unwrap().len() > 10, "{json}");
     let (_, differences, _) = home.run(&["diff", "vs-4", "vs-3"]);
     assert!(differences.contains("rx-gro-hw"), "{differences}");
     // Before and after.
@@ -98,7 +98,7 @@ fn a_verdict_without_storing_anything() {
     let (_, json, _) = home.run(&["diagnose", "--json", &fixture("casebook/b2.txt"), &fixture("hosts")]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["diagnosis"]["findings"][0]["causes"][0]["id"], "receiver-cpu-bound");
-    assert!(!json["foreign"]["missing"].as_array().unwrap().is_empty());
+    assert!(!json["imported"]["missing"].as_array().unwrap().is_empty());
     // A JSON of iperf3 is no snapshot of ours.
     let (code, out, _) = home.run(&["diagnose", &fixture("iperf3.json")]);
     assert!([0, 3].contains(&code) && out.contains("10.20.0.1"), "{out}");

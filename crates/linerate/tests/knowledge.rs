@@ -48,10 +48,10 @@ proof = ["case:accept-queue-full"]
 
 [symptom]
 responses = ["setting"]
-elements = ["host-rx"]
+suspects = ["host-rx"]
 layers = "either"
 
-[[betrays]]
+[[indicators]]
 keys = ["sysctl.net.core.somaxconn"]
 op = "less-than"
 values = ["128"]

@@ -74,7 +74,7 @@ fn latency_is_printed_stored_and_drawn() {
     let again = home.said(0, &["report"]);
     assert!(again.contains("TCP blocking, idle"), "{again}");
     let page = String::from_utf8(home.run(&["report", "--html", "-o", "-"]).stdout).unwrap();
-    for words in ["Distribution of round trips", "area healthy", "area worst", "over time"] {
+    for words in ["Distribution of RTTs", "area healthy", "area worst", "over time"] {
         assert!(page.contains(words), "{words}");
     }
     let samples = home.json(&["latency", "local", "local", "--time", "1s", "--tcp"]);

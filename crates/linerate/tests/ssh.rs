@@ -5,7 +5,7 @@
 
 mod sshd;
 
-use sshd::{Lab, Wish, gaps, inside, outcomes, run, text};
+use sshd::{Lab, Spec, gaps, inside, outcomes, run, text};
 
 const CACHE: &str = "/root/.cache/linerate";
 
@@ -14,7 +14,7 @@ fn three_names_are_surveyed_and_cleaned() {
     if !inside("three_names_are_surveyed_and_cleaned") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&survey);
     let said = text(&done.stderr);
@@ -60,7 +60,7 @@ fn six_hosts_answer_and_the_time_beside_the_measuring_is_printed() {
     if !inside("six_hosts_answer_and_the_time_beside_the_measuring_is_printed") {
         return;
     }
-    let lab = Lab::new(&vec![Wish::default(); 6]);
+    let lab = Lab::new(&vec![Spec::default(); 6]);
     let budget = format!("{BUDGET_S}s");
     let survey =
         ["survey", "h1", "h2", "h3", "h4", "h5", "h6", "--time", &budget, "-q", "--snapshot", "s.json"];
@@ -82,7 +82,7 @@ fn a_file_that_is_not_the_node_program_is_replaced_and_other_builds_stay_until_c
     if !inside(NAME) {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     let facts = || {
         let output = lab.output(&["facts", "h1", "kernel.release"]);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -118,9 +118,9 @@ fn an_ordinary_user_measures_and_says_what_is_missing() {
     }
     let may = "ops ALL=(ALL) NOPASSWD: ALL";
     let lab = Lab::new(&[
-        Wish::default(),
-        Wish { sudoers: may, ..Wish::default() },
-        Wish { without_sudo: true, ..Wish::default() },
+        Spec::default(),
+        Spec { sudoers: may, ..Spec::default() },
+        Spec { without_sudo: true, ..Spec::default() },
     ]);
     let survey = ["survey", "o1", "o2", "o3", "--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&survey);
@@ -148,7 +148,7 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
     if !inside("a_remedy_is_tried_kept_and_undone_over_ssh") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let shaper = [
         "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "32k", "latency",
         "30ms",
@@ -159,7 +159,7 @@ fn a_remedy_is_tried_kept_and_undone_over_ssh() {
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let found = text(&lab.output(&survey).stdout);
     let json: serde_json::Value = serde_json::from_str(&found).unwrap();
-    assert_eq!(json["diagnosis"]["findings"][0]["places"][0]["element"]["host"], "h3", "{json}");
+    assert_eq!(json["diagnosis"]["findings"][0]["places"][0]["suspect"]["host"], "h3", "{json}");
     let tried = lab.output(&["try", "forgotten-shaper", "--on", "h3", "--json", "-q"]);
     let trial: serde_json::Value =
         serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&tried.stderr)));
@@ -184,7 +184,7 @@ fn a_password_for_sudo_is_asked_once_and_never_shown() {
     if !inside(NAME) {
         return;
     }
-    let may = Wish { sudoers: "ops ALL=(ALL) ALL", ..Wish::default() };
+    let may = Spec { sudoers: "ops ALL=(ALL) ALL", ..Spec::default() };
     let lab = Lab::new(&[may.clone(), may]);
     let password = "correct horse \\n 'battery'";
     let hash = run("openssl", &["passwd", "-6", password]);
@@ -210,7 +210,7 @@ fn one_ipv6_only_host_and_one_host_under_two_names() {
     if !inside("one_ipv6_only_host_and_one_host_under_two_names") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish { ipv6_only: true, ..Wish::default() }, Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec { ipv6_only: true, ..Spec::default() }, Spec::default()]);
     let names = ["h1", "h2", "h3", "alias3"];
     let survey = ["--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&[&["survey"], &names[..], &survey[..]].concat());

@@ -7,7 +7,7 @@ mod sshd;
 
 use std::process::Command;
 
-use sshd::{Lab, Wish, gaps, inside, outcomes, run, text, wait_until};
+use sshd::{Lab, Spec, gaps, inside, outcomes, run, text, wait_until};
 
 const CACHE: &str = "/root/.cache/linerate";
 
@@ -29,7 +29,7 @@ fn keys_that_are_not_known_or_not_accepted() {
     if !inside("keys_that_are_not_known_or_not_accepted") {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     let known = std::fs::read_to_string(lab.path("known_hosts")).unwrap();
     std::fs::write(lab.path("known_hosts"), "").unwrap();
     let said = refused(&lab, "h1");
@@ -60,8 +60,8 @@ fn a_shell_with_a_banner_is_passed_over_and_a_flood_is_not() {
     let banner = "echo 'Welcome to  h1'; printf 'no line break'; echo complaint >&2\n";
     let flood = "yes | head -c 1000000\n";
     let lab = Lab::new(&[
-        Wish { bashrc: Some(banner), ..Wish::default() },
-        Wish { bashrc: Some(flood), ..Wish::default() },
+        Spec { bashrc: Some(banner), ..Spec::default() },
+        Spec { bashrc: Some(flood), ..Spec::default() },
     ]);
     let facts = lab.output(&["facts", "h1", "kernel.release"]);
     assert!(text(&facts.stdout).starts_with("kernel.release = "), "{}", text(&facts.stderr));
@@ -75,7 +75,7 @@ fn machines_without_a_program_and_programs_that_do_not_run() {
     if !inside("machines_without_a_program_and_programs_that_do_not_run") {
         return;
     }
-    let machine = |name| Wish { machine: Some(name), ..Wish::default() };
+    let machine = |name| Spec { machine: Some(name), ..Spec::default() };
     let lab = Lab::new(&[machine("aarch64"), machine("riscv64")]);
     let said = refused(&lab, "h1");
     assert!(said.contains("there is no node program for aarch64"), "{said}");
@@ -111,7 +111,7 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
     if !inside("a_full_disk_on_a_host_is_said_and_leaves_nothing") {
         return;
     }
-    let lab = Lab::new(&[Wish { home_kib: 512, shared_kib: 512, ..Wish::default() }]);
+    let lab = Lab::new(&[Spec { home_kib: 512, shared_kib: 512, ..Spec::default() }]);
     let said = refused(&lab, "h1");
     assert!(
         said.contains("cannot store the node program") && said.contains("No space left on device"),
@@ -133,8 +133,8 @@ fn a_home_that_will_not_do_is_named_and_the_next_folder_taken() {
     if !inside(NAME) {
         return;
     }
-    let wish = |home_kib, home| Wish { home_kib, home, ..Wish::default() };
-    let lab = Lab::new(&[wish(512, "rw"), wish(1 << 20, "noexec"), wish(1 << 20, "ro")]);
+    let spec = |home_kib, home| Spec { home_kib, home, ..Spec::default() };
+    let lab = Lab::new(&[spec(512, "rw"), spec(1 << 20, "noexec"), spec(1 << 20, "ro")]);
     let homes = [
         ("h1", "No space left on device"),
         ("h2", "/root is mounted noexec"),
@@ -181,7 +181,7 @@ fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
     if !inside(NAME) {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     // It takes connections, which the kernel does for it, and says nothing.
     let silent = std::net::TcpListener::bind("10.99.0.254:0").unwrap();
     let port = silent.local_addr().unwrap().port();
@@ -206,7 +206,7 @@ fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
 }
 
 /// A survey of three hosts in the middle of which something happens to h2; gives what was said.
-fn disturbed(lab: &Lab, what: impl FnOnce(&Lab, u32)) -> String {
+fn contended(lab: &Lab, what: impl FnOnce(&Lab, u32)) -> String {
     // Without a budget: what is planned is measured, however long the host was away.
     let arguments = ["survey", "h1", "h2", "h3", "--json", "--snapshot", "s.json"];
     let (mut survey, said) = lab.surveying(&arguments);
@@ -239,8 +239,8 @@ fn a_node_killed_in_mid_survey_is_taken_up_again() {
     if !inside("a_node_killed_in_mid_survey_is_taken_up_again") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let said = disturbed(&lab, |lab, _| lab.nodes(2).into_iter().for_each(|pid| kill("-9", pid)));
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
+    let said = contended(&lab, |lab, _| lab.nodes(2).into_iter().for_each(|pid| kill("-9", pid)));
     was_taken_up(&lab, &said, "it closed the stream");
 }
 
@@ -249,8 +249,8 @@ fn a_session_cut_in_mid_survey_is_taken_up_again() {
     if !inside("a_session_cut_in_mid_survey_is_taken_up_again") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let said = disturbed(&lab, |lab, survey| {
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
+    let said = contended(&lab, |lab, survey| {
         // Whoever cleans up there meanwhile is no harm either: the program is copied again.
         std::fs::remove_dir_all(lab.inside_host(2, CACHE)).unwrap();
         let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -268,9 +268,9 @@ fn a_frozen_node_is_ended_and_taken_up_again() {
     if !inside("a_frozen_node_is_ended_and_taken_up_again") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let mut frozen = Vec::new();
-    let said = disturbed(&lab, |lab, _| {
+    let said = contended(&lab, |lab, _| {
         frozen = lab.nodes(2);
         for pid in &frozen {
             kill("-STOP", *pid);
@@ -285,8 +285,8 @@ fn a_host_whose_sshd_is_gone_is_a_gap_and_the_survey_goes_on() {
     if !inside("a_host_whose_sshd_is_gone_is_a_gap_and_the_survey_goes_on") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
-    let said = disturbed(&lab, |lab, _| {
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
+    let said = contended(&lab, |lab, _| {
         lab.arrange(2, &["ip", "link", "set", "eth0", "down"]);
     });
     let gaps = gaps(&lab.snapshot());
@@ -303,7 +303,7 @@ fn a_killed_operator_leaves_nothing_on_the_hosts() {
     if !inside("a_killed_operator_leaves_nothing_on_the_hosts") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default()]);
     let (mut survey, said) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
     assert!(!lab.nodes(1).is_empty());
     survey.kill().unwrap();
@@ -325,7 +325,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     if !linerate_testkit::has(NAME, "nft", "nftables") || !inside(NAME) {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let rules = "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.2 drop; }; }";
     lab.arrange(1, &["nft", rules]);
     let done = lab.output(&["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"]);
@@ -359,8 +359,8 @@ fn a_change_is_not_made_where_its_old_value_cannot_be_written_down() {
     if !inside("a_change_is_not_made_where_its_old_value_cannot_be_written_down") {
         return;
     }
-    let full = Wish { state_kib: 64, ..Wish::default() };
-    let lab = Lab::new(&[Wish::default(), Wish::default(), full]);
+    let full = Spec { state_kib: 64, ..Spec::default() };
+    let lab = Lab::new(&[Spec::default(), Spec::default(), full]);
     found_a_shaper(&lab);
     let filler = lab.inside_host(3, "/var/lib/linerate/filler");
     assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is full");
@@ -379,7 +379,7 @@ fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
     if !inside("a_full_disk_of_the_operator_is_said_and_changes_nothing") {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let small = |kib: u32| {
         let folder = lab.path(&format!("store-{kib}"));
         std::fs::create_dir(&folder).unwrap();
@@ -437,7 +437,7 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
         return;
     }
     let ahead = format!("LD_PRELOAD={library} FAKETIME=+3600s FAKETIME_DONT_FAKE_MONOTONIC=1");
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish { environment: ahead, ..Wish::default() }]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec { environment: ahead, ..Spec::default() }]);
     let seconds = |text: &str| text.trim().parse::<i64>().unwrap();
     let there = run(&lab.path("ssh").display().to_string(), &["h3", "date", "+%s"]);
     assert!((3_500..3_700).contains(&(seconds(&there) - seconds(&run("date", &["+%s"])))), "{there}");
@@ -465,7 +465,7 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
     if !inside("a_node_program_of_another_build_is_named_and_a_missing_one_too") {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     // The same program with another mark of the same length.
     let own = sshd::node_program().unwrap();
     let other = "~".repeat(linerate_wire::BUILD.len());

@@ -7,7 +7,7 @@ mod sshd;
 
 use std::process::{Command, Stdio};
 
-use sshd::{Lab, Wish, gaps, inside, outcomes, run, text, wait_until};
+use sshd::{Lab, Spec, gaps, inside, outcomes, run, text, wait_until};
 
 /// `linerate facts` of a host that answers; gives what was said besides.
 fn answers(lab: &Lab, host: &str, variables: &[(&str, &str)]) -> String {
@@ -35,12 +35,12 @@ fn every_login_shell_will_do() {
     if !inside(NAME) {
         return;
     }
-    let wish = |(package, path): &(&str, &'static str)| match *package {
+    let spec = |(package, path): &(&str, &'static str)| match *package {
         // Alone in the path: head, df, sha256sum and the others are busybox's too.
-        "busybox" => Wish { busybox: true, ..Wish::default() },
-        _ => Wish { shell: path, ..Wish::default() },
+        "busybox" => Spec { busybox: true, ..Spec::default() },
+        _ => Spec { shell: path, ..Spec::default() },
     };
-    let lab = Lab::new(&there.iter().map(wish).collect::<Vec<_>>());
+    let lab = Lab::new(&there.iter().map(spec).collect::<Vec<_>>());
     for (number, (_, shell)) in (1..).zip(&there) {
         let host = format!("h{number}");
         let said = answers(&lab, &host, &[]);
@@ -62,7 +62,7 @@ fn a_jump_host_leads_to_hosts_that_are_out_of_reach() {
     if !inside(NAME) {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     for number in [2, 3] {
         let rule =
             "table inet t { chain c { type filter hook input priority 0; ip saddr 10.99.0.254 drop; }; }";
@@ -123,7 +123,7 @@ fn keys_of_an_agent_are_used_and_left_alone() {
     if !inside("keys_of_an_agent_are_used_and_left_alone") {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     let key = without_key(&lab);
     let agent = Agent::start(&lab);
     let socket = [("SSH_AUTH_SOCK", agent.1.as_str())];
@@ -143,7 +143,7 @@ fn a_passphrase_is_asked_by_the_program_that_the_user_chose() {
     if !inside("a_passphrase_is_asked_by_the_program_that_the_user_chose") {
         return;
     }
-    let lab = Lab::new(&[Wish::default()]);
+    let lab = Lab::new(&[Spec::default()]);
     let key = lab.path("user_key").display().to_string();
     run("ssh-keygen", &["-q", "-p", "-P", "", "-N", "open sesame", "-f", &key]);
     let refused = lab.output(&["facts", "h1", "kernel.release"]);
@@ -165,8 +165,8 @@ fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
         return;
     }
     let wrong = "127.0.0.1 localhost\n127.0.1.1 h1 h2 h3\n10.99.0.77 h1 h2 h3\n";
-    let wish = Wish { names: wrong, ..Wish::default() };
-    let lab = Lab::new(&[wish.clone(), wish.clone(), wish]);
+    let spec = Spec { names: wrong, ..Spec::default() };
+    let lab = Lab::new(&[spec.clone(), spec.clone(), spec]);
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let said = text(&lab.output(&survey).stderr);
     let snapshot = lab.snapshot();
@@ -183,7 +183,7 @@ fn the_operator_is_an_ordinary_user() {
     if !linerate_testkit::has(NAME, "setpriv", "util-linux") || !inside(NAME) {
         return;
     }
-    let lab = Lab::new(&[Wish::default(), Wish::default(), Wish::default()]);
+    let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let shaper = "tc qdisc add dev eth0 root tbf rate 30mbit burst 32k latency 30ms";
     lab.arrange(3, &shaper.split(' ').collect::<Vec<_>>());
     // Programs where everybody may run them, the keys and the data of a user of his own.

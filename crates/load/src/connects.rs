@@ -19,7 +19,7 @@ use linerate_model::load::{LoadReport, Role};
 use linerate_sys::affinity;
 use linerate_sys::socket::{self, Ready};
 
-use crate::door;
+use crate::admission;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
@@ -284,7 +284,7 @@ fn one(
     end: &mut ConnectsEnd,
 ) -> Result<(), LoadError> {
     let begun = Instant::now();
-    let mut stream = door::connect(job, peer, ONE_MAX, "making a connection")?;
+    let mut stream = admission::connect(job, peer, ONE_MAX, "making a connection")?;
     let connected = begun.elapsed();
     socket::reset_on_close(&stream).map_err(LoadError::io("prepare a connection"))?;
     stream.write_all(&shown(job, label, number)).map_err(LoadError::io("show the token"))?;

@@ -1,7 +1,7 @@
 //! Requests and answers, one after the other, over TCP and UDP, both ends blocking or spinning, idle and
 //! loaded.
 //!
-//! What comes in: a list of phases. What goes out: per phase a histogram of all round trips and their course.
+//! What comes in: a list of phases. What goes out: per phase a histogram of all RTTs and their course.
 //! One control connection carries the order of phases and the requests over TCP; datagrams have a socket of
 //! their own; the load is the load `tcp`, from the same sender to the same receiver. A request is never sent
 //! before the last one is answered or given up, and never sent again.

@@ -10,10 +10,10 @@
 //! for is a [`linerate_model::kind::TestPlan`].
 #![deny(missing_docs)]
 
+mod admission;
 mod connects;
 mod datagram;
 mod disk;
-mod door;
 pub mod durable;
 mod endpoint;
 mod http;

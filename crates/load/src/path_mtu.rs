@@ -22,16 +22,16 @@ use crate::token::Stamp;
 /// The load `path-mtu`.
 pub(crate) struct Search;
 
-/// A probe of the way there, its small answer, the wish for a probe of the way back, the probe, its refusal,
-/// the last word.
+/// A probe of the way there, its small answer, the request for a probe of the way back, the probe, its
+/// refusal, the last word.
 const THERE: &str = "path-mtu there";
 const ARRIVED: &str = "path-mtu arrived";
-const WISH: &str = "path-mtu wish";
+const REQUEST: &str = "path-mtu request";
 const BACK: &str = "path-mtu back";
 const REFUSED: &str = "path-mtu refused";
 const END: &str = "path-mtu end";
 
-/// Limits of the wait for an answer, and how many round trips it is. The least is for ends that wait for a
+/// Limits of the wait for an answer, and how many RTTs it is. The least is for ends that wait for a
 /// CPU: an answer that is late would look like a black hole. Each size that vanishes costs it once.
 const WAIT_MIN: Duration = Duration::from_millis(300);
 const WAIT_MAX: Duration = Duration::from_millis(500);
@@ -81,7 +81,7 @@ fn send_sized(socket: &UdpSocket, datagram: &[u8], bytes: u32, ipv6: bool) -> Op
 }
 
 fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
-    let stamps = [THERE, ARRIVED, WISH, BACK, REFUSED, END].map(|label| job.token.stamp(label, &[]));
+    let stamps = [THERE, ARRIVED, REQUEST, BACK, REFUSED, END].map(|label| job.token.stamp(label, &[]));
     let ipv6 = matches!(job.spec.bind, IpAddr::V6(_));
     let socket = datagram::bind(job, None)?;
     socket::set_mtu_probing(&socket, ipv6).map_err(LoadError::io("forbid fragments"))?;
@@ -94,7 +94,7 @@ fn answer(job: &Job<'_>, report: &mut LoadReport) -> Result<(), LoadError> {
 fn answer_probes(
     job: &Job<'_>,
     socket: &UdpSocket,
-    [there, arrived, wish, back, refused, end]: [Stamp; 6],
+    [there, arrived, request, back, refused, end]: [Stamp; 6],
     report: &mut LoadReport,
     strangers: &mut u64,
 ) -> Result<(), LoadError> {
@@ -114,7 +114,7 @@ fn answer_probes(
             return Ok(());
         }
         let probe = datagram::parse(&there, &room[..length]);
-        let asked = datagram::parse(&wish, &room[..length]);
+        let asked = datagram::parse(&request, &room[..length]);
         let Some((sequence, argument)) = probe.or(asked) else {
             *strangers += 1;
             continue;
@@ -153,7 +153,7 @@ struct Prober<'a> {
     socket: UdpSocket,
     ipv6: bool,
     there: Stamp,
-    wish: Stamp,
+    request: Stamp,
     /// What answers a probe of either way, and the refusal of one.
     arrived: Stamp,
     back: Stamp,
@@ -169,15 +169,15 @@ fn search(
     peer: SocketAddr,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
-    let [there, arrived, wish, back, refused] =
-        [THERE, ARRIVED, WISH, BACK, REFUSED].map(|label| job.token.stamp(label, &[]));
+    let [there, arrived, request, back, refused] =
+        [THERE, ARRIVED, REQUEST, BACK, REFUSED].map(|label| job.token.stamp(label, &[]));
     let mut prober = Prober {
         job,
         plan,
         socket: datagram::connect(job, peer)?,
         ipv6: peer.is_ipv6(),
         there,
-        wish,
+        request,
         arrived,
         back,
         refused,
@@ -273,8 +273,8 @@ impl Prober<'_> {
                 let datagram = sized(&self.there, self.sequence, 0, bytes, self.ipv6);
                 send_sized(&self.socket, &datagram, bytes, self.ipv6)
             } else {
-                let wish = datagram::header(&self.wish, self.sequence, bytes.into());
-                let _ = self.socket.send(&wish);
+                let request = datagram::header(&self.request, self.sequence, bytes.into());
+                let _ = self.socket.send(&request);
                 None
             };
             if refused.is_some() {

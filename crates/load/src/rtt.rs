@@ -1,6 +1,6 @@
-//! Round trips of 64 bytes over UDP on an otherwise idle pair.
+//! RTTs of 64 bytes over UDP on an otherwise idle pair.
 //!
-//! What comes in: a number of requests. What goes out: the round trip of each one that was answered, in
+//! What comes in: a number of requests. What goes out: the RTT of each one that was answered, in
 //! microseconds. The first exchange is left out: it pays for the resolution of addresses. It gives up after a
 //! few requests in a row without an answer.
 //!
@@ -107,7 +107,7 @@ impl Asker {
         Ok(())
     }
 
-    /// Sends one request, waits for its answer, and keeps the round trips of all answers that came meanwhile.
+    /// Sends one request, waits for its answer, and keeps the RTTs of all answers that came meanwhile.
     fn ask_once(&mut self, job: &Job<'_>, wait: Duration, trips_us: &mut Vec<f64>) -> Result<(), LoadError> {
         let sequence = self.sent.len();
         let mut datagram = [0; PAYLOAD_BYTES];

@@ -369,7 +369,7 @@ fn the_stop_flag_ends_every_load() {
         receiver.report();
         assert!(begun.elapsed() < LONG);
     }
-    // As many round trips as there may be take seconds only: stopped when the fourth is on its way.
+    // As many RTTs as there may be take seconds only: stopped when the fourth is on its way.
     let kind = TestKind::from(RttPlan { count: u16::MAX });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let stopping = control(|_| {});

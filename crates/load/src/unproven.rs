@@ -4,7 +4,7 @@
 //! What comes in: connections, the time. What goes out: those that showed what they had to, and a count of
 //! the others. Any host that reaches the port can fill a queue, so that it is never closed to newcomers: when
 //! it is full, the connection that has waited longest leaves. Each has a short time in which it cannot be
-//! pushed out, which an honest end needs for one round trip. It does no I/O of its own and reads no clock.
+//! pushed out, which an honest end needs for one RTT. It does no I/O of its own and reads no clock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 /// second.
 pub(crate) const PROOF_TIME: Duration = Duration::from_secs(3);
 
-/// In which no newcomer pushes it out: a round trip around the world, and a sender that waits for a CPU.
+/// In which no newcomer pushes it out: an RTT around the world, and a sender that waits for a CPU.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Strangers that may wait at a data port beside the connections of the test.
@@ -113,13 +113,13 @@ impl<T> Unproven<T> {
         self.queue.remove(index).map(|(_, item)| item)
     }
 
-    /// Accepts what has come, at most a batch: `accept` gives the next connection, `greet` prepares it. The
-    /// error is the listener's own; everything else that an accept can fail with passes.
+    /// Accepts what has come, at most a batch: `accept` gives the next connection, `handshake` prepares it.
+    /// The error is the listener's own; everything else that an accept can fail with passes.
     pub fn fill<S>(
         &mut self,
         now: Instant,
         mut accept: impl FnMut() -> io::Result<S>,
-        mut greet: impl FnMut(&mut Self, S) -> Option<T>,
+        mut handshake: impl FnMut(&mut Self, S) -> Option<T>,
     ) -> io::Result<()> {
         self.paused = false;
         // The descriptor of one that left must do: if it does not, another one would not help either.
@@ -137,7 +137,7 @@ impl<T> Unproven<T> {
                     if full {
                         self.queue.pop_front();
                     }
-                    if let Some(item) = greet(self, stream) {
+                    if let Some(item) = handshake(self, stream) {
                         self.queue.push_back((now, item));
                     }
                 }

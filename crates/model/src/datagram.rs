@@ -19,7 +19,7 @@ pub enum Offload {
     Off,
 }
 
-/// Wishes of a UDP flow.
+/// Specs of a UDP flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpOptions {
     /// As fast as the sender can: the rate is not looked at.

@@ -27,7 +27,7 @@ pub enum Suspect {
     All,
 }
 
-/// Which direction of the element's traffic suffers.
+/// Which direction of the suspect's traffic suffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -182,7 +182,8 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LossLocation {
     /// Where.
-    pub element: Suspect,
+    #[serde(alias = "element")]
+    pub suspect: Suspect,
     /// Direction.
     pub direction: Direction,
     /// 0 to 1; the places of one finding sum to at most 1.
@@ -268,7 +269,8 @@ pub struct Finding {
     pub causes: Vec<RankedCause>,
     /// Differences that explain nothing.
     #[serde(default)]
-    pub innocent: Vec<BenignDifference>,
+    #[serde(alias = "innocent")]
+    pub benign: Vec<BenignDifference>,
     /// The measurement that would settle what is still open, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<String>,

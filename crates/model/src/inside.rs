@@ -18,9 +18,9 @@ pub struct Reading {
     pub delivery_bytes_per_s: u64,
     /// Pacing rate, bytes per second; 0 when the stream is not paced.
     pub pacing_bytes_per_s: u64,
-    /// Smoothed round trip, microseconds.
+    /// Smoothed RTT, microseconds.
     pub rtt_us: u64,
-    /// Smallest round trip, microseconds; 0 when unknown.
+    /// Smallest RTT, microseconds; 0 when unknown.
     pub rtt_min_us: u64,
     /// Congestion window, segments.
     pub cwnd: u64,

@@ -25,7 +25,7 @@ pub struct Inventory {
     /// Hosts in the order of the file.
     pub hosts: Vec<Host>,
     /// A file of lines `{"from_ms":…,"to_ms":…,"reason":"…"}` (Unix milliseconds): spans in which somebody
-    /// else knows that measurements were disturbed (a maintenance log; the lab's wires when they were late).
+    /// else knows that measurements were contended (a maintenance log; the lab's wires when they were late).
     /// Tests that overlap such a span are invalid and are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,

@@ -50,9 +50,9 @@ pub struct LatencyPoint {
     pub at_ms: f64,
     /// Answers in it.
     pub answers: u32,
-    /// Mean round trip, microseconds.
+    /// Mean RTT, microseconds.
     pub mean_us: f64,
-    /// Slowest round trip, microseconds.
+    /// Slowest RTT, microseconds.
     pub max_us: f64,
 }
 
@@ -61,7 +61,7 @@ pub struct LatencyPoint {
 pub struct LatencyResult {
     /// Which.
     pub phase: LatencyPhase,
-    /// Round trips, nanoseconds.
+    /// RTTs, nanoseconds.
     pub round_trip_ns: Histogram,
     /// Time from the first request to the last answer, seconds.
     pub elapsed_s: f64,

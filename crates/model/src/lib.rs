@@ -5,7 +5,7 @@
 //!
 //! What comes in: nothing. What goes out: plain types that cross a crate border, the wire or the disk. It
 //! never reads a file, a clock or a socket. Its logic is validation, what the reports of a test come to, the
-//! order of names, the arithmetic of a histogram, seeded numbers, and how a number or a foreign text is
+//! order of names, the arithmetic of a histogram, seeded numbers, and how a number or an imported text is
 //! written for people.
 #![deny(missing_docs)]
 
@@ -23,9 +23,9 @@ pub mod exit;
 pub mod fact;
 pub mod fact_map;
 pub mod finding;
-pub mod foreign;
 pub mod histogram;
 pub mod http;
+pub mod imported;
 pub mod inside;
 pub mod inventory;
 pub mod iperf3;

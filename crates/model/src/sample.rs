@@ -16,7 +16,7 @@ pub use measurement::Measurement;
 pub struct Sample {
     /// What was asked.
     pub test: Test,
-    /// Start, Unix milliseconds; 0 when unknown (foreign evidence).
+    /// Start, Unix milliseconds; 0 when unknown (imported evidence).
     #[serde(default)]
     pub start_ms: u64,
     /// What came out.

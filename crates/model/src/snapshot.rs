@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::DiskInterval;
 use crate::fact::{Gap, HostFacts};
-use crate::foreign::Imported;
+use crate::imported::Imported;
 use crate::inventory::{HostName, Inventory};
 use crate::sample::Sample;
 
@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// Tests with their results, in the order in which they ended.
     #[serde(default)]
     pub samples: Vec<Sample>,
-    /// Disk and replication figures of foreign evidence, by a free name.
+    /// Disk and replication figures of imported evidence, by a free name.
     #[serde(default)]
     pub storage: Vec<StorageFigure>,
     /// What block devices did while they were watched, in the order of time.
@@ -51,7 +51,8 @@ pub struct Snapshot {
     pub left_out: Vec<String>,
     /// Where it comes from, when it was not measured by us but read from what others measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign: Option<Box<Imported>>,
+    #[serde(alias = "foreign")]
+    pub imported: Option<Box<Imported>>,
 }
 
 /// A counter of a host over a time.

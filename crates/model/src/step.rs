@@ -5,16 +5,15 @@
 //! sizes. What goes out: programs with their arguments, never a line for a shell. Nothing here runs anything.
 
 mod check;
-mod deed;
 mod drbd;
 mod drbd_option;
 mod filesystem;
 mod look;
 mod lvm;
 mod md;
+mod operation;
 
 pub use check::{StepError, check_device, check_name};
-pub use deed::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation};
 pub use drbd::DrbdStep;
 pub use drbd_option::{
     DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
@@ -23,6 +22,7 @@ pub use filesystem::FilesystemStep;
 pub use look::{Contents, DeviceRefusal, HostQuery, QueryEffect, QueryOutput, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};
+pub use operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub enum Step {
 impl Step {
     /// What it can say of itself.
     #[must_use]
-    pub fn deed(&self) -> &dyn StepOperation {
+    pub fn operation(&self) -> &dyn StepOperation {
         match self {
             Self::Lvm(step) => step,
             Self::Md(step) => step,
@@ -57,8 +57,8 @@ impl Step {
 /// themselves made.
 #[must_use]
 pub fn given(steps: &[Step]) -> Vec<String> {
-    let made: Vec<String> = steps.iter().filter_map(|step| step.deed().makes()).collect();
-    let needs = steps.iter().flat_map(|step| step.deed().needs());
+    let made: Vec<String> = steps.iter().filter_map(|step| step.operation().makes()).collect();
+    let needs = steps.iter().flat_map(|step| step.operation().needs());
     let devices = needs.filter_map(|need| match need {
         Need::Empty { device } => Some(device),
         Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
@@ -117,24 +117,24 @@ mod tests {
     #[test]
     fn every_step_says_what_it_does_and_names_no_shell() {
         for step in all() {
-            let deed = step.deed();
-            assert_eq!(deed.check(), Ok(()), "{step:?}");
-            assert!(!deed.says().is_empty() && !deed.says().ends_with('.'), "{step:?}");
-            let mut commands = deed.undo();
-            if let Act::Run(argv) = deed.act() {
+            let operation = step.operation();
+            assert_eq!(operation.check(), Ok(()), "{step:?}");
+            assert!(!operation.says().is_empty() && !operation.says().ends_with('.'), "{step:?}");
+            let mut commands = operation.undo();
+            if let Act::Run(argv) = operation.act() {
                 commands.push(argv);
             }
             for argv in commands {
                 assert!(argv.len() >= 2 && argv[0] != "sh" && !argv.contains(&"-c".to_owned()), "{argv:?}");
             }
-            for remains in deed.remains() {
+            for remains in operation.remains() {
                 let (named, argv) = match remains {
                     Remains::Volume { device, activate, .. } => (device.starts_with("/dev/"), activate),
                     Remains::Group { name, list } => (!name.is_empty(), list),
                 };
                 assert!(named && argv.len() >= 2 && argv[0] != "sh", "{argv:?}");
             }
-            for clear in deed.clear() {
+            for clear in operation.clear() {
                 assert!(clear.says().starts_with("zeros ") && !clear.says().ends_with('.'), "{clear:?}");
             }
             let text = serde_json::to_string(&step).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     /// Journals on hosts outlive the program that wrote them.
     #[test]
     fn steps_of_older_journals_are_read() {
-        let read = |text: &str| serde_json::from_str::<Step>(text).unwrap().deed().act();
+        let read = |text: &str| serde_json::from_str::<Step>(text).unwrap().operation().act();
         let words = |text: &str| match read(text) {
             Act::Run(argv) => argv.join(" "),
             Act::Write { .. } => String::new(),
@@ -217,8 +217,8 @@ mod tests {
             (lvm(LvmKind::Raid6, 5), lvm(LvmKind::Raid6, 4)),
             (lvm(LvmKind::Linear, 1), lvm(LvmKind::Linear, 0)),
         ] {
-            assert_eq!(fits.deed().check(), Ok(()), "{fits:?}");
-            assert!(few.deed().check().is_err(), "{few:?}");
+            assert_eq!(fits.operation().check(), Ok(()), "{fits:?}");
+            assert!(few.operation().check().is_err(), "{few:?}");
         }
     }
 
@@ -233,14 +233,14 @@ mod tests {
         for step in all() {
             let text = serde_json::to_string(&step).unwrap();
             let bad: Step = serde_json::from_str(&evil(&text)).unwrap();
-            assert!(bad.deed().check().is_err(), "{bad:?}");
+            assert!(bad.operation().check().is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn a_listing_names_what_its_step_makes_and_nothing_else() {
         for step in all() {
-            let Some(listing) = step.deed().listing() else { continue };
+            let Some(listing) = step.operation().listing() else { continue };
             assert!(!listing.is_in(""), "an empty list has none of them");
             for name in &listing.names {
                 assert!(listing.is_in(&format!("  keep/files\n  {name}  \n")), "{name}");

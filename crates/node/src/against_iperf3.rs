@@ -29,8 +29,8 @@ pub(crate) fn run(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
 fn test(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
     let deadline = Instant::now() + Duration::from_millis(spec.deadline_ms.into());
     let stopped = |error: LoadError| LoadReport { stopped: Some(error.to_string()), ..LoadReport::default() };
-    let wish = match wish(spec) {
-        Ok(wish) => wish,
+    let client = match client(spec) {
+        Ok(client) => client,
         Err(error) => return stopped(error),
     };
     if let Some(place) = &spec.netns
@@ -39,7 +39,7 @@ fn test(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
         return stopped(error);
     }
     let is_over = || stop.load(Ordering::Relaxed) || Instant::now() >= deadline;
-    let record = ask::run(&wish, &is_over, &mut Nobody);
+    let record = ask::run(&client, &is_over, &mut Nobody);
     let mut report = reports(&record, spec.sends);
     if report.stopped.is_some() && Instant::now() >= deadline {
         let limit_ms = spec.deadline_ms;
@@ -49,16 +49,16 @@ fn test(spec: &Iperf3Spec, stop: &AtomicBool) -> LoadReport {
     report
 }
 
-fn wish(spec: &Iperf3Spec) -> Result<ClientSpec, LoadError> {
+fn client(spec: &Iperf3Spec) -> Result<ClientSpec, LoadError> {
     if spec.peer.is_ipv4() != spec.bind.is_ipv4() {
         return Err(LoadError::Family { bind: spec.bind, peer: spec.peer });
     }
-    let mut wish = ClientSpec::new(&spec.peer.ip().to_string());
-    wish.port = spec.peer.port();
-    wish.bind = Some(spec.bind);
-    wish.interval = INTERVAL;
-    wish.patience = PATIENCE;
-    let parameters = &mut wish.parameters;
+    let mut client = ClientSpec::new(&spec.peer.ip().to_string());
+    client.port = spec.peer.port();
+    client.bind = Some(spec.bind);
+    client.interval = INTERVAL;
+    client.patience = PATIENCE;
+    let parameters = &mut client.parameters;
     parameters.direction = if spec.sends { DataDirection::Forward } else { DataDirection::Reverse };
     let duration_ms = if let Some(tcp) = spec.kind.get::<TcpPlan>() {
         parameters.parallel = tcp.streams.into();
@@ -73,8 +73,8 @@ fn wish(spec: &Iperf3Spec) -> Result<ClientSpec, LoadError> {
         return Err(LoadError::Unknown { name: "a test of this kind against an iperf3 server" });
     };
     parameters.time_s = duration_ms.div_ceil(1000).max(1);
-    wish.time = Some(Duration::from_millis(duration_ms.into()));
-    Ok(wish)
+    client.time = Some(Duration::from_millis(duration_ms.into()));
+    Ok(client)
 }
 
 /// This end's report, with the other's in `far`.

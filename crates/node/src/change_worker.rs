@@ -1,7 +1,7 @@
 //! The thread that makes the changes of a session, one after the other.
 //!
-//! In: requests about trials, and where to journal them. Out: their answers. Once a second it looks for trials whose deadline has
-//! passed. It never makes a change before it was told where the journals are.
+//! In: requests about trials, and where to journal them. Out: their answers. Once a second it looks for
+//! trials whose deadline has passed. It never makes a change before it was told where the journals are.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};

@@ -22,8 +22,8 @@ use crate::serve;
 const ORDER_WAIT: Duration = Duration::from_secs(60);
 /// Longest wait for a connection to one address; a firewall may drop what is sent there.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
-/// Longest wait for the other end's greeting.
-const GREETING_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for the other end's handshake.
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
 /// Between two rounds over all addresses.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Longest time of trying, whatever the order says.
@@ -132,17 +132,17 @@ fn once(address: SocketAddr, order: &DialOrder, caller: &Caller) -> Result<(TcpS
     let mut stream = TcpStream::connect_timeout(&address, CONNECT_WAIT)?;
     // Frames are small and each is waited for.
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(GREETING_WAIT))?;
-    stream.set_write_timeout(Some(GREETING_WAIT))?;
-    let mut greeting = SealedHandshake::dial(&order.key)?;
-    stream.write_all(&greeting.take_output())?;
+    stream.set_read_timeout(Some(HANDSHAKE_WAIT))?;
+    stream.set_write_timeout(Some(HANDSHAKE_WAIT))?;
+    let mut handshake = SealedHandshake::dial(&order.key)?;
+    stream.write_all(&handshake.take_output())?;
     let mut buffer = [0; 512];
     let mut sealed = loop {
         let count = stream.read(&mut buffer)?;
         if count == 0 {
             return Err(DialError::Closed);
         }
-        if let Some(sealed) = greeting.received(&buffer[..count])? {
+        if let Some(sealed) = handshake.received(&buffer[..count])? {
             break sealed;
         }
     };

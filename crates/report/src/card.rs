@@ -72,7 +72,7 @@ pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     if let Some(remedy) = finding.causes.iter().find_map(|c| c.remedy.as_ref()) {
         remedy_rows(&mut card, remedy);
     }
-    card.push("Innocent", RowStyle::Prose, innocent(finding));
+    card.push("Benign", RowStyle::Prose, benign(finding));
     card
 }
 
@@ -83,7 +83,7 @@ fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
         LayerScope::Only(layer) => format!("; only in the {layer}"),
     };
     let name =
-        names::read_at(finding).unwrap_or_else(|| names::place(&place.element, place.direction, inventory));
+        names::read_at(finding).unwrap_or_else(|| names::place(&place.suspect, place.direction, inventory));
     name + &layer
 }
 
@@ -155,7 +155,7 @@ fn how_sure(finding: &Finding) -> String {
 
 fn otherwise(finding: &Finding, inventory: &Inventory) -> Vec<String> {
     let places = finding.places.iter().skip(1).filter(|p| p.probability >= 0.01).take(4).map(|p| {
-        let where_ = names::place(&p.element, p.direction, inventory);
+        let where_ = names::place(&p.suspect, p.direction, inventory);
         format!("another place: {where_} ({})", units::sure(p.probability))
     });
     let causes = finding.causes.iter().skip(1).filter(|c| c.probability >= 0.01).take(4).map(other_cause);
@@ -225,12 +225,12 @@ fn risk(remedy: &Remedy) -> String {
     }
 }
 
-fn innocent(finding: &Finding) -> Vec<String> {
-    if finding.innocent.is_empty() {
+fn benign(finding: &Finding) -> Vec<String> {
+    if finding.benign.is_empty() {
         return Vec::new();
     }
     let mut keys: Vec<String> = Vec::new();
-    for one in &finding.innocent {
+    for one in &finding.benign {
         let words = format!("{} = {}", names::setting(&one.key), names::cut(&one.value.to_string(), 24));
         if !keys.contains(&words) {
             keys.push(words);
@@ -363,21 +363,21 @@ fn meaning(trial: &Trial) -> String {
     }
 }
 
-/// The element and direction of a finding in three words, for titles.
+/// The suspect and direction of a finding in three words, for titles.
 pub fn short_place(finding: &Finding) -> String {
     if let Some(read_at) = names::read_at(finding) {
         return read_at;
     }
     match finding.places.first() {
         None => "not localised".to_owned(),
-        Some(p) => match p.element {
+        Some(p) => match p.suspect {
             Suspect::All | Suspect::Mismatch(..) | Suspect::Pair(..) | Suspect::GroupToGroup(..) => {
-                names::element(&p.element)
+                names::suspect(&p.suspect)
             }
             Suspect::Host(_) | Suspect::Group(_) if p.direction == Direction::Both => {
-                format!("{}, both directions", names::element(&p.element))
+                format!("{}, both directions", names::suspect(&p.suspect))
             }
-            _ => format!("{}, {}", names::element(&p.element), names::direction(p.direction)),
+            _ => format!("{}, {}", names::suspect(&p.suspect), names::direction(p.direction)),
         },
     }
 }
@@ -397,7 +397,7 @@ mod tests {
         assert!(meaning(&trial).contains("belongs to both hosts"), "{}", meaning(&trial));
     }
 
-    /// Tests that were all disturbed have no median, and nothing is 0 bit/s because of it.
+    /// Tests that were all contended have no median, and nothing is 0 bit/s because of it.
     #[test]
     fn an_effect_without_valid_measurements_has_no_figures() {
         let mut trial = sample::trial();

@@ -26,11 +26,11 @@ fn parts(cause: &Cause) -> Vec<Part> {
     let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().replace('\n', " "));
     let needed = |required: bool| if required { " (needed)" } else { "" };
     let shapes = cause.shape.iter().map(|t| format!("{}{}", shape(t), needed(t.required)));
-    let betrays = cause.betrays.iter().map(|t| format!("{}{}", fact(t), needed(t.required)));
+    let indicators = cause.indicators.iter().map(|t| format!("{}{}", fact(t), needed(t.required)));
     let mut parts: Vec<Part> = vec![
         ("Shows in", vec![symptom(cause)]),
         ("Measured values", shapes.collect()),
-        ("Betrayed by", betrays.collect()),
+        ("Betrayed by", indicators.collect()),
         ("Excluded by", cause.excludes.iter().map(fact).collect()),
         ("Follows from", cause.follows_from.clone()),
         ("Worth an alarm by itself", cause.alarm.as_deref().map(alarm).into_iter().collect()),
@@ -111,17 +111,17 @@ fn linked(line: &str) -> String {
 
 fn symptom(cause: &Cause) -> String {
     let responses: Vec<&str> = cause.symptom.responses.iter().map(|r| words::response_name(*r)).collect();
-    let elements: Vec<&str> = cause.symptom.elements.iter().map(|e| element(*e)).collect();
+    let suspects: Vec<&str> = cause.symptom.suspects.iter().map(|e| suspect(*e)).collect();
     let layer = match cause.symptom.layers {
         LayerFit::OverlayOnly => "; only in the overlay",
         LayerFit::UnderlayOnly => "; only below the overlay",
         LayerFit::Any => "; in all layers",
         LayerFit::Either => "",
     };
-    format!("{}; at {}{layer}", responses.join(", "), elements.join(", "))
+    format!("{}; at {}{layer}", responses.join(", "), suspects.join(", "))
 }
 
-fn element(kind: SuspectKind) -> &'static str {
+fn suspect(kind: SuspectKind) -> &'static str {
     match kind {
         SuspectKind::HostTx => "what a host sends",
         SuspectKind::HostRx => "what a host receives",
@@ -174,7 +174,7 @@ fn fact(test: &FactTest) -> String {
 /// When a state is worth an alarm where nothing was measured.
 fn alarm(further: &[Condition]) -> String {
     if further.is_empty() {
-        return "what betrays it is enough".to_owned();
+        return "its indicators are enough".to_owned();
     }
     let further: Vec<String> = further.iter().map(|c| compared(&c.keys, c.op, &c.values)).collect();
     further.join(" and ")

@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn wish(drives: usize) -> VolumeSpec {
+    fn spec(drives: usize) -> VolumeSpec {
         VolumeSpec {
             levels: vec![Level::Raid10],
             shelves: vec![(0..drives).map(|n| format!("/dev/sd{n}")).collect()],
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn tables_and_pictures_fit() {
-        let every = VolumeSpec { levels: LEVELS.to_vec(), volume_bytes: Some(2_000_000_000_000), ..wish(36) };
-        let plans = [plan(&wish(512)).unwrap(), plan(&every).unwrap()];
+        let every = VolumeSpec { levels: LEVELS.to_vec(), volume_bytes: Some(2_000_000_000_000), ..spec(36) };
+        let plans = [plan(&spec(512)).unwrap(), plan(&every).unwrap()];
         for (plan, layout) in plans.iter().flat_map(|plan| plan.layouts.iter().map(move |l| (plan, l))) {
             let text = text(plan, layout, Style::default());
             for line in text.lines().take_while(|line| *line != "Steps") {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn levels_stand_side_by_side() {
-        let every = VolumeSpec { levels: LEVELS.to_vec(), ..wish(12) };
+        let every = VolumeSpec { levels: LEVELS.to_vec(), ..spec(12) };
         let plan = plan(&every).unwrap();
         let chosen = plan.layouts.iter().find(|layout| layout.name == "lvm").unwrap();
         let text = text(&plan, chosen, Style::default());
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_plan_of_36_drives_reads_as_the_casebook_has_it() {
-        let plan = plan(&wish(36)).unwrap();
+        let plan = plan(&spec(36)).unwrap();
         let text = text(&plan, &plan.layouts[0], Style::default());
         for part in
             ["5400/s", "2700/s", "49.1 TiB", "in 2.86 of 100", "in 51.4 of 100", "5.56 h", "su=64k,sw=18"]

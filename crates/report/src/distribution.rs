@@ -199,7 +199,7 @@ mod tests {
             Line { class: "healthy", name: "idle", of: &idle },
             Line { class: "worst", name: "loaded", of: &loaded },
         ];
-        let page = histograms(&lines, "round trips").into_string();
+        let page = histograms(&lines, "RTTs").into_string();
         assert!(
             page.contains("p50 54.9 us (solid)") && page.contains("1 ms") && page.contains("area worst"),
             "{page}"
@@ -216,8 +216,8 @@ mod tests {
         histograms(&[Line { class: "healthy", name: "idle", of: &empty }], "nothing");
         let of = &[][..];
         let pair = [Line { class: "healthy", name: "idle", of }, Line { class: "worst", name: "loaded", of }];
-        let page = courses(&pair, units::duration_us, "Round trip").into_string();
-        assert!(page.contains("Round trip over time: <span") && page.contains("idle; <span"), "{page}");
+        let page = courses(&pair, units::duration_us, "RTT").into_string();
+        assert!(page.contains("RTT over time: <span") && page.contains("idle; <span"), "{page}");
     }
 
     #[test]

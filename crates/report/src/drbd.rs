@@ -104,18 +104,18 @@ pub fn alarms(alarms: &[DrbdAlarm], style: Style) -> String {
 #[must_use]
 pub fn plan(plan: &ResourcePlan, style: Style) -> String {
     let mut text = String::new();
-    let wish = &plan.wish;
+    let spec = &plan.spec;
     let _ = writeln!(
         text,
         "{} on {} and {}, DRBD {}, protocol {}: {} for data",
-        wish.resource,
-        wish.sides[0].host,
-        wish.sides[1].host,
-        wish.release_name(),
-        wish.protocol,
+        spec.resource,
+        spec.sides[0].host,
+        spec.sides[1].host,
+        spec.release_name(),
+        spec.protocol,
         size(plan.data_bytes >> 10)
     );
-    for (side, room) in wish.sides.iter().zip(&plan.rooms) {
+    for (side, room) in spec.sides.iter().zip(&plan.rooms) {
         let holds = match (&side.contents.filesystem, side.contents.filesystem_bytes) {
             (Some(kind), Some(bytes)) => format!("a filesystem ({kind}) of {bytes} bytes, which stays"),
             (Some(kind), None) => format!("a filesystem ({kind})"),
@@ -131,11 +131,11 @@ pub fn plan(plan: &ResourcePlan, style: Style) -> String {
             room.metadata_bytes
         );
     }
-    let _ = writeln!(text, "\n{}", style.bold(&format!("/etc/drbd.d/{}.res on both hosts", wish.resource)));
+    let _ = writeln!(text, "\n{}", style.bold(&format!("/etc/drbd.d/{}.res on both hosts", spec.resource)));
     for line in plan.file.lines() {
         let _ = writeln!(text, "    {line}");
     }
-    for side in &wish.sides {
+    for side in &spec.sides {
         let _ = writeln!(text, "\n{}", style.bold(&format!("Steps on {}", one_line(&side.host))));
         let own = plan.steps.iter().chain(&plan.first).filter(|on| on.host == side.host);
         // The file stands above.

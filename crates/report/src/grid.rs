@@ -52,7 +52,7 @@ pub struct Square {
     /// The whole truth about the pair, one line.
     pub title: String,
     /// 0 good to 1 dead, for sorting.
-    pub badness: f64,
+    pub effect: f64,
 }
 
 /// A matrix.
@@ -84,8 +84,8 @@ impl Grid {
             GridMetric::Other(r) => match r {
                 Metric::Loss => "UDP datagrams lost, in percent".to_owned(),
                 Metric::CpuCost => "CPU seconds of both ends per gigabyte".to_owned(),
-                Metric::RttIdle => "round trip time on an idle path".to_owned(),
-                Metric::RttLoaded => "round trip time while the path is loaded".to_owned(),
+                Metric::RttIdle => "RTT time on an idle path".to_owned(),
+                Metric::RttLoaded => "RTT time while the path is loaded".to_owned(),
                 Metric::Retransmits => "retransmitted segments per second".to_owned(),
                 other => other.label().to_owned(),
             },
@@ -116,7 +116,7 @@ impl Grid {
             .map(|((r, c), s)| (*r, *c, s))
             .filter(|(r, c, s)| r != c && s.kind != SquareKind::Unseen)
             .collect();
-        seen.sort_by(|a, b| b.2.badness.total_cmp(&a.2.badness));
+        seen.sort_by(|a, b| b.2.effect.total_cmp(&a.2.effect));
         seen
     }
 
@@ -188,7 +188,7 @@ fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
 }
 
 fn blank(kind: SquareKind, text: &str, title: String) -> Square {
-    Square { kind, text: text.to_owned(), heat: 0, title, badness: 0.0 }
+    Square { kind, text: text.to_owned(), heat: 0, title, effect: 0.0 }
 }
 
 /// The number that a metric shows of a cell.
@@ -221,24 +221,24 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
     if throughput && let Some((high, low)) = cell.two_state_bps.map(|(a, b)| (a.max(b), a.min(b))) {
         let full = cell.ceiling.bps.filter(|_| metric == GridMetric::Share);
         let shown = |v: f64| full.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
-        let badness = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
+        let effect = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
         let text = format!("{}|{}", shown(high), shown(low));
-        return Square { kind: SquareKind::Two, text, heat: heat(badness), title, badness };
+        return Square { kind: SquareKind::Two, text, heat: heat(effect), title, effect };
     }
     if throughput && cell.throughput_bps.is_some_and(|v| v <= 0.0) {
-        return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: 5, title, badness: 1.0 };
+        return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: 5, title, effect: 1.0 };
     }
     let Some(value) = number(cell, metric) else {
         // Seen, but its ceiling is not known: the rate itself is still worth showing.
         return match cell.throughput_bps.filter(|_| throughput) {
             Some(bps) => {
-                Square { kind: SquareKind::One, text: units::rate_cell(bps), heat: 0, title, badness: 0.0 }
+                Square { kind: SquareKind::One, text: units::rate_cell(bps), heat: 0, title, effect: 0.0 }
             }
             None => blank(SquareKind::Unseen, "?", title),
         };
     };
-    let badness = badness(value, metric, typical);
-    Square { kind: SquareKind::One, text: shown(value, metric), heat: heat(badness), title, badness }
+    let effect = effect(value, metric, typical);
+    Square { kind: SquareKind::One, text: shown(value, metric), heat: heat(effect), title, effect }
 }
 
 fn shown(value: f64, metric: GridMetric) -> String {
@@ -251,7 +251,7 @@ fn shown(value: f64, metric: GridMetric) -> String {
 }
 
 /// 0 good to 1 dead.
-fn badness(value: f64, metric: GridMetric, typical: f64) -> f64 {
+fn effect(value: f64, metric: GridMetric, typical: f64) -> f64 {
     let raw = match metric {
         GridMetric::Share => 1.0 - value,
         GridMetric::Rate => 1.0 - value / typical.max(1.0),
@@ -268,9 +268,9 @@ fn badness(value: f64, metric: GridMetric, typical: f64) -> f64 {
 /// The lower borders of heat 1 to 5.
 const HEAT_FROM: [f64; 5] = [0.12, 0.25, 0.5, 0.75, 0.95];
 
-/// Class of a badness, 0 to 5.
-fn heat(badness: f64) -> u8 {
-    HEAT_FROM.iter().filter(|from| badness >= **from).count() as u8
+/// Class of an effect, 0 to 5.
+fn heat(effect: f64) -> u8 {
+    HEAT_FROM.iter().filter(|from| effect >= **from).count() as u8
 }
 
 /// What the classes of heat mean in a matrix of shares, for a legend.
@@ -385,7 +385,7 @@ mod tests {
     fn odd_numbers_do_no_harm() {
         for share in [f64::NAN, f64::INFINITY, -1.0] {
             let square = square(&cell(Some(share)), GridMetric::Share, 0.0);
-            assert!((0.0..=1.0).contains(&square.badness));
+            assert!((0.0..=1.0).contains(&square.effect));
         }
     }
 }

@@ -82,7 +82,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                     (super::single::sections(snapshot))
                     (differences(snapshot, diagnosis))
                     (tests_and_gaps(snapshot, diagnosis))
-                    (super::foreign::section(snapshot))
+                    (super::imported::section(snapshot))
                     @if !single { (how_to_read()) }
                     (about(snapshot, diagnosis))
                 }

@@ -1,4 +1,4 @@
-//! What went on inside the connections of a transfer, drawn over time: round trip, congestion window,
+//! What went on inside the connections of a transfer, drawn over time: RTT, congestion window,
 //! retransmissions, what held them up. Packed readings in, drawings out.
 
 use linerate_model::inside::{Packed, Reading};
@@ -16,7 +16,7 @@ const HELD_MIN: f64 = 0.01;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Moment {
     at_ms: f64,
-    /// Smoothed round trip: mean of the streams and the slowest since the moment before, microseconds.
+    /// Smoothed RTT: mean of the streams and the slowest since the moment before, microseconds.
     rtt_us: (f64, f64),
     /// Sum of the congestion windows, segments.
     cwnd: f64,
@@ -58,7 +58,7 @@ pub fn drawings(packed: &[Packed]) -> Markup {
         }
         @let segments = |count: f64| format!("{} segments", units::short(count));
         @if course.len() > 1 {
-            (distribution::courses(&round_trips, units::duration_us, "Round trip"))
+            (distribution::courses(&round_trips, units::duration_us, "RTT"))
             (distribution::courses(&one("healthy", window.as_slice()), segments, "Congestion window"))
             @if again.iter().any(|point| point.1 > 0.0) {
                 (distribution::courses(&one("worst", again.as_slice()), segments, "Retransmitted so far"))
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_did_not_happen_is_not_drawn() {
         let quiet = drawings(&[Packed::pack(&stream(100, 0, u64::MAX))]).into_string();
-        assert!(quiet.contains("Round trip over time") && quiet.contains("Congestion window"));
+        assert!(quiet.contains("RTT over time") && quiet.contains("Congestion window"));
         assert!(!quiet.contains("Retransmitted") && !quiet.contains("held up"), "{quiet}");
         let held = [Packed::pack(&stream(100, 40, 500_000)), Packed::pack(&stream(500, 0, 0))];
         let held = drawings(&held).into_string();
@@ -164,6 +164,6 @@ mod tests {
         let damaged: Packed = serde_json::from_str("\"AAA\"").unwrap();
         assert!(damaged.unpack().is_none());
         let page = drawings(&[damaged, Packed::pack(&stream(100, 0, u64::MAX))]).into_string();
-        assert!(page.contains("1 of 2 series of readings are damaged") && page.contains("Round trip"));
+        assert!(page.contains("1 of 2 series of readings are damaged") && page.contains("RTT"));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
-use linerate_model::foreign::Imported;
+use linerate_model::imported::Imported;
 use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
@@ -26,7 +26,7 @@ struct Page<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reveal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    foreign: Option<&'a Imported>,
+    imported: Option<&'a Imported>,
 }
 
 /// `linerate report RUN --json`.
@@ -50,7 +50,7 @@ impl Format for Json {
             trials: m.trials,
             snapshot_path: None,
             reveal: m.reveal,
-            foreign: m.snapshot.foreign.as_deref(),
+            imported: m.snapshot.imported.as_deref(),
         })
     }
 }
@@ -58,14 +58,14 @@ impl Format for Json {
 /// `{"schema":1,"run":…,"diagnosis":…}`, with the path of the stored snapshot where there is one.
 pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
     let run = &diagnosis.run;
-    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path, reveal: None, foreign: None })
+    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path, reveal: None, imported: None })
 }
 
 /// The same with the account of what was read of the files of others.
 pub fn imported(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
-    let foreign = snapshot.foreign.as_deref();
+    let imported = snapshot.imported.as_deref();
     let run = &diagnosis.run;
-    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path: None, reveal: None, foreign })
+    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path: None, reveal: None, imported })
 }
 
 fn write(page: &Page<'_>) -> String {

@@ -19,7 +19,7 @@ fn at(result: &LatencyResult, share: f64) -> f64 {
     result.round_trip_ns.quantile(share).unwrap_or(0) as f64 / 1e3
 }
 
-/// What load adds to a round trip, in words, by the milliseconds added to the median and to the slowest of a
+/// What load adds to an RTT, in words, by the milliseconds added to the median and to the slowest of a
 /// hundred. Interactive work notices 30 ms (a frame or two); storage and RPC inside a cluster notice one.
 fn grade(added_p50_us: f64, added_p99_us: f64) -> &'static str {
     let worst = added_p50_us.max(added_p99_us / 3.0);
@@ -43,8 +43,8 @@ fn other<'a>(
     results.iter().find(|r| r.phase == phase && r.round_trip_ns.count() > 0)
 }
 
-/// Idle phases with their loaded twins.
-fn twins(results: &[LatencyResult]) -> Vec<(&LatencyResult, &LatencyResult)> {
+/// Idle phases with their loaded aliases.
+fn aliases(results: &[LatencyResult]) -> Vec<(&LatencyResult, &LatencyResult)> {
     results
         .iter()
         .filter(|r| !r.phase.loaded && r.round_trip_ns.count() > 0)
@@ -66,7 +66,7 @@ fn sentences(results: &[LatencyResult]) -> Vec<String> {
         let gap = at(result, 0.5) - at(spinning, 0.5);
         if gap > 0.0 {
             lines.push(format!(
-                "Waking up costs {} of a {carrier} round trip: {} blocking, {} spinning (p50).",
+                "Waking up costs {} of a {carrier} RTT: {} blocking, {} spinning (p50).",
                 units::duration_us(gap),
                 units::duration_us(at(result, 0.5)),
                 units::duration_us(at(spinning, 0.5))
@@ -78,7 +78,7 @@ fn sentences(results: &[LatencyResult]) -> Vec<String> {
         }
     }
     let blocking = |t: &(&LatencyResult, &LatencyResult)| t.0.phase.waiting == Waiting::Blocking;
-    let mut compared = twins(results);
+    let mut compared = aliases(results);
     // A spinning end shares its CPUs with the load: what that costs says little about the path.
     if compared.iter().any(blocking) {
         compared.retain(blocking);
@@ -112,7 +112,7 @@ impl View for Latency {
             units::duration_us(at(first, 0.99)),
             first.phase
         );
-        if let Some((idle, loaded)) = twins(&tx.latency).first() {
+        if let Some((idle, loaded)) = aliases(&tx.latency).first() {
             let (half, tail) = added(idle, loaded);
             let _ = write!(
                 words,
@@ -167,10 +167,10 @@ impl View for Latency {
                     @let () = lines.push(Line { class: "worst", name: "loaded", of: &loaded.round_trip_ns });
                     @let () = courses.push((("worst", "loaded"), course(loaded)));
                 }
-                (distribution::histograms(&lines, "round trips"))
+                (distribution::histograms(&lines, "RTTs"))
                 @let drawn: Vec<Line<'_, [(f64, f64)]>> = courses.iter()
                     .map(|((class, name), points)| Line { class, name, of: points.as_slice() }).collect();
-                (distribution::courses(&drawn, units::duration_us, "Mean round trip"))
+                (distribution::courses(&drawn, units::duration_us, "Mean RTT"))
             }
         }
     }
@@ -213,7 +213,7 @@ mod tests {
             ..LoadReport::default()
         };
         let lines = sentences(&tx.latency);
-        assert!(lines[0].starts_with("Waking up costs 46.9 us of a TCP round trip"), "{lines:?}");
+        assert!(lines[0].starts_with("Waking up costs 46.9 us of a TCP RTT"), "{lines:?}");
         assert!(lines[1].starts_with("Load adds 12 ms at p50") && lines[1].contains("clear"), "{lines:?}");
         let sample = super::super::view::tests_sample();
         let text = Latency.text(&sample, &tx, &LoadReport::default());

@@ -51,9 +51,9 @@ impl Format for Markdown {
         }
         section(&mut out, "Tuning advice", &text::advice(m.diagnosis));
         section(&mut out, "Notes", &m.diagnosis.notes);
-        if let Some(foreign) = &m.snapshot.foreign {
-            section(&mut out, "Notes on what was read", &foreign.notes);
-            section(&mut out, "Not understood", &super::foreign::unread(foreign));
+        if let Some(imported) = &m.snapshot.imported {
+            section(&mut out, "Notes on what was read", &imported.notes);
+            section(&mut out, "Not understood", &super::imported::unread(imported));
         }
         section(&mut out, "Not used as evidence", &m.diagnosis.refused);
         section(&mut out, "Not seen", &text::blind_spots(m.snapshot, m.diagnosis));

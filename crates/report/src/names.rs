@@ -1,4 +1,4 @@
-//! Words for elements, directions, layers, responses and settings. Model values in, plain English out. Never
+//! Words for suspects, directions, layers, responses and settings. Model values in, plain English out. Never
 //! formats a number (see `units`).
 
 use linerate_model::fact::FactValue;
@@ -26,13 +26,13 @@ pub fn group(name: &str, inventory: &Inventory) -> String {
 }
 
 /// Where a loss sits, as the object of a sentence.
-pub fn place(element: &Suspect, direction: Direction, inventory: &Inventory) -> String {
+pub fn place(suspect: &Suspect, direction: Direction, inventory: &Inventory) -> String {
     let verb = |tx: &str, rx: &str, both: &str| match direction {
         Direction::Tx => tx.to_owned(),
         Direction::Rx => rx.to_owned(),
         Direction::Both => both.to_owned(),
     };
-    match element {
+    match suspect {
         Suspect::Host(host) => {
             format!("{host}, {}", verb("what it sends", "what it receives", "both directions"))
         }
@@ -63,16 +63,16 @@ pub fn place(element: &Suspect, direction: Direction, inventory: &Inventory) -> 
 pub fn read_at(finding: &Finding) -> Option<String> {
     let place =
         finding.places.first().filter(|p| finding.was_only_read() && p.direction == Direction::Both)?;
-    match &place.element {
+    match &place.suspect {
         Suspect::All => Some("most hosts".to_owned()),
         Suspect::Host(host) => Some(host.clone()),
         _ => None,
     }
 }
 
-/// The element alone, for titles and tables.
-pub fn element(element: &Suspect) -> String {
-    match element {
+/// The suspect alone, for titles and tables.
+pub fn suspect(suspect: &Suspect) -> String {
+    match suspect {
         Suspect::Host(name) | Suspect::Group(name) => name.clone(),
         Suspect::GroupToGroup(from, to) | Suspect::Pair(from, to) => format!("{from} to {to}"),
         Suspect::Mismatch(key, hosts) => format!("{} ({key})", list(hosts, 6)),

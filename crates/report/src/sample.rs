@@ -221,7 +221,7 @@ fn cause() -> RankedCause {
 }
 
 fn finding() -> Finding {
-    let place = |element, direction, probability| LossLocation { element, direction, probability };
+    let place = |suspect, direction, probability| LossLocation { suspect, direction, probability };
     let other = RankedCause {
         id: "uplink-rate-limited".to_owned(),
         title: "the uplink of the machine is limited in one direction".to_owned(),
@@ -247,7 +247,7 @@ fn finding() -> Finding {
         unit: MetricUnit::BitPerSecond,
         probability: 0.998,
         causes: vec![cause(), other],
-        innocent: vec![BenignDifference {
+        benign: vec![BenignDifference {
             host: "vs-4".to_owned(),
             key: "sysctl.net.iw_cm.default_backlog".to_owned(),
             value: FactValue::Int(256),

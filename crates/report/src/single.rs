@@ -45,7 +45,7 @@ fn ends(sample: &Sample) -> Result<(LoadReport, LoadReport), &str> {
 
 /// The samples of a run of single tests; none of a survey.
 fn samples(snapshot: &Snapshot) -> &[Sample] {
-    // Foreign evidence has values only, no reports of the ends.
+    // Imported evidence has values only, no reports of the ends.
     let told = |s: &Sample| !matches!(&s.outcome, Outcome::Measured(m) if m.tx.is_none());
     let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
     // Tests of disks have the facts of their devices with them; otherwise facts are those of a survey.

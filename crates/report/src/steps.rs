@@ -26,13 +26,13 @@ pub struct StepView {
 /// A step as programs get it.
 #[must_use]
 pub fn shown(step: &Step) -> StepView {
-    let deed = step.deed();
-    let (command, file) = match deed.act() {
+    let operation = step.operation();
+    let (command, file) = match operation.act() {
         Act::Run(argv) => (Some(argv), None),
         Act::Write { path, text } => (None, Some((path, text))),
     };
-    let clear = deed.clear().iter().map(Clear::says).collect();
-    StepView { says: deed.says(), command, file, undo: deed.undo(), clear }
+    let clear = operation.clear().iter().map(Clear::says).collect();
+    StepView { says: operation.says(), command, file, undo: operation.undo(), clear }
 }
 
 /// Program and arguments as one would type them, whole: people copy them. Names in steps are checked to be
@@ -47,9 +47,9 @@ pub fn typed(argv: &[String]) -> String {
 pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
     let mut text = String::new();
     for (at, step) in steps.into_iter().enumerate() {
-        let deed = step.deed();
-        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&deed.says()));
-        match deed.act() {
+        let operation = step.operation();
+        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&operation.says()));
+        match operation.act() {
             Act::Run(argv) => _ = writeln!(text, "     {}", one_line(&typed(&argv))),
             Act::Write { text: file, .. } => {
                 for line in file.lines() {
@@ -64,9 +64,9 @@ pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
 /// What takes a step back, a line each: commands, then what is filled with zeros.
 #[must_use]
 pub fn undo_lines(step: &Step) -> Vec<String> {
-    let deed = step.deed();
-    let commands = deed.undo().into_iter().map(|argv| typed(&argv));
-    commands.chain(deed.clear().iter().map(Clear::says)).collect()
+    let operation = step.operation();
+    let commands = operation.undo().into_iter().map(|argv| typed(&argv));
+    commands.chain(operation.clear().iter().map(Clear::says)).collect()
 }
 
 /// What takes all steps back, in order.
@@ -84,9 +84,9 @@ pub fn undo_text<'a>(steps: impl DoubleEndedIterator<Item = &'a Step>) -> String
 pub fn commands<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
     let mut text = String::new();
     for (at, step) in steps.into_iter().enumerate() {
-        let deed = step.deed();
-        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&deed.says()));
-        if let Act::Run(argv) = deed.act() {
+        let operation = step.operation();
+        let _ = writeln!(text, "  {}. {}", at + 1, one_line(&operation.says()));
+        if let Act::Run(argv) = operation.act() {
             let _ = writeln!(text, "     {}", one_line(&typed(&argv)));
         }
     }

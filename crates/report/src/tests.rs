@@ -127,7 +127,7 @@ fn names_from_hosts_cannot_break_out() {
     }
     diagnosis.headline = evil.to_owned();
     let finding = &mut diagnosis.findings[0];
-    finding.places[0].element = Suspect::Host(evil.to_owned());
+    finding.places[0].suspect = Suspect::Host(evil.to_owned());
     finding.causes[0].evidence.push(evil.to_owned());
     finding.affected.push((evil.to_owned(), evil.to_owned()));
     let mut trial = sample::trial();

@@ -88,9 +88,9 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
     add("Advice", &advice(diagnosis), LINES_MAX);
     add("Note", &diagnosis.notes, LINES_MAX);
-    if let Some(foreign) = &snapshot.foreign {
-        add("Note", &foreign.notes, LINES_MAX);
-        add("Not understood", &super::foreign::unread(foreign), LINES_MAX);
+    if let Some(imported) = &snapshot.imported {
+        add("Note", &imported.notes, LINES_MAX);
+        add("Not understood", &super::imported::unread(imported), LINES_MAX);
     }
     add("Not used", &diagnosis.refused, REFUSED_MAX);
     add("Not seen", &blind_spots(snapshot, diagnosis), LINES_MAX);
@@ -323,7 +323,7 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
     }
     let median = |squares: &[&grid::Square]| {
         let mut seen = squares.to_vec();
-        seen.sort_by(|a, b| a.badness.total_cmp(&b.badness));
+        seen.sort_by(|a, b| a.effect.total_cmp(&b.effect));
         (
             seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)),
             seen.iter().filter(|s| s.heat > 0).count(),

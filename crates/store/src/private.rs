@@ -46,7 +46,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
     if !found.is_dir() {
         return Err(not_what(folder, &found, "a folder"));
     }
-    refuse_foreign(folder, &found, FOLDER_MODE)?;
+    refuse_stray(folder, &found, FOLDER_MODE)?;
     // A folder that LINERATE_DATA names may serve other programs too, which need its mode.
     if holds_nothing_else(folder) {
         close_to_others(folder, &found)?;
@@ -106,7 +106,7 @@ fn check_file(path: &Path) -> Result<bool, StoreError> {
     if !found.is_file() {
         return Err(not_what(path, &found, "a file of the database"));
     }
-    refuse_foreign(path, &found, FILE_MODE)?;
+    refuse_stray(path, &found, FILE_MODE)?;
     close_to_others(path, &found)?;
     Ok(true)
 }
@@ -160,7 +160,7 @@ fn owner(found: &Metadata) -> String {
 }
 
 /// Refuses what another user owns or can write.
-fn refuse_foreign(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
+fn refuse_stray(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
         return Err(StoreError::Place {

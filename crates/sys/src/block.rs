@@ -51,7 +51,7 @@ fn open_with(path: &Path, how: How, more: libc::c_int) -> io::Result<File> {
 }
 
 /// The same file once more, in another way: through its entry in `/proc`, for it may have no name. Requests
-/// to it wait as usual: io_uring takes `O_NONBLOCK` of a file for a wish that no request waits, and arrays of
+/// to it wait as usual: io_uring takes `O_NONBLOCK` of a file for a spec that no request waits, and arrays of
 /// md and LVM then refuse those that have to (`EAGAIN`).
 pub fn reopen(file: &File, how: How) -> io::Result<File> {
     open_with(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())), how, 0)

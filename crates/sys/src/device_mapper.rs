@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 
 use crate::block::Number;
 
-/// The door of the device mapper.
+/// The listener of the device mapper.
 const CONTROL: &str = "/dev/mapper/control";
 /// `DM_TABLE_STATUS`: `_IOWR(0xfd, 12, struct dm_ioctl)`.
 const DM_TABLE_STATUS: libc::c_ulong = 0xc138_fd0c;

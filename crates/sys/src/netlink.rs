@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP: u16 = 0x300;
-/// The dump was disturbed by a change; it must be asked again.
+/// The dump was contended by a change; it must be asked again.
 const NLM_F_DUMP_INTR: u16 = 0x10;
 /// Create when missing, replace when there.
 pub(crate) const NLM_F_REPLACE: u16 = 0x100;
@@ -31,7 +31,7 @@ const NLM_F_ACK_TLVS: u16 = 0x200;
 const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of one answer: a full routing table is cut there.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// How often a disturbed dump is asked again.
+/// How often a contended dump is asked again.
 const DUMP_TRIES: u32 = 4;
 /// How long an answer may take.
 const ANSWER_SECONDS: libc::time_t = 3;
@@ -56,9 +56,9 @@ pub enum NetlinkError {
         /// Limit.
         limit: usize,
     },
-    /// The dump was disturbed every time.
-    #[error("netlink dump disturbed {DUMP_TRIES} times by changes")]
-    Disturbed,
+    /// The dump was contended every time.
+    #[error("netlink dump contended {DUMP_TRIES} times by changes")]
+    Contended,
 }
 
 fn reason(errno: i32) -> String {
@@ -285,7 +285,7 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Asks for everything; `each` gets every message. Asked again when a change disturbed the dump, so
+    /// Asks for everything; `each` gets every message. Asked again when a change contended the dump, so
     /// `each` may see an object twice.
     pub fn dump(
         &mut self,
@@ -299,7 +299,7 @@ impl Socket {
                 return Ok(());
             }
         }
-        Err(NetlinkError::Disturbed)
+        Err(NetlinkError::Contended)
     }
 
     /// Sends one request and waits for its acknowledgement; `each` gets what the kernel answers before it.
@@ -329,10 +329,10 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
     }
 
-    /// Reads until the answer is complete. `false`: the dump was disturbed.
+    /// Reads until the answer is complete. `false`: the dump was contended.
     fn receive(&mut self, each: &mut dyn FnMut(&Message<'_>)) -> Result<bool, NetlinkError> {
         let mut total = 0;
-        let mut undisturbed = true;
+        let mut uncontended = true;
         loop {
             // SAFETY: pointer and length describe the buffer, which outlives the call.
             let got = unsafe {
@@ -349,10 +349,10 @@ impl Socket {
                 return Err(NetlinkError::TooLarge { limit: ANSWER_BYTES_MAX });
             }
             for message in messages(&self.buffer[..got]).filter(|m| m.sequence == self.sequence) {
-                undisturbed &= message.flags & NLM_F_DUMP_INTR == 0;
+                uncontended &= message.flags & NLM_F_DUMP_INTR == 0;
                 match message.kind {
                     NLMSG_NOOP => {}
-                    NLMSG_DONE => return end(&message).map(|()| undisturbed),
+                    NLMSG_DONE => return end(&message).map(|()| uncontended),
                     NLMSG_ERROR => return end(&message).map(|()| true),
                     _ => each(&message),
                 }

@@ -84,7 +84,7 @@ pub fn ruleset() -> Result<Ruleset, NetlinkError> {
             chain.rules.rules = chain.uses;
         }
     } else if counted > 0 {
-        // A dump that was disturbed comes again from its beginning.
+        // A dump that was contended comes again from its beginning.
         let mut seen = BTreeSet::new();
         socket.dump(GET_RULE, &Payload::new(&[0; 4]), |message| {
             if let Some((id, handle, rule, jump)) = parse_rule(message.payload)

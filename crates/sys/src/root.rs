@@ -150,7 +150,7 @@ impl Root {
                     return Ok(text.clone());
                 }
                 let file = tree_path(tree, path);
-                // A pipe or a device in a foreign tree would block the reader.
+                // A pipe or a device in a stray tree would block the reader.
                 if !fs::metadata(&file)?.is_file() {
                     return Err(ReadError::Missing);
                 }

@@ -4,10 +4,10 @@
 //! In: bytes of the other end, and what is to be said. Out: bytes to write, and what was said. No I/O, no
 //! clock. The cryptography is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`,
 //! <https://noiseprotocol.org/noise.html>) as the crate `snow` has it: the key is mixed in before the first
-//! byte, so that a stranger's greeting is refused without an answer; the keys of a stream come from numbers
+//! byte, so that a stranger's handshake is refused without an answer; the keys of a stream come from numbers
 //! that both ends draw for it, so that nothing that was recorded can be said again, and the key alone does
 //! not open what was recorded; the library asks the kernel for those numbers. Everything is bounded: a
-//! greeting has [`GREETING_BYTES`], a record at most [`RECORD_BYTES_MAX`]. After an error a stream says and
+//! handshake has [`HANDSHAKE_BYTES`], a record at most [`RECORD_BYTES_MAX`]. After an error a stream says and
 //! takes nothing more.
 
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 use snow::{Builder, HandshakeState, StatelessTransportState};
 use thiserror::Error;
 
-/// How every greeting begins.
-const GREETING: [u8; 8] = *b"LRDIAL01";
+/// How every handshake begins.
+const HANDSHAKE: [u8; 8] = *b"LRDIAL01";
 /// A number of Curve25519 and the tag of an empty, encrypted text.
 const NOISE_BYTES: usize = 32 + TAG_BYTES;
 /// What ChaCha20-Poly1305 adds to each record.
 const TAG_BYTES: usize = 16;
-/// Length of the greeting of either end.
-pub const GREETING_BYTES: usize = GREETING.len() + NOISE_BYTES;
+/// Length of the handshake of either end.
+pub const HANDSHAKE_BYTES: usize = HANDSHAKE.len() + NOISE_BYTES;
 /// What a record carries at most; more is cut into several. A stream keeps room for one.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Bytes before a record: its length, big-endian, tag included.
@@ -128,7 +128,7 @@ impl Caller {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SealError {
     /// Not our protocol.
-    #[error("no greeting of linerate")]
+    #[error("no handshake of linerate")]
     Stranger,
     /// Another key.
     #[error("it does not know the key of this run")]
@@ -153,7 +153,7 @@ pub enum SealError {
     Library(String),
 }
 
-/// A greeting under way.
+/// A handshake under way.
 pub struct SealedHandshake {
     noise: Box<HandshakeState>,
     answers: bool,
@@ -165,11 +165,11 @@ pub struct SealedHandshake {
 /// Secrets are not shown.
 impl std::fmt::Debug for SealedHandshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Greeting").field("answers", &self.answers).finish_non_exhaustive()
+        f.debug_struct("Handshake").field("answers", &self.answers).finish_non_exhaustive()
     }
 }
 
-/// Both directions of a stream, and what was read behind the greeting.
+/// Both directions of a stream, and what was read behind the handshake.
 #[derive(Debug)]
 pub struct Sealed {
     /// What is said.
@@ -179,11 +179,11 @@ pub struct Sealed {
 }
 
 impl SealedHandshake {
-    /// The end that dials. Its greeting can be taken at once.
+    /// The end that dials. Its handshake can be taken at once.
     pub fn dial(key: &Key) -> Result<Self, SealError> {
-        let mut greeting = Self::new(key, false)?;
-        greeting.speak()?;
-        Ok(greeting)
+        let mut handshake = Self::new(key, false)?;
+        handshake.speak()?;
+        Ok(handshake)
     }
 
     /// The end that was dialled. It says nothing before it has seen that the other one knows the key.
@@ -195,7 +195,7 @@ impl SealedHandshake {
         let library = |error: snow::Error| SealError::Library(error.to_string());
         let params = "Noise_NNpsk0_25519_ChaChaPoly_SHA256".parse().map_err(library)?;
         let builder =
-            Builder::new(params).psk(0, &key.0).and_then(|b| b.prologue(&GREETING)).map_err(library)?;
+            Builder::new(params).psk(0, &key.0).and_then(|b| b.prologue(&HANDSHAKE)).map_err(library)?;
         let noise = if answers { builder.build_responder() } else { builder.build_initiator() };
         Ok(Self {
             noise: Box::new(noise.map_err(library)?),
@@ -210,7 +210,7 @@ impl SealedHandshake {
         let mut bytes = [0; NOISE_BYTES];
         let length =
             self.noise.write_message(&[], &mut bytes).map_err(|e| SealError::Library(e.to_string()))?;
-        self.output.extend_from_slice(&GREETING);
+        self.output.extend_from_slice(&HANDSHAKE);
         self.output.extend_from_slice(&bytes[..length]);
         Ok(())
     }
@@ -233,23 +233,23 @@ impl SealedHandshake {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Option<Sealed>, SealError> {
-        let wanted = GREETING_BYTES - self.heard.len();
+        let wanted = HANDSHAKE_BYTES - self.heard.len();
         let (ours, rest) = bytes.split_at(bytes.len().min(wanted));
         self.heard.extend_from_slice(ours);
-        let known = self.heard.len().min(GREETING.len());
-        if self.heard[..known] != GREETING[..known] {
+        let known = self.heard.len().min(HANDSHAKE.len());
+        if self.heard[..known] != HANDSHAKE[..known] {
             return Err(SealError::Stranger);
         }
-        if self.heard.len() < GREETING_BYTES {
+        if self.heard.len() < HANDSHAKE_BYTES {
             return Ok(None);
         }
         let mut nothing = [0; TAG_BYTES];
-        self.noise.read_message(&self.heard[GREETING.len()..], &mut nothing).map_err(|_| SealError::Key)?;
+        self.noise.read_message(&self.heard[HANDSHAKE.len()..], &mut nothing).map_err(|_| SealError::Key)?;
         if self.answers {
             self.speak()?;
         }
-        // The state is used up; a greeting that is over answers nothing.
-        let over = SealError::Library("the greeting is over".to_owned());
+        // The state is used up; a handshake that is over answers nothing.
+        let over = SealError::Library("the handshake is over".to_owned());
         let fresh = Self::new(&Key([0; 32]), true)?.noise;
         let noise = std::mem::replace(&mut self.noise, fresh);
         self.failed = Some(over);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use linerate_wire::sealed::{
-    Caller, DialOrder, GREETING_BYTES, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed, SealedHandshake,
+    Caller, DialOrder, HANDSHAKE_BYTES, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed, SealedHandshake,
 };
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn both_ends_say_and_hear() {
 }
 
 #[test]
-fn what_is_behind_the_greeting_in_the_same_bytes_is_not_lost() {
+fn what_is_behind_the_handshake_in_the_same_bytes_is_not_lost() {
     let (mut dials, mut answers) =
         (SealedHandshake::dial(&key(1)).unwrap(), SealedHandshake::answer(&key(1)).unwrap());
     let mut answered = answers.received(&dials.take_output()).unwrap().unwrap();
@@ -63,7 +63,7 @@ fn a_stranger_gets_no_answer() {
         answers.received(&SealedHandshake::dial(&key(1)).unwrap().take_output()).unwrap_err(),
         SealError::Stranger
     );
-    // Told from the first byte that differs, not only when a whole greeting is there.
+    // Told from the first byte that differs, not only when a whole handshake is there.
     assert_eq!(SealedHandshake::answer(&key(1)).unwrap().received(b"X").unwrap_err(), SealError::Stranger);
 }
 
@@ -91,7 +91,7 @@ fn a_recorded_conversation_cannot_be_said_again() {
     let mut node = dials.received(&answers.take_output()).unwrap().unwrap();
     let from = recorded.len();
     node.sealer.seal(&Caller { node: "n1".into(), pid: 7 }.record(), &mut recorded).unwrap();
-    // The greeting alone is one that knows the key; but its sender cannot go on.
+    // The handshake alone is one that knows the key; but its sender cannot go on.
     let mut again = SealedHandshake::answer(&key(1)).unwrap();
     let mut replayed = again.received(&recorded[..from]).unwrap().unwrap();
     replayed.opener.push(&recorded[from..]);
@@ -189,12 +189,12 @@ proptest! {
     }
 
     #[test]
-    fn a_greeting_with_a_flipped_bit_or_cut_short_is_none(at in 0..GREETING_BYTES, bit in 0..8_u8) {
-        let greeting = SealedHandshake::dial(&key(1)).unwrap().take_output();
+    fn a_handshake_with_a_flipped_bit_or_cut_short_is_none(at in 0..HANDSHAKE_BYTES, bit in 0..8_u8) {
+        let handshake = SealedHandshake::dial(&key(1)).unwrap().take_output();
         let mut answers = SealedHandshake::answer(&key(1)).unwrap();
-        prop_assert!(answers.received(&greeting[..at]).unwrap().is_none());
+        prop_assert!(answers.received(&handshake[..at]).unwrap().is_none());
         prop_assert!(answers.take_output().is_empty());
-        let mut damaged = greeting;
+        let mut damaged = handshake;
         damaged[at] ^= 1 << bit;
         let mut answers = SealedHandshake::answer(&key(1)).unwrap();
         prop_assert!(answers.received(&damaged).is_err());

@@ -45,7 +45,7 @@ fn to_node<R: Into<Request> + Clone>(messages: &[(u64, R)]) -> Vec<u8> {
     out
 }
 
-fn greeting() -> (u64, Event) {
+fn handshake() -> (u64, Event) {
     (0, Event::Hello(Box::new(hello(PROTOCOL))))
 }
 
@@ -178,7 +178,7 @@ fn a_node_that_never_says_anything_is_lost_after_the_hello_time() {
 fn a_banner_before_the_hello_is_passed_over_and_explains_a_failure() {
     let mut operator = OperatorSession::new();
     operator.received(0, b"Last login: yesterday\r\n\x1b[0m");
-    operator.received(0, &from_node(&[greeting()]));
+    operator.received(0, &from_node(&[handshake()]));
     assert!(matches!(operator.poll_event(), Some(OperatorEvent::Hello(_))));
 
     let mut operator = OperatorSession::new();
@@ -214,14 +214,14 @@ fn requests_wait_for_the_hello() {
     let mut beat = MAGIC.to_vec();
     encode(FrameKind::ToNode, HEARTBEAT, &mut beat).unwrap();
     assert_eq!(operator.take_output(), beat);
-    operator.received(1, &from_node(&[greeting()]));
+    operator.received(1, &from_node(&[handshake()]));
     assert!(operator.take_output().ends_with(&to_node(&[(1, SessionRequest::Bye)])[MAGIC.len()..]));
 }
 
 #[test]
 fn answers_come_in_any_order_and_late_ones_are_dropped() {
     let mut operator = OperatorSession::new();
-    operator.received(0, &from_node(&[greeting()]));
+    operator.received(0, &from_node(&[handshake()]));
     let ids: Vec<u64> = (0..3).map(|_| operator.request(0, TrialRequest::Journals)).collect();
     let answers = [(ids[2], Event::Done), (ids[0], failed()), (ids[2], Event::Done), (ids[1], Event::Done)];
     operator.received(1, &from_node(&answers)[MAGIC.len()..]);
@@ -235,9 +235,9 @@ fn answers_come_in_any_order_and_late_ones_are_dropped() {
 #[test]
 fn answers_to_what_was_never_asked_lose_the_node() {
     for (messages, words) in [
-        (vec![greeting(), (9, Event::Done)], "never asked"),
-        (vec![greeting(), (0, Event::Done)], "never asked"),
-        (vec![greeting(), greeting()], "hello twice"),
+        (vec![handshake(), (9, Event::Done)], "never asked"),
+        (vec![handshake(), (0, Event::Done)], "never asked"),
+        (vec![handshake(), handshake()], "hello twice"),
         (vec![(1, Event::Done)], "before its hello"),
     ] {
         let mut operator = OperatorSession::new();
@@ -339,7 +339,7 @@ proptest! {
         replacement in prop::collection::vec(any::<u8>(), 0..30),
         removed in 0usize..30,
     ) {
-        let mut bytes = from_node(&[greeting(), (1, Event::Done), (2, Event::Done)]);
+        let mut bytes = from_node(&[handshake(), (1, Event::Done), (2, Event::Done)]);
         let start = at.index(bytes.len());
         let end = (start + removed).min(bytes.len());
         bytes.splice(start..end, replacement);
@@ -369,7 +369,7 @@ proptest! {
 fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
     use linerate_wire::session::{SAID_BYTES_MAX, SAID_BYTES_PER_REQUEST};
     let mut operator = OperatorSession::new();
-    operator.received(0, &from_node(&[greeting()]));
+    operator.received(0, &from_node(&[handshake()]));
     operator.request(0, TrialRequest::Journals);
     // Each frame alone is a good one: a heartbeat with a megabyte of blanks behind it.
     let mut body = HEARTBEAT.to_vec();
@@ -398,7 +398,7 @@ fn a_node_that_answers_without_end_is_lost() {
     let lost = |answers: Vec<(u64, Event)>| {
         let mut operator = OperatorSession::new();
         operator.request(0, TrialRequest::Journals);
-        operator.received(0, &from_node(&[vec![greeting()], answers].concat()));
+        operator.received(0, &from_node(&[vec![handshake()], answers].concat()));
         operator_events(&mut operator)
     };
     let most = EVENTS_PER_REQUEST_MAX as usize;

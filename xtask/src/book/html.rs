@@ -1,4 +1,4 @@
-//! Links of the built pages: to files of the book that exist, and to elements that are there.
+//! Links of the built pages: to files of the book that exist, and to suspects that are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) fn breaches(built: &Path) -> Result<Vec<String>> {
             if !built.join(&path).exists() {
                 breaches.insert(format!("{}: {link}: no such file", page.display()));
             } else if !anchor.is_empty() && !ids.get(path.as_path()).is_some_and(|ids| ids.contains(anchor)) {
-                breaches.insert(format!("{}: {link}: no such element", page.display()));
+                breaches.insert(format!("{}: {link}: no such suspect", page.display()));
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "iperf3-flags", seeds: flag_seeds, run: iperf3_flags },
     Target { name: "wire-node", seeds: node_seeds, run: wire_node },
     Target { name: "wire-operator", seeds: operator_seeds, run: wire_operator },
-    Target { name: "wire-door", seeds: door_seeds, run: wire_door },
+    Target { name: "wire-listener", seeds: listener_seeds, run: wire_listener },
     Target { name: "wire-sealed", seeds: sealed_seeds, run: wire_sealed },
     Target { name: "knowledge", seeds: knowledge_seeds, run: knowledge },
     Target {
@@ -320,29 +320,29 @@ fn run_key() -> Key {
     Key::new([1; 32])
 }
 
-/// Greetings that know the key and one that does not; what follows them in a real conversation is another for
-/// each run.
-fn door_seeds() -> Vec<Vec<u8>> {
-    let greeting = |key: Key| SealedHandshake::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
-    let behind = [greeting(run_key()), vec![0, 40], vec![7; 40]].concat();
-    vec![greeting(run_key()), greeting(Key::new([2; 32])), behind]
+/// Handshakes that know the key and one that does not; what follows them in a real conversation is another
+/// for each run.
+fn listener_seeds() -> Vec<Vec<u8>> {
+    let handshake = |key: Key| SealedHandshake::dial(&key).map(|mut g| g.take_output()).unwrap_or_default();
+    let behind = [handshake(run_key()), vec![0, 40], vec![7; 40]].concat();
+    vec![handshake(run_key()), handshake(Key::new([2; 32])), behind]
 }
 
-/// Bytes of a stranger into the greeting of the end that listens, and on into its first record.
-fn wire_door(input: &[u8]) -> String {
-    let Ok(mut greeting) = SealedHandshake::answer(&run_key()) else { return "no greeting".to_owned() };
+/// Bytes of a stranger into the handshake of the end that listens, and on into its first record.
+fn wire_listener(input: &[u8]) -> String {
+    let Ok(mut handshake) = SealedHandshake::answer(&run_key()) else { return "no handshake".to_owned() };
     let mut sealed: Option<Sealed> = None;
     for piece in pieces(input) {
         let heard = match &mut sealed {
-            None => greeting.received(piece).map(|came| sealed = came),
+            None => handshake.received(piece).map(|came| sealed = came),
             Some(sealed) => {
                 sealed.opener.push(piece);
-                // No stranger gets a record through: that would need the numbers behind a greeting.
+                // No stranger gets a record through: that would need the numbers behind a handshake.
                 sealed.opener.next_record().map(|record| assert!(record.is_none(), "a forged record"))
             }
         };
         if let Err(error) = heard {
-            assert!(sealed.is_some() || greeting.take_output().is_empty(), "an answer to a stranger");
+            assert!(sealed.is_some() || handshake.take_output().is_empty(), "an answer to a stranger");
             return error.to_string();
         }
     }
@@ -445,7 +445,7 @@ fn import(format: &str, input: &[u8]) -> String {
     let format = (!format.is_empty()).then(|| format.to_owned());
     let options = ImportOptions { format, host: Some("h".to_owned()), ..ImportOptions::default() };
     let snapshot = linerate_import::read(&[Document::new("x", input)], &options);
-    let account = snapshot.foreign.as_deref().expect("every import has its account");
+    let account = snapshot.imported.as_deref().expect("every import has its account");
     for sample in &snapshot.samples {
         assert!(
             snapshot.inventory.host(&sample.test.from).is_some()

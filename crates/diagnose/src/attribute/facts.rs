@@ -31,10 +31,10 @@ pub(super) fn judge(
             return None;
         }
     }
-    for test in &cause.betrays {
+    for test in &cause.indicators {
         match run(facts, place, test) {
             Outcome::Holds(hits) => {
-                // Contrast only for tests about the suspects: senders of bad cells are mostly innocent.
+                // Contrast only for tests about the suspects: senders of bad cells are mostly benign.
                 let contrast = if matches!(test.side, FactSide::Sender | FactSide::Receiver) {
                     0.0
                 } else {
@@ -75,7 +75,7 @@ pub(super) fn judge(
 /// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as
 /// possible.
 pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
-    cause.betrays.iter().any(|test| {
+    cause.indicators.iter().any(|test| {
         matches!(test.op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds)
             || matches!(run(facts, place, test), Outcome::Holds(_))
     })

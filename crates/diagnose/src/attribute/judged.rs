@@ -61,25 +61,25 @@ pub(crate) fn judge<'a, 'k>(
     let mut weighed: Vec<(usize, f64, Vec<Scored<'k>>)> = Vec::new();
     let mut contexts = Vec::new();
     for (i, (column, score)) in columns.iter().enumerate() {
-        let subjects = subjects(context, &column.element, &located.rows);
-        let members = member_suspects(context, &column.element);
+        let subjects = subjects(context, &column.suspect, &located.rows);
+        let members = member_suspects(context, &column.suspect);
         let shape = shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
         let place = Place {
-            element: &column.element,
+            suspect: &column.suspect,
             direction: column.direction,
             layer,
             responses: &responses,
             shape: &shape,
             subjects: &subjects,
-            has_twin: twin(&context.facts, &column.element).is_some(),
+            has_alias: alias(&context.facts, &column.suspect).is_some(),
         };
         let mut ranked = attribute::rank(&context.facts, &place, knowledge);
         ranked.retain(|s| !s.cause.is_independent());
         if i >= by_evidence {
             // Only what was read on that host speaks for it.
-            ranked.retain(|s| s.hits.iter().any(|hit| Suspect::Host(hit.host.clone()) == column.element));
+            ranked.retain(|s| s.hits.iter().any(|hit| Suspect::Host(hit.host.clone()) == column.suspect));
         }
-        // An element for which nobody knows a cause is still possible.
+        // A suspect for which nobody knows a cause is still possible.
         let nobody_knows = if i < by_evidence { rules.uncaused } else { 0.0 };
         let total = ranked.iter().map(|s| s.score.exp()).sum::<f64>() + nobody_knows;
         weighed.push((i, score + total.ln(), ranked));
@@ -90,7 +90,7 @@ pub(crate) fn judge<'a, 'k>(
     let sum: f64 = weighed.iter().map(|(_, s, _)| (s - top).exp()).sum();
     let mut places: Vec<Weighed> = weighed
         .iter()
-        .map(|(i, s, _)| (columns[*i].0.element.clone(), columns[*i].0.direction, (s - top).exp() / sum))
+        .map(|(i, s, _)| (columns[*i].0.suspect.clone(), columns[*i].0.direction, (s - top).exp() / sum))
         .collect();
     let causes = merge_causes(&columns, &weighed, rules);
     let (shape, subjects) = contexts.swap_remove(*best);
@@ -104,10 +104,10 @@ pub(crate) fn judge<'a, 'k>(
     Judged { located, places, layer, responses, shape, subjects, causes }
 }
 
-/// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a disturbed
+/// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a contended
 /// test more often than a network, until a repetition says the same.
 fn contradicts_the_overlay(context: &Context<'_>, located: &Located, layer: LayerScope) -> bool {
-    let is_way = matches!(located.column.element, Suspect::Pair(..) | Suspect::GroupToGroup(..));
+    let is_way = matches!(located.column.suspect, Suspect::Pair(..) | Suspect::GroupToGroup(..));
     let bad: Vec<&Row> = located.rows.iter().map(|row| &context.rows[*row]).collect();
     is_way && layer == LayerScope::Only(Layer::Underlay) && !are_confirmed(&bad, &context.cells)
 }
@@ -124,7 +124,7 @@ fn follows_from_a_loss(response: Metric) -> bool {
 /// ends at explains more.
 fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64)]) -> Vec<(Column, f64)> {
     let (best, score) = &columns[0];
-    if context.measured.len() < 3 || !matches!(best.element, Suspect::Pair(..) | Suspect::GroupToGroup(..)) {
+    if context.measured.len() < 3 || !matches!(best.suspect, Suspect::Pair(..) | Suspect::GroupToGroup(..)) {
         return Vec::new();
     }
     let cells: Vec<_> = located.rows.iter().map(|r| &context.cells[context.rows[*r].cell]).collect();
@@ -140,11 +140,11 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
         } else {
             continue;
         };
-        let element = Suspect::Host(host.to_owned());
-        if !columns.iter().any(|(c, _)| c.element == element && c.direction == direction) {
+        let suspect = Suspect::Host(host.to_owned());
+        if !columns.iter().any(|(c, _)| c.suspect == suspect && c.direction == direction) {
             let parts = located.column.parts.clone();
             found.push((
-                Column { element, direction, parts, ..best.clone() },
+                Column { suspect, direction, parts, ..best.clone() },
                 score - context.facts.rules.attribute.others_are_fine,
             ));
         }
@@ -156,10 +156,10 @@ fn common_ends(context: &Context<'_>, located: &Located, columns: &[(Column, f64
 /// between them.
 fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column, f64)> {
     let [a, b] = context.measured[..] else { return None };
-    let element = Suspect::Pair(a.to_owned(), b.to_owned());
-    let is_pair = |c: &Column| c.element == element && c.direction == Direction::Both;
-    let (all, score) = columns.iter().find(|(c, _)| c.element == Suspect::All)?;
-    let pair = Column { element: element.clone(), direction: Direction::Both, ..all.clone() };
+    let suspect = Suspect::Pair(a.to_owned(), b.to_owned());
+    let is_pair = |c: &Column| c.suspect == suspect && c.direction == Direction::Both;
+    let (all, score) = columns.iter().find(|(c, _)| c.suspect == Suspect::All)?;
+    let pair = Column { suspect: suspect.clone(), direction: Direction::Both, ..all.clone() };
     (!columns.iter().any(|(c, _)| is_pair(c))).then_some((pair, *score))
 }
 
@@ -196,20 +196,20 @@ fn merge_causes<'k>(
     causes
 }
 
-/// The leading cause says what kind of element it sits in: a host and its group of one are the same place,
+/// The leading cause says what kind of suspect it sits in: a host and its group of one are the same place,
 /// and a cause that harms both directions is not a cause of one only because the other was too weak to see.
 fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let rules = &facts.rules.attribute;
-    let (element, direction, _) = &mut places[0];
-    let kind = SuspectKind::of(element, *direction);
-    let other_name = cause.native == kind.twin() || cause.native == kind.twin().widened();
+    let (suspect, direction, _) = &mut places[0];
+    let kind = SuspectKind::of(suspect, *direction);
+    let other_name = cause.native == kind.alias() || cause.native == kind.alias().widened();
     if let Some(other) =
-        twin(facts, element).filter(|_| other_name && cause.native.is_group() != kind.is_group())
+        alias(facts, suspect).filter(|_| other_name && cause.native.is_group() != kind.is_group())
     {
-        *element = other;
+        *suspect = other;
     }
-    let kind = SuspectKind::of(element, *direction);
+    let kind = SuspectKind::of(suspect, *direction);
     if cause.native != kind
         && cause.native == kind.widened()
         && (*probability > rules.direction_min || !cause.hits.is_empty())
@@ -222,7 +222,7 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
             cause.hits.iter().map(|h| &h.key).find(|k| linerate_knowledge::keys::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
-        let before = (element.clone(), *direction, places[0].2 * rules.mismatch_rest);
+        let before = (suspect.clone(), *direction, places[0].2 * rules.mismatch_rest);
         let mismatch = Suspect::Mismatch(key.clone(), hosts.into_iter().collect());
         places[0] = (mismatch, Direction::Both, places[0].2 * rules.mismatch_share);
         places.insert(1, before);
@@ -242,24 +242,24 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
     let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
     // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers
     // all the same.
-    let suffers = |element: &Suspect, direction: Direction| {
+    let suffers = |suspect: &Suspect, direction: Direction| {
         let crossing = |row: &&Row| {
             let cell = &context.cells[row.cell];
-            row.response == response && context.passes(element, direction, cell.from, cell.to)
+            row.response == response && context.passes(suspect, direction, cell.from, cell.to)
         };
         let mut all = context.rows.iter().filter(crossing).peekable();
         all.peek()?;
         Some(all.any(|row| row.y >= row.effect_min))
     };
     let decides = *probability > context.facts.rules.attribute.direction_min;
-    for (element, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
-        let only = match (suffers(element, Direction::Rx), suffers(element, Direction::Tx)) {
+    for (suspect, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
+        let only = match (suffers(suspect, Direction::Rx), suffers(suspect, Direction::Tx)) {
             (Some(true), Some(false)) => Direction::Rx,
             (Some(false), Some(true)) => Direction::Tx,
             _ => continue,
         };
-        let kind = SuspectKind::of(element, only);
-        if symptom.elements.contains(&kind) || symptom.elements.contains(&kind.twin()) {
+        let kind = SuspectKind::of(suspect, only);
+        if symptom.suspects.contains(&kind) || symptom.suspects.contains(&kind.alias()) {
             *direction = only;
         }
     }
@@ -276,8 +276,8 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
 }
 
 /// The group of which a host is the only member, or the only member of a group.
-pub(crate) fn twin(facts: &Facts<'_>, element: &Suspect) -> Option<Suspect> {
-    match element {
+pub(crate) fn alias(facts: &Facts<'_>, suspect: &Suspect) -> Option<Suspect> {
+    match suspect {
         Suspect::Host(host) => facts
             .snapshot
             .inventory
@@ -295,7 +295,7 @@ pub(crate) fn twin(facts: &Facts<'_>, element: &Suspect) -> Option<Suspect> {
 
 /// Whether two columns are the same place under two names.
 fn is_alias(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
-    a.direction == b.direction && twin(facts, &a.element).as_ref() == Some(&b.element)
+    a.direction == b.direction && alias(facts, &a.suspect).as_ref() == Some(&b.suspect)
 }
 
 /// The one layer that suffers while another one was measured on the same pairs and is fine; in the values in
@@ -325,43 +325,43 @@ fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
     }
 }
 
-/// Hosts with endpoints that the element speaks of, for counters.
-fn member_suspects<'a>(context: &Context<'a>, element: &Suspect) -> Vec<&'a str> {
+/// Hosts with endpoints that the suspect speaks of, for counters.
+fn member_suspects<'a>(context: &Context<'a>, suspect: &Suspect) -> Vec<&'a str> {
     let inventory = &context.facts.snapshot.inventory;
     let hosts = |test: &dyn Fn(&str) -> bool| -> Vec<&'a str> {
         inventory.hosts.iter().map(|h| h.name.as_str()).filter(|h| test(h)).collect()
     };
     let members = |group: &str| context.facts.members(group).iter().map(|h| h.name.as_str());
-    match element {
+    match suspect {
         Suspect::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
         Suspect::Group(g) => members(g).collect(),
         Suspect::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
         Suspect::Pair(a, b) => hosts(&|x| x == a || x == b),
         Suspect::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
-        // Foreign evidence may be facts alone, of hosts between which nobody measured.
+        // Imported evidence may be facts alone, of hosts between which nobody measured.
         Suspect::All if context.measured.is_empty() => hosts(&|x| !context.machines.contains(&x)),
         Suspect::All => Vec::new(),
     }
 }
 
-/// Whose facts are looked at for an element.
-pub(crate) fn subjects<'a>(context: &Context<'a>, element: &Suspect, bad_rows: &[usize]) -> Subjects<'a> {
+/// Whose facts are looked at for a suspect.
+pub(crate) fn subjects<'a>(context: &Context<'a>, suspect: &Suspect, bad_rows: &[usize]) -> Subjects<'a> {
     let inventory = &context.facts.snapshot.inventory;
     let of_groups = |groups: &[&String]| -> Vec<&'a str> {
         groups.iter().filter_map(|g| inventory.group(g)?.machine.as_deref()).collect()
     };
-    let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match element {
+    let (mut suspects, mine): (Vec<&'a str>, Vec<&'a str>) = match suspect {
         Suspect::All => (context.measured.clone(), context.machines.clone()),
         Suspect::Group(g) => (of_groups(&[g]), of_groups(&[g])),
         Suspect::GroupToGroup(a, b) => (of_groups(&[a, b]), of_groups(&[a, b])),
         _ => {
-            let hosts = member_suspects(context, element);
+            let hosts = member_suspects(context, suspect);
             let under = hosts.iter().flat_map(|h| context.facts.machines_of(h)).map(String::as_str).collect();
             (hosts, under)
         }
     };
-    if suspects.is_empty() || twin(&context.facts, element).is_some() {
-        suspects.extend(member_suspects(context, element));
+    if suspects.is_empty() || alias(&context.facts, suspect).is_some() {
+        suspects.extend(member_suspects(context, suspect));
         suspects.extend(&mine);
     }
     let mut seen = BTreeSet::new();

@@ -1,12 +1,12 @@
 //! Stage 5, `judge`: from a suspect with its features to a ranked list of causes, and the fix of each.
 //!
-//! Prior, response, element, layer, measured shape and facts each add log odds; a softmax makes them
+//! Prior, response, suspect, layer, measured shape and facts each add log odds; a softmax makes them
 //! comparable. A cause of which required evidence is missing does not appear. Differences that no file knows
-//! come last, as candidates or as innocent.
+//! come last, as candidates or as benign.
 
+mod benign;
 mod ends;
 mod facts;
-mod innocent;
 mod judged;
 mod place;
 mod population;
@@ -14,9 +14,9 @@ mod remedies;
 mod scored;
 pub(crate) mod shape;
 
+pub(crate) use benign::{UNEXPLAINED, unexplained};
 pub(crate) use facts::{fits, possible};
-pub(crate) use innocent::{UNEXPLAINED, unexplained};
-pub(crate) use judged::{Judged, judge, subjects, twin};
+pub(crate) use judged::{Judged, alias, judge, subjects};
 pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
 pub(crate) use remedies::remedy;
@@ -42,15 +42,17 @@ fn unseen(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> f64 {
     let cause = scored.cause;
     let rules = &facts.rules.attribute;
     let is_unread = || {
-        let mut keys = cause.betrays.iter().flat_map(|test| &test.keys);
+        let mut keys = cause.indicators.iter().flat_map(|test| &test.keys);
         let hosts = facts.snapshot.facts.keys();
         !keys.any(|key| hosts.clone().any(|host| !facts.matching(host, key).is_empty()))
     };
-    match (facts.snapshot.foreign.is_some(), scored.evidence.is_empty()) {
+    match (facts.snapshot.imported.is_some(), scored.evidence.is_empty()) {
         (true, true) => rules.unseen,
-        (true, false) if !cause.betrays.is_empty() && scored.hits.is_empty() && is_unread() => rules.unread,
+        (true, false) if !cause.indicators.is_empty() && scored.hits.is_empty() && is_unread() => {
+            rules.unread
+        }
         // A survey looks at all that it can; of a recorded case somebody wrote down what he had.
-        (false, true) if cause.betrays.is_empty() => {
+        (false, true) if cause.indicators.is_empty() => {
             let mut telling = cause.shape.iter().filter(|test| test.weight > 0.0).peekable();
             let any = telling.peek().is_some();
             let none = telling.all(|test| place.shape.get(&test.value).is_none());
@@ -71,11 +73,11 @@ pub(crate) fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Know
 /// Score of one cause at a place; `None` when it is impossible there.
 pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
     let rules = &facts.rules.attribute;
-    let (element_score, native) = element_fit(place, cause, rules)?;
+    let (suspect_score, native) = suspect_fit(place, cause, rules)?;
     let mut scored = Scored {
         cause,
         score: prior(cause.prior, rules)
-            + element_score
+            + suspect_score
             + response_fit(place, cause, rules)?
             + layer_fit(place, cause, rules)?,
         evidence: Vec::new(),
@@ -89,22 +91,22 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
     Some(scored)
 }
 
-fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
-    let kind = SuspectKind::of(place.element, place.direction);
-    let kinds = &cause.symptom.elements;
+fn suspect_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
+    let kind = SuspectKind::of(place.suspect, place.direction);
+    let kinds = &cause.symptom.suspects;
     let has = |k: SuspectKind| kinds.contains(&k);
     if has(kind) {
         return Some((0.0, kind));
     }
-    if place.has_twin && has(kind.twin()) {
-        return Some((rules.alias, kind.twin()));
+    if place.has_alias && has(kind.alias()) {
+        return Some((rules.alias, kind.alias()));
     }
     // One direction may be too weak to be seen, or seen although only the other is at fault.
     if has(kind.widened()) {
         return Some((rules.widened, kind.widened()));
     }
-    if place.has_twin && has(kind.twin().widened()) {
-        return Some((rules.alias_widened, kind.twin().widened()));
+    if place.has_alias && has(kind.alias().widened()) {
+        return Some((rules.alias_widened, kind.alias().widened()));
     }
     let halves = [
         (SuspectKind::HostBoth, [SuspectKind::HostTx, SuspectKind::HostRx]),
@@ -112,7 +114,7 @@ fn element_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
     ];
     let half = halves
         .iter()
-        .filter(|(whole, _)| *whole == kind || (place.has_twin && whole.twin() == kind))
+        .filter(|(whole, _)| *whole == kind || (place.has_alias && whole.alias() == kind))
         .flat_map(|(_, parts)| parts)
         .find(|part| has(**part));
     if let Some(part) = half {

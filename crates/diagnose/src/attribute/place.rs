@@ -12,7 +12,7 @@ use super::shape::Shape;
 #[derive(Clone)]
 pub(crate) struct Place<'a> {
     /// Where.
-    pub element: &'a Suspect,
+    pub suspect: &'a Suspect,
     /// Which direction.
     pub direction: Direction,
     /// Which layers.
@@ -23,8 +23,8 @@ pub(crate) struct Place<'a> {
     pub shape: &'a Shape,
     /// Hosts whose facts count, by side.
     pub subjects: &'a Subjects<'a>,
-    /// The same element seen as a host when it is a group of one, or the reverse.
-    pub has_twin: bool,
+    /// The same suspect seen as a host when it is a group of one, or the reverse.
+    pub has_alias: bool,
 }
 
 /// Hosts whose facts count, by side.
@@ -43,7 +43,7 @@ pub(crate) struct Subjects<'a> {
     /// Machines of groups that are fine.
     pub machine_peers: Rc<Peers<'a>>,
     /// Of two hosts one direction suffers and the other is fine: the way back is the peer that nobody else
-    /// is, so that what is the same at both ends betrays nothing.
+    /// is, so that what is the same at both ends indicates nothing.
     pub way_back_is_fine: bool,
 }
 

@@ -29,6 +29,6 @@ pub(crate) struct Scored<'k> {
     pub against: Vec<String>,
     /// Facts that betrayed it.
     pub hits: Vec<FactHit>,
-    /// The element kind of the cause that fits the place best.
+    /// The suspect kind of the cause that fits the place best.
     pub native: SuspectKind,
 }

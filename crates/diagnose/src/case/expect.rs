@@ -54,9 +54,9 @@ pub struct ExpectFinding {
     /// Number of affected ordered pairs.
     #[serde(default)]
     pub affected: Option<usize>,
-    /// Keys that must be listed as innocent.
+    /// Keys that must be listed as benign.
     #[serde(default)]
-    pub innocent: Vec<String>,
+    pub benign: Vec<String>,
     /// Texts in the measurement that would settle it.
     #[serde(default)]
     pub decide: Vec<String>,
@@ -107,7 +107,7 @@ fn missing(wrong: &mut Vec<String>, what: &str, wanted: &[String], texts: &[Stri
 }
 
 fn check_finding(wrong: &mut Vec<String>, number: usize, wanted: &ExpectFinding, finding: &Finding) {
-    let places: Vec<String> = finding.places.iter().map(|p| words::place(&p.element, p.direction)).collect();
+    let places: Vec<String> = finding.places.iter().map(|p| words::place(&p.suspect, p.direction)).collect();
     let ids: Vec<String> = finding.causes.iter().map(|c| c.id.clone()).collect();
     let mut say = |text: String| wrong.push(format!("finding {number}: {text}"));
     if let Some(place) = &wanted.place
@@ -131,8 +131,8 @@ fn check_finding(wrong: &mut Vec<String>, number: usize, wanted: &ExpectFinding,
     if wanted.affected.is_some_and(|n| n != finding.affected.len()) {
         say(format!("{} affected pairs: {:?}", finding.affected.len(), finding.affected));
     }
-    for key in wanted.innocent.iter().filter(|k| !finding.innocent.iter().any(|i| i.key == **k)) {
-        say(format!("{key} is not listed as innocent"));
+    for key in wanted.benign.iter().filter(|k| !finding.benign.iter().any(|i| i.key == **k)) {
+        say(format!("{key} is not listed as benign"));
     }
     if let Some((expected, measured)) = wanted.values {
         let near = |a: f64, b: f64| (a - b).abs() <= 0.05 * b.abs();

@@ -231,7 +231,7 @@ fn inventory(read: &File, name: &str) -> Inventory {
             .iter()
             .filter(|_| !entry.machine)
             .map(|layer| Endpoint {
-                // Addresses of foreign evidence are unknown; these are from the block for documentation.
+                // Addresses of imported evidence are unknown; these are from the block for documentation.
                 address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, (number % 250) as u8 + 1)),
                 layer: *layer,
                 netns: None,

@@ -52,7 +52,7 @@ fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
     let [(began, IntervalChange::Began(first)), (ended, IntervalChange::Ended(last))] = &changes[..] else {
         panic!("{changes:?}")
     };
-    // Half of the window, and as many calm ones at the end as end it.
+    // Half of the window, and as many quiet ones at the end as end it.
     assert_eq!((*began, *ended), (104, 205));
     assert_eq!((first.finding.device.as_str(), first.finding.what), ("sd3", DiskTrouble::SlowAmongEquals));
     assert_eq!((first.since_ms, first.seconds), (200_000, 10.0));

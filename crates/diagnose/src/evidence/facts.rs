@@ -155,7 +155,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The one device that is known of a host of which nobody read the addresses: foreign evidence seldom has
+/// The one device that is known of a host of which nobody read the addresses: imported evidence seldom has
 /// them.
 fn only_nic(readings: &FactMap) -> Option<&str> {
     let addresses = readings.keys().any(|key| key.ends_with(".addresses") && nic_of(key) != Some("lo"));

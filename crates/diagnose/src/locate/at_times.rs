@@ -1,10 +1,10 @@
-//! Elements that harm what passes them at times: some tests of each of their paths show it, and others do
+//! Suspects that harm what passes them at times: some tests of each of their paths show it, and others do
 //! not.
 //!
-//! Located losses come in, the same go out, with one element in the place of the paths that look like several
+//! Located losses come in, the same go out, with one suspect in the place of the paths that look like several
 //! because most of what passes them was tested at a good moment. The search before it works on one value of
-//! each path and wants most paths of an element to be bad; here single tests count. Of healthy ones hardly
-//! any is bad, so that three of an element's eight are enough, if they lie apart in time. Before it
+//! each path and wants most paths of a suspect to be bad; here single tests count. Of healthy ones hardly
+//! any is bad, so that three of a suspect's eight are enough, if they lie apart in time. Before it
 //! `intermittent` has looked for a limit, which is one rate; what is left for here are transfers that lose at
 //! times, and not alike.
 
@@ -16,7 +16,7 @@ use linerate_model::inventory::Layer;
 use super::column::Column;
 use super::located::{Located, alike};
 use crate::evidence::{CellEvidence, Single};
-use crate::metrics::{Row, badness, singles};
+use crate::metrics::{Row, effect, singles};
 use crate::rules::Rules;
 use crate::stats::median;
 
@@ -24,12 +24,12 @@ use crate::stats::median;
 #[derive(Clone, Copy)]
 struct Kind {
     response: Metric,
-    /// Badness from which on one counts, and at least so many times the noise. Below half of it a test is
+    /// Effect from which on one counts, and at least so many times the noise. Below half of it a test is
     /// good; what lies between says nothing, for a place that is always a little bad scatters around any
     /// limit.
     bad_min: f64,
     sigmas: f64,
-    /// Badness above which nothing gets through: that is another state, and says nothing here.
+    /// Effect above which nothing gets through: that is another state, and says nothing here.
     dead: f64,
     /// Rows with a rougher scale, whose healthy value is known from peers only, are left out.
     effect_max: f64,
@@ -98,7 +98,7 @@ struct Test {
     is_single: bool,
 }
 
-/// What an element explains if it is bad at times.
+/// What a suspect explains if it is bad at times.
 #[derive(Debug)]
 struct Fit {
     score: f64,
@@ -108,7 +108,7 @@ struct Fit {
     cells: BTreeSet<usize>,
 }
 
-/// Replaces what one element explains better that is bad at times, or adds it as a suspicion where that needs
+/// Replaces what one suspect explains better that is bad at times, or adds it as a suspicion where that needs
 /// a repetition.
 pub(super) fn instead(
     found: Vec<Located>,
@@ -130,7 +130,7 @@ pub(super) fn instead(
 }
 
 impl Kind {
-    /// Badness from which on a test of a row's path counts.
+    /// Effect from which on a test of a row's path counts.
     fn bad_min(&self, row: &Row) -> f64 {
         self.bad_min.max(self.sigmas * row.sigma)
     }
@@ -143,7 +143,7 @@ pub(super) fn is_ever_bad(row: &Row, cells: &[CellEvidence<'_>], rules: &Rules) 
         return false;
     }
     kinds(rules).into_iter().filter(|kind| kind.response == row.response).any(|kind| {
-        let effect = |single: &Single| badness(row.response, single.value, row.expected, &rules.metrics);
+        let effect = |single: &Single| effect(row.response, single.value, row.expected, &rules.metrics);
         let is_bad = |single: &Single| effect(single) >= kind.bad_min(row);
         singles(row.response, &cells[row.cell]).iter().any(is_bad)
     })
@@ -156,7 +156,7 @@ impl<'r> Tests<'r> {
         for row in rows.iter().filter(|row| row.response == response && row.effect_min <= kind.effect_max) {
             let bad_min = kind.bad_min(row);
             let test = |single: Single| {
-                let bad = badness(response, single.value, row.expected, &rules.metrics);
+                let bad = effect(response, single.value, row.expected, &rules.metrics);
                 let counts = (bad >= bad_min || bad < rules.locate.tests_good * bad_min) && bad < kind.dead;
                 counts.then_some(Test {
                     start_ms: single.start_ms,
@@ -263,7 +263,7 @@ fn besides(located: &Located, response: Metric) -> f64 {
 /// elsewhere.
 fn fit(column: &Column, tests: &Tests<'_>) -> Option<Fit> {
     // Several faults look like one that is everywhere at times.
-    if column.element == Suspect::All {
+    if column.suspect == Suspect::All {
         return None;
     }
     let rules = &tests.rules.locate;
@@ -297,7 +297,7 @@ fn fit(column: &Column, tests: &Tests<'_>) -> Option<Fit> {
     })
 }
 
-/// Whether bad tests lie apart in time. Foreign evidence has tests without one.
+/// Whether bad tests lie apart in time. Imported evidence has tests without one.
 fn lie_apart<'t>(tests: impl Iterator<Item = &'t Test>, moment_ms: u64) -> bool {
     let times: Vec<u64> = tests.filter(|t| t.is_bad && t.start_ms > 0).map(|t| t.start_ms).collect();
     times.iter().max().zip(times.iter().min()).is_some_and(|(last, first)| last - first >= moment_ms)

@@ -1,4 +1,4 @@
-//! One hypothesis: an element with a direction, and the cells that it would harm.
+//! One hypothesis: a suspect with a direction, and the cells that it would harm.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::evidence::CellEvidence;
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     /// Where.
-    pub element: Suspect,
+    pub suspect: Suspect,
     /// Which direction.
     pub direction: Direction,
     /// Cells that it would harm: two lists where both directions have to suffer, else one.
@@ -26,10 +26,10 @@ impl Column {
         self.parts.iter().flatten().copied().collect()
     }
 
-    /// Whether a cell touches the element in any direction.
+    /// Whether a cell touches the suspect in any direction.
     pub(crate) fn touches(&self, inventory: &Inventory, cell: &CellEvidence<'_>) -> bool {
         let inside = |host: &str, group: &str| inventory.groups_of(host).iter().any(|g| g.name == group);
-        match &self.element {
+        match &self.suspect {
             Suspect::Host(h) => cell.from == h || cell.to == h,
             Suspect::Group(g) => inside(cell.from, g) || inside(cell.to, g),
             Suspect::GroupToGroup(a, b) => {

@@ -1,4 +1,4 @@
-//! The hypotheses: every element with a direction, and the cells that it would harm.
+//! The hypotheses: every suspect with a direction, and the cells that it would harm.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn among(class: f64, count: usize, usual: f64) -> f64 {
     class.max((count.max(1) as f64).ln() - usual)
 }
 
-/// Cells by what they touch, each list in the order of the cells: a pass over all cells for every element
+/// Cells by what they touch, each list in the order of the cells: a pass over all cells for every suspect
 /// would be a square of the number of hosts, and names are compared once.
 struct Touched<'a> {
     /// Names of the hosts that are an end of a cell, sorted, with the cells that they send and receive.
@@ -122,29 +122,29 @@ pub(crate) fn columns(
     let is_of_interest = |cell: usize| suspicious[cell];
     let touched = Touched::new(inventory, cells);
     let mut all = Vec::new();
-    let mut add = |element: Suspect, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
+    let mut add = |suspect: Suspect, direction: Direction, parts: Vec<Vec<usize>>, penalty: f64| {
         if parts.iter().all(|p| !p.is_empty()) {
-            all.push(Column { element, direction, parts, penalty });
+            all.push(Column { suspect, direction, parts, penalty });
         }
     };
     let [one, both] =
         [rules.host, rules.both].map(|class| among(class, touched.hosts.len(), rules.hosts_usual));
     for (host, [tx, rx]) in &touched.hosts {
-        let element = || Suspect::Host((*host).to_owned());
-        add(element(), Direction::Rx, vec![rx.clone()], one);
-        add(element(), Direction::Tx, vec![tx.clone()], one);
-        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], both);
+        let suspect = || Suspect::Host((*host).to_owned());
+        add(suspect(), Direction::Rx, vec![rx.clone()], one);
+        add(suspect(), Direction::Tx, vec![tx.clone()], one);
+        add(suspect(), Direction::Both, vec![rx.clone(), tx.clone()], both);
     }
     let from_to = among(rules.group_to_group, touched.between.len(), rules.groups_usual);
     for (number, (group, [tx, rx])) in inventory.groups.iter().zip(&touched.groups).enumerate() {
-        let element = || Suspect::Group(group.name.clone());
-        add(element(), Direction::Rx, vec![rx.clone()], rules.group);
-        add(element(), Direction::Tx, vec![tx.clone()], rules.group);
-        add(element(), Direction::Both, vec![rx.clone(), tx.clone()], rules.both + rules.group_both_more);
+        let suspect = || Suspect::Group(group.name.clone());
+        add(suspect(), Direction::Rx, vec![rx.clone()], rules.group);
+        add(suspect(), Direction::Tx, vec![tx.clone()], rules.group);
+        add(suspect(), Direction::Both, vec![rx.clone(), tx.clone()], rules.both + rules.group_both_more);
         let ways = touched.between.range((number, 0)..(number + 1, 0));
         for ((_, other), path) in ways.filter(|(_, path)| path.iter().any(|cell| is_of_interest(*cell))) {
-            let element = Suspect::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
-            add(element, Direction::Both, vec![path.clone()], from_to);
+            let suspect = Suspect::GroupToGroup(group.name.clone(), inventory.groups[*other].name.clone());
+            add(suspect, Direction::Both, vec![path.clone()], from_to);
         }
     }
     add(Suspect::All, Direction::Both, vec![(0..cells.len()).collect()], rules.all);

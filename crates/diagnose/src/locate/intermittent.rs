@@ -1,8 +1,8 @@
-//! Elements that limit what passes to one rate at times, and let all of it through at others.
+//! Suspects that limit what passes to one rate at times, and let all of it through at others.
 //!
-//! Located losses come in, the same go out, with one element in the place of those that looked like several
+//! Located losses come in, the same go out, with one suspect in the place of those that looked like several
 //! because its tests were partly good. The search before it works on pairs, of which most were measured once
-//! or twice, and wants most pairs of an element to be bad; here single transfers count, so that good ones
+//! or twice, and wants most pairs of a suspect to be bad; here single transfers count, so that good ones
 //! between bad ones are expected.
 
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ impl<'r> Transfers<'r> {
     }
 }
 
-/// What an element explains if it is bad at times.
+/// What a suspect explains if it is bad at times.
 struct Fit {
     score: f64,
     share: f64,
@@ -61,7 +61,7 @@ struct Fit {
     level: f64,
 }
 
-/// Replaces what one element explains better that comes and goes. `rates` are the transfers of each cell,
+/// Replaces what one suspect explains better that comes and goes. `rates` are the transfers of each cell,
 /// bit/s.
 pub(super) fn instead(
     found: Vec<Located>,
@@ -142,7 +142,7 @@ fn is_low(y: f64, rules: &LocateRules) -> bool {
 }
 
 /// How well it explains its transfers that each of them was at one lower rate with a probability, instead of
-/// being disturbed by chance.
+/// being contended by chance.
 fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
     let rules = by_cell.rules;
     // A direction in which nothing is bad is not part of it.
@@ -210,11 +210,11 @@ mod tests {
 
     const FULL: f64 = 188e6;
 
-    /// Two elements with four cells each, two in each direction, and what was located with the transfers of
+    /// Two suspects with four cells each, two in each direction, and what was located with the transfers of
     /// the first one.
     fn look(rates: [&[f64]; 4]) -> Vec<Located> {
         let column = |name: &str, parts: [usize; 4]| Column {
-            element: Suspect::Group(name.into()),
+            suspect: Suspect::Group(name.into()),
             direction: Direction::Both,
             parts: vec![parts[..2].to_vec(), parts[2..].to_vec()],
             penalty: 3.1,
@@ -238,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_is_slow_at_times_is_found_by_its_transfers() {
+    fn an_suspect_that_is_slow_at_times_is_found_by_its_transfers() {
         let low = 0.3 * FULL;
         let found = look([&[low, FULL], &[FULL, low], &[low, 0.98 * low], &[FULL, FULL]]);
         let [located] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(located.column.element, Suspect::Group("a".into()));
+        assert_eq!(located.column.suspect, Suspect::Group("a".into()));
         assert_eq!(located.rows, [0, 1, 2]);
         assert_eq!(located.gains[0].0, Metric::TwoState);
     }

@@ -47,7 +47,7 @@ fn common_end(
         let Some(first) = path.rows.first() else { continue };
         for column in &touching[rows[*first].cell] {
             let end = &columns[*column];
-            let is_end = matches!(end.element, Suspect::Host(_) | Suspect::Group(_))
+            let is_end = matches!(end.suspect, Suspect::Host(_) | Suspect::Group(_))
                 && end.direction != Direction::Both
                 && passes(path, end, rows);
             if is_end {
@@ -59,7 +59,7 @@ fn common_end(
     most.max_by_key(|(column, paths)| (paths.len(), std::cmp::Reverse(columns[*column].cells().len())))
 }
 
-/// Whether all that is bad on a path goes through an element.
+/// Whether all that is bad on a path goes through a suspect.
 fn passes(path: &Located, end: &Column, rows: &[Row]) -> bool {
     let cells = end.cells();
     path.rows.iter().all(|row| cells.contains(&rows[*row].cell))
@@ -71,7 +71,7 @@ fn absorb(found: &mut Vec<Located>, rows: &[Row], rules: &Rules) {
     while number < found.len() {
         let path = &found[number];
         let end = found.iter().position(|end| {
-            matches!(end.column.element, Suspect::Host(_) | Suspect::Group(_))
+            matches!(end.column.suspect, Suspect::Host(_) | Suspect::Group(_))
                 && !end.unconfirmed
                 && is_path(path, rows, rules)
                 && passes(path, &end.column, rows)
@@ -102,7 +102,7 @@ fn explains(end: &Located, path: &Located, rows: &[Row], rules: &Rules) -> bool 
 
 /// A loss of throughput on a way between two hosts or groups that does not let nothing through.
 fn is_path(located: &Located, rows: &[Row], rules: &Rules) -> bool {
-    let is_way = match located.column.element {
+    let is_way = match located.column.suspect {
         Suspect::Pair(..) => located.column.direction == Direction::Tx,
         Suspect::GroupToGroup(..) => true,
         _ => false,
@@ -142,8 +142,8 @@ mod tests {
     use crate::evidence::Kind;
     use linerate_model::inventory::Layer;
 
-    fn column(element: Suspect, direction: Direction, cells: &[usize]) -> Column {
-        Column { element, direction, parts: vec![cells.to_vec()], penalty: 2.8 }
+    fn column(suspect: Suspect, direction: Direction, cells: &[usize]) -> Column {
+        Column { suspect, direction, parts: vec![cells.to_vec()], penalty: 2.8 }
     }
 
     fn located(column: Column, rows: Vec<usize>) -> Located {
@@ -201,7 +201,7 @@ mod tests {
         let joined = join(found, columns, &rows, &touching);
         assert_eq!(joined.len(), 2);
         assert_eq!(
-            (&joined[0].column.element, &joined[0].rows[..]),
+            (&joined[0].column.suspect, &joined[0].rows[..]),
             (&Suspect::Host("a".into()), &[0, 1][..])
         );
         assert_eq!(joined[0].alternatives.len(), 2);
@@ -214,9 +214,9 @@ mod tests {
     fn paths_of_several_hosts_of_a_group_become_the_group_and_those_of_one_host_the_host() {
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
         let both = join(vec![path("a", "b", 0), path("x", "y", 2)], &ends(), &rows, &touching());
-        assert_eq!(both[0].column.element, Suspect::Group("g".into()));
+        assert_eq!(both[0].column.suspect, Suspect::Group("g".into()));
         let one = join(vec![path("a", "b", 0), path("a", "c", 1)], &ends(), &rows, &touching());
-        assert_eq!(one[0].column.element, Suspect::Host("a".into()));
+        assert_eq!(one[0].column.suspect, Suspect::Host("a".into()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stage 4, `locate`. Where the losses sit: the smallest set of elements that explains the rows of all
+//! Stage 4, `locate`. Where the losses sit: the smallest set of suspects that explains the rows of all
 //! responses.
 //!
 //! Rows come in, located faults with their alternatives go out. It knows no facts and no causes.
@@ -6,7 +6,7 @@
 mod at_times;
 mod column;
 mod columns;
-mod disturbed;
+mod contended;
 mod intermittent;
 mod join;
 mod located;
@@ -23,7 +23,7 @@ use crate::evidence::CellEvidence;
 use crate::metrics::Row;
 use crate::rules::Rules;
 
-/// The elements that explain the rows, strongest first: three searches, each of which may put one element in
+/// The suspects that explain the rows, strongest first: three searches, each of which may put one suspect in
 /// the place of what those before it found.
 pub(crate) fn locate(
     inventory: &Inventory,

@@ -1,5 +1,5 @@
 //! Greedy search with re-scoring over the hypotheses, jointly in all responses: a column has one price and
-//! gains in every value that it explains, so responses that agree on an element strengthen it.
+//! gains in every value that it explains, so responses that agree on a suspect strengthen it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::sample::{Outcome, Sample};
 
 use super::column::Column;
-use super::disturbed::Disturbed;
+use super::contended::Contended;
 use super::join::join;
 use super::located::Located;
 use super::queue::Queue;
 use crate::evidence::{CellEvidence, Kind, is_of_probes, two_hosts};
-use crate::metrics::{Row, are_confirmed, are_refuted, badness};
+use crate::metrics::{Row, are_confirmed, are_refuted, effect};
 use crate::rules::{LocateRules, Rules};
 use crate::stats::{median, student_t_log_density};
 
@@ -25,7 +25,7 @@ struct Table<'t, 'a> {
     by_cell: Vec<Vec<usize>>,
     /// Columns of which a cell is a part.
     touching: Vec<Vec<usize>>,
-    disturbed: Option<Disturbed>,
+    contended: Option<Contended>,
     two_hosts: bool,
 }
 
@@ -47,8 +47,8 @@ impl<'t, 'a> Table<'t, 'a> {
                 touching[*cell].push(i);
             }
         }
-        let disturbed = Disturbed::of(hosts, rows, rules);
-        Self { rules, rows, cells, by_cell, touching, disturbed, two_hosts: two_hosts(cells) }
+        let contended = Contended::of(hosts, rows, rules);
+        Self { rules, rows, cells, by_cell, touching, contended, two_hosts: two_hosts(cells) }
     }
 
     /// All columns that share a cell with these, in their order.
@@ -81,7 +81,7 @@ fn secondary(response: Metric) -> bool {
     !matches!(response, Metric::Throughput)
 }
 
-/// The elements that explain the rows, strongest first, and the log odds that one needs which is bad at
+/// The suspects that explain the rows, strongest first, and the log odds that one needs which is bad at
 /// times: alone, and beside others.
 pub(super) fn search(
     inventory: &Inventory,
@@ -96,7 +96,7 @@ pub(super) fn search(
     let mut found: Vec<Located> = Vec::new();
     let mut doubted: Vec<Located> = Vec::new();
     let table = Table::new(inventory.hosts.len(), columns, rows, cells, rules);
-    // Thousands of hosts are thousands of chances that several of a host's tests were disturbed.
+    // Thousands of hosts are thousands of chances that several of a host's tests were contended.
     let accept_more = rules.accept_more
         + rules.accept_growth * (inventory.hosts.len() as f64 / rules.accept_growth_hosts).max(1.0).ln();
     let accept_first = if two_hosts(cells) { rules.accept_two_hosts } else { rules.accept };
@@ -109,7 +109,7 @@ pub(super) fn search(
     let most = rules.findings_max + inventory.hosts.len() / rules.hosts_per_finding;
     while found.len() < most {
         let Some(best) = queue.take(|i| fits[i].score) else { break };
-        let first = found.is_empty() && common.is_none() && table.disturbed.is_none();
+        let first = found.is_empty() && common.is_none() && table.contended.is_none();
         let needed = if first { accept_first } else { accept_more };
         if fits[best].score < needed {
             queue.put(best, fits[best].score);
@@ -135,7 +135,7 @@ pub(super) fn search(
         for (i, row) in rows.iter().enumerate().filter(|(_, r)| secondary(r.response)) {
             let follows = covered.contains(&row.cell)
                 || (!located.unconfirmed && columns[best].touches(inventory, &cells[row.cell]));
-            alive[i] &= !follows || columns[best].element == linerate_model::finding::Suspect::All;
+            alive[i] &= !follows || columns[best].suspect == linerate_model::finding::Suspect::All;
         }
         if located.unconfirmed {
             doubted.push(located);
@@ -157,7 +157,7 @@ pub(super) fn search(
     let mut found = join(found, columns, rows, &table.touching, all);
     found.extend(common);
     found.extend(doubted);
-    let accept = [if table.disturbed.is_some() { accept_more } else { rules.accept }, accept_more];
+    let accept = [if table.contended.is_some() { accept_more } else { rules.accept }, accept_more];
     (found, accept)
 }
 
@@ -209,7 +209,7 @@ fn proven(suspicion: Located, found: &[Located], inventory: &Inventory, table: &
 }
 
 /// What is missing in all cells of a kind, before the differences between them are looked at: mostly `all`,
-/// unless an element passes through all of them.
+/// unless a suspect passes through all of them.
 fn common(
     columns: &[Column],
     table: &Table<'_, '_>,
@@ -251,10 +251,10 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
     for i in indices {
         let (y, sigma) = (residual[*i], rows[*i].sigma);
         // Bad cells scatter with the size of their loss; of few cells the size is hardly known, so that
-        // cutting an element into its paths does not look like a better explanation.
+        // cutting a suspect into its paths does not look like a better explanation.
         let wide = sigma.max(shift * (rules.wide_base + rules.wide_few / indices.len() as f64));
-        let healthy = match table.disturbed.filter(|_| rows[*i].response == Metric::Throughput) {
-            Some(disturbed) => disturbed.log_density(y, sigma, rules.degrees_of_freedom),
+        let healthy = match table.contended.filter(|_| rows[*i].response == Metric::Throughput) {
+            Some(contended) => contended.log_density(y, sigma, rules.degrees_of_freedom),
             None => student_t_log_density(y, sigma, rules.degrees_of_freedom),
         };
         let step = student_t_log_density(y - shift, wide, rules.degrees_of_freedom) - healthy;
@@ -288,7 +288,7 @@ fn fit_part(part: &[usize], table: &Table<'_, '_>, residual: &[f64], alive: &[bo
     let mut fit = PartFit::default();
     let mut clean: Vec<Layer> = Vec::new();
     let mut gained: BTreeSet<Layer> = BTreeSet::new();
-    let few = table.disturbed.is_some() && few_are_bad(&slots, table, residual);
+    let few = table.contended.is_some() && few_are_bad(&slots, table, residual);
     for ((response, kind), indices) in &slots {
         match part_gain(indices, table, residual).filter(|_| !few || *response != Metric::Throughput) {
             Some((gain, shifts)) => {
@@ -362,7 +362,7 @@ fn accept(
         theirs as f64 >= table.rules.overlap_min * mine.len() as f64
     };
     let limit = fits[best].score - table.rules.ambiguous;
-    // Of two hosts several elements harm the same two paths: what was measured speaks for each of them alike.
+    // Of two hosts several suspects harm the same two paths: what was measured speaks for each of them alike.
     let covered = columns[best].cells();
     let score = |i: usize| {
         if table.two_hosts && columns[i].cells() == covered {
@@ -414,7 +414,7 @@ fn several(
     let mut candidates: Vec<usize> = near
         .iter()
         .copied()
-        .filter(|i| *i != best && fits[*i].score > 0.0 && columns[*i].element != columns[best].element)
+        .filter(|i| *i != best && fits[*i].score > 0.0 && columns[*i].suspect != columns[best].suspect)
         .filter(|i| {
             let cells = columns[*i].cells();
             let half = columns[best]
@@ -440,7 +440,7 @@ fn several(
             alive[row] = false;
         }
     }
-    // One element is preferred to several that do the same.
+    // One suspect is preferred to several that do the same.
     let total = total.min(fits[best].score - rules.several_below);
     if set.len() > 1 && total >= fits[best].score - rules.several_ambiguous {
         set.into_iter().map(|c| (c, total)).collect()
@@ -455,7 +455,7 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, table: &Table<'_, '_>
     let affected: BTreeSet<(&str, &str)> =
         mine.iter().map(|r| (cells[rows[*r].cell].from, cells[rows[*r].cell].to)).collect();
     let directed = affected.len() == 1;
-    let is_pair = matches!(column.element, linerate_model::finding::Suspect::Pair(..));
+    let is_pair = matches!(column.suspect, linerate_model::finding::Suspect::Pair(..));
     let said: Vec<&Row> = mine.iter().map(|r| &rows[*r]).collect();
     if two_hosts(cells) || !(directed || is_pair) {
         return are_refuted(&said, cells);
@@ -472,7 +472,7 @@ fn is_unconfirmed(column: &Column, mine: &BTreeSet<usize>, table: &Table<'_, '_>
     let twice = |row: &Row| {
         let rates = &cells[row.cell].rates;
         let is_collapsed = |rate: &f64| {
-            badness(row.response, *rate, row.expected, &cells[row.cell].rules.metrics) >= rules.collapsed
+            effect(row.response, *rate, row.expected, &cells[row.cell].rules.metrics) >= rules.collapsed
         };
         row.response == Metric::Throughput && rates.len() >= 2 && rates.iter().all(is_collapsed)
     };

@@ -38,7 +38,7 @@ pub(crate) fn adopt(
             loss.causes = setting.causes;
             loss.decide = None;
             loss.decide_tests.clear();
-            let passing = passing(context, &loss.places[0].element, loss.places[0].direction);
+            let passing = passing(context, &loss.places[0].suspect, loss.places[0].direction);
             loss.sentence = sentence(loss, passing);
         }
         index += 1;
@@ -55,7 +55,7 @@ pub(crate) fn join_same(
     while index < findings.len() {
         let path = &findings[index];
         let is_path = matches!(
-            path.places.first().map(|place| &place.element),
+            path.places.first().map(|place| &place.suspect),
             Some(Suspect::Pair(..) | Suspect::GroupToGroup(..))
         );
         let host = findings.iter().position(|host| is_path && same(context, path, host));
@@ -70,7 +70,7 @@ pub(crate) fn join_same(
                 kept.affected.push(pair);
             }
         }
-        let passing = passing(context, &kept.places[0].element, kept.places[0].direction);
+        let passing = passing(context, &kept.places[0].suspect, kept.places[0].direction);
         kept.sentence = sentence(kept, passing);
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
         let source = sources.iter().find(|id| found.contains(&Some((*id).clone())));
         let Some(source) = source.filter(|_| finding.responses == [Metric::Setting]) else { return true };
         let of = knowledge.get(source).map_or(source.as_str(), |known| &known.title);
-        let place = crate::words::place(&place.element, place.direction);
+        let place = crate::words::place(&place.suspect, place.direction);
         notes.push(format!("{place}: {}; a consequence of this: {of}", cause.title));
         false
     });
@@ -98,17 +98,17 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
 /// Whether a host has the first cause of a path, and all of the path goes through it.
 fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
     let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
-    matches!(place.element, Suspect::Host(_))
+    matches!(place.suspect, Suspect::Host(_))
         && host.causes.first().is_some_and(|c| c.id == cause.id)
         && !path.affected.is_empty()
-        && path.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
+        && path.affected.iter().all(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
 }
 
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the
 /// loss.
 fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
     let only_shape = |c: &RankedCause| {
-        c.is_unknown_setting() || knowledge.get(&c.id).is_some_and(|cause| cause.betrays.is_empty())
+        c.is_unknown_setting() || knowledge.get(&c.id).is_some_and(|cause| cause.indicators.is_empty())
     };
     !finding.affected.is_empty() && finding.causes.iter().all(only_shape)
 }
@@ -123,16 +123,16 @@ fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, los
     let does = knowledge.get(&cause.id).is_some_and(|known| {
         loss.responses.first().is_some_and(|first| known.symptom.responses.contains(first))
     });
-    does && loss.affected.iter().all(|(from, to)| context.passes(&place.element, place.direction, from, to))
+    does && loss.affected.iter().all(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
 }
 
-/// Ordered pairs that were measured and pass an element.
-fn passing(context: &Context<'_>, element: &Suspect, direction: Direction) -> usize {
+/// Ordered pairs that were measured and pass a suspect.
+fn passing(context: &Context<'_>, suspect: &Suspect, direction: Direction) -> usize {
     let mut pairs: Vec<(&str, &str)> = context
         .cells
         .iter()
         .map(|cell| (cell.from, cell.to))
-        .filter(|(from, to)| context.passes(element, direction, from, to))
+        .filter(|(from, to)| context.passes(suspect, direction, from, to))
         .collect();
     pairs.sort_unstable();
     pairs.dedup();
@@ -161,7 +161,7 @@ mod tests {
         Finding {
             sentence: String::new(),
             places: vec![LossLocation {
-                element: Suspect::Host(host.to_owned()),
+                suspect: Suspect::Host(host.to_owned()),
                 direction: Direction::Rx,
                 probability: 0.99,
             }],
@@ -172,7 +172,7 @@ mod tests {
             unit: MetricUnit::Share,
             probability: 0.97,
             causes: vec![cause],
-            innocent: Vec::new(),
+            benign: Vec::new(),
             decide: None,
             decide_tests: Vec::new(),
             affected: Vec::new(),

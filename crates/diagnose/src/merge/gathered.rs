@@ -14,7 +14,7 @@ use crate::rules::MergeRules;
 /// A setting that is wrong at a place.
 pub(crate) struct Wrong<'k> {
     /// Where.
-    pub element: Suspect,
+    pub suspect: Suspect,
     /// Direction of its harm.
     pub direction: Direction,
     /// Layers of its harm.
@@ -32,7 +32,7 @@ pub(crate) fn gathered<'k>(mut wrong: Vec<Wrong<'k>>, hosts: usize, rules: &Merg
     let mut all = wrong.into_iter();
     let Some(mut first) = all.next() else { return Vec::new() };
     first.scored.hits.extend(all.flat_map(|other| other.scored.hits));
-    first.element = Suspect::All;
+    first.suspect = Suspect::All;
     vec![first]
 }
 
@@ -62,7 +62,7 @@ mod tests {
     fn wrong(knowledge: &Knowledge, count: usize) -> Vec<Wrong<'_>> {
         let cause = knowledge.causes().find(|c| c.is_static).unwrap();
         let one = |number: usize| Wrong {
-            element: Suspect::Host(format!("n{number}")),
+            suspect: Suspect::Host(format!("n{number}")),
             direction: Direction::Both,
             layer: LayerScope::Any,
             scored: Scored {
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(gathered(wrong(&knowledge, 7), 8, rules).len(), 7, "few");
         assert_eq!(gathered(wrong(&knowledge, 10), 20, rules).len(), 10, "not most of them");
         let one = gathered(wrong(&knowledge, 11), 20, rules);
-        assert_eq!((one.len(), &one[0].element), (1, &Suspect::All));
+        assert_eq!((one.len(), &one[0].suspect), (1, &Suspect::All));
         assert_eq!(hosts(&one[0]).len(), 11);
         assert_eq!(one[0].scored.evidence, ["n11: key is 0"]);
         assert_eq!(on_others(&one[0]).as_deref(), Some("likewise on n[1-10]"));

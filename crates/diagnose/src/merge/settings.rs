@@ -26,7 +26,7 @@ pub(crate) fn wrong<'k>(
     let mut of_hosts = at_hosts(context, &ground, &causes, covered);
     let mut found = Vec::new();
     for (number, cause) in causes.into_iter().enumerate() {
-        if cause.symptom.elements.contains(&SuspectKind::All) {
+        if cause.symptom.suspects.contains(&SuspectKind::All) {
             let all = Suspicion::of(context, &ground, Suspect::All, Direction::Both);
             if let Some(everywhere) = at(context, &ground, cause, &all) {
                 found.push(everywhere);
@@ -36,12 +36,12 @@ pub(crate) fn wrong<'k>(
         if is_of_groups(cause) {
             let uncovered = |g: &&Group| g.machine.as_deref().is_some_and(|m| !covered(m));
             for group in inventory.groups.iter().filter(uncovered) {
-                let element = Suspect::Group(group.name.clone());
+                let suspect = Suspect::Group(group.name.clone());
                 found.extend(at(
                     context,
                     &ground,
                     cause,
-                    &Suspicion::of(context, &ground, element, direction_of(cause)),
+                    &Suspicion::of(context, &ground, suspect, direction_of(cause)),
                 ));
             }
         } else {
@@ -56,12 +56,12 @@ pub(crate) fn wrong<'k>(
 
 /// Whether a cause can sit in one host, or one pair, or be told there.
 fn is_of_one(cause: &Cause) -> bool {
-    !is_of_groups(cause) && cause.symptom.elements.iter().any(|e| *e != SuspectKind::All)
+    !is_of_groups(cause) && cause.symptom.suspects.iter().any(|e| *e != SuspectKind::All)
 }
 
 /// Whether a cause sits in groups alone, never in a host.
 fn is_of_groups(cause: &Cause) -> bool {
-    cause.symptom.elements.iter().all(|e| e.is_group())
+    cause.symptom.suspects.iter().all(|e| e.is_group())
 }
 
 /// What is wrong at single hosts, by the number of its cause and in the order of the hosts. Host by host, for
@@ -76,7 +76,7 @@ fn at_hosts<'k>(
     let machines: BTreeSet<&str> = inventory.groups.iter().filter_map(|g| g.machine.as_deref()).collect();
     let mut found: BTreeMap<usize, Vec<Wrong<'k>>> = BTreeMap::new();
     for host in &inventory.hosts {
-        // Foreign evidence may be facts alone, of hosts between which nobody measured.
+        // Imported evidence may be facts alone, of hosts between which nobody measured.
         let counts = !host.endpoints.is_empty() || !machines.contains(host.name.as_str());
         let is_covered = covered(&host.name);
         let mut suspicions: Vec<Suspicion<'_>> = Vec::new();
@@ -84,15 +84,15 @@ fn at_hosts<'k>(
             let apart = cause.is_independent();
             // Through a machine it may be everywhere at once; where nothing is measured it is a host like any
             // other.
-            let of_machines = apart && cause.symptom.elements.iter().any(|e| e.is_group());
+            let of_machines = apart && cause.symptom.suspects.iter().any(|e| e.is_group());
             if !(of_machines || counts) || (is_covered && !apart) {
                 continue;
             }
             let direction = direction_of(cause);
             let known = suspicions.iter().position(|s| s.direction == direction);
             let known = known.unwrap_or_else(|| {
-                let element = Suspect::Host(host.name.clone());
-                let mut suspicion = Suspicion::of(context, ground, element, direction);
+                let suspect = Suspect::Host(host.name.clone());
+                let mut suspicion = Suspicion::of(context, ground, suspect, direction);
                 suspicion.subjects.suspects.retain(|h| *h == host.name);
                 suspicions.push(suspicion);
                 suspicions.len() - 1
@@ -107,7 +107,7 @@ fn at_hosts<'k>(
 
 /// A place that may have a wrong setting.
 struct Suspicion<'a> {
-    element: Suspect,
+    suspect: Suspect,
     direction: Direction,
     /// The rows that a setting there may have harmed.
     rows: Vec<usize>,
@@ -115,10 +115,10 @@ struct Suspicion<'a> {
 }
 
 impl<'a> Suspicion<'a> {
-    fn of(context: &Context<'a>, ground: &Ground<'_>, element: Suspect, direction: Direction) -> Self {
-        let rows = ground.rows(&element, direction);
-        let subjects = subjects(context, &element, &rows);
-        Self { element, direction, rows, subjects }
+    fn of(context: &Context<'a>, ground: &Ground<'_>, suspect: Suspect, direction: Direction) -> Self {
+        let rows = ground.rows(&suspect, direction);
+        let subjects = subjects(context, &suspect, &rows);
+        Self { suspect, direction, rows, subjects }
     }
 }
 
@@ -135,7 +135,7 @@ fn once_per_kernel<'k>(snapshot: &Snapshot, hit: Vec<Wrong<'k>>) -> Vec<Wrong<'k
     // Machine and devices, and who stands for them: of thousands of hosts all may be hit.
     let mut seen: HashMap<(&str, String), usize> = HashMap::new();
     for wrong in hit {
-        let Suspect::Host(host) = wrong.element.clone() else { continue };
+        let Suspect::Host(host) = wrong.suspect.clone() else { continue };
         let shown = devices(snapshot, &host, &wrong);
         let machines = if shown.is_empty() { Vec::new() } else { kernels(snapshot, &host, &wrong, &shown) };
         let text: Vec<String> = shown.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -194,7 +194,7 @@ fn kernels<'a>(
 }
 
 fn direction_of(cause: &Cause) -> Direction {
-    match cause.symptom.elements.first() {
+    match cause.symptom.suspects.first() {
         Some(SuspectKind::HostTx | SuspectKind::GroupTx) => Direction::Tx,
         Some(SuspectKind::HostRx | SuspectKind::GroupRx) => Direction::Rx,
         _ => Direction::Both,
@@ -209,7 +209,7 @@ fn at<'k>(
     suspicion: &Suspicion<'_>,
 ) -> Option<Wrong<'k>> {
     use linerate_model::inventory::Layer;
-    let Suspicion { element, direction, rows, subjects } = suspicion;
+    let Suspicion { suspect, direction, rows, subjects } = suspicion;
     let direction = *direction;
     let layer = match cause.symptom.layers {
         LayerFit::OverlayOnly => LayerScope::Only(Layer::Overlay),
@@ -217,13 +217,13 @@ fn at<'k>(
         _ => LayerScope::Any,
     };
     let mut place = Place {
-        element,
+        suspect,
         direction,
         layer,
         responses: &[Metric::Setting],
         shape: &ground.frame,
         subjects,
-        has_twin: false,
+        has_alias: false,
     };
     // The values are looked at only where a fact is suspicious: of thousands of hosts nearly none.
     let counted = counts(cause) && ground.counted(cause, &place.subjects.suspects);
@@ -239,13 +239,13 @@ fn at<'k>(
     let scored = attribute::score(&context.facts, &place, cause)?;
     let rules = &context.facts.rules.attribute;
     // What stands for every host has to be found on most of them.
-    let everywhere = *element != Suspect::All || {
+    let everywhere = *suspect != Suspect::All || {
         let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
         hosts.len() as f64 > rules.everywhere_min * place.subjects.suspects.len() as f64
     };
     // Without a fact, or a counter that moved, there is no wrong setting.
     (everywhere && (counted || !scored.hits.is_empty()) && scored.score > rules.setting_score_min)
-        .then_some(Wrong { element: element.clone(), direction, layer, scored })
+        .then_some(Wrong { suspect: suspect.clone(), direction, layer, scored })
 }
 
 /// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss
@@ -261,7 +261,7 @@ const COUNTER: &str = "counter:";
 fn looks_at_shape(cause: &Cause) -> bool {
     let of_rate = |op: Op| matches!(op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds);
     let asks = |tests: &[FactTest]| tests.iter().any(|t| of_rate(t.op));
-    !cause.shape.is_empty() || asks(&cause.betrays) || asks(&cause.excludes)
+    !cause.shape.is_empty() || asks(&cause.indicators) || asks(&cause.excludes)
 }
 
 /// What is the same for every host, made once.
@@ -296,8 +296,8 @@ impl<'b> Ground<'b> {
     }
 
     /// The rows that a setting at a place may have harmed.
-    fn rows(&self, element: &Suspect, direction: Direction) -> Vec<usize> {
-        let Suspect::Host(host) = element else { return self.all.clone() };
+    fn rows(&self, suspect: &Suspect, direction: Direction) -> Vec<usize> {
+        let Suspect::Host(host) = suspect else { return self.all.clone() };
         let Some([tx, rx]) = self.of_host.get(host.as_str()) else { return Vec::new() };
         match direction {
             Direction::Tx => tx.clone(),

@@ -3,4 +3,4 @@
 
 mod responses;
 
-pub(crate) use responses::{Row, are_confirmed, are_refuted, badness, rows, singles, size_limit};
+pub(crate) use responses::{Row, are_confirmed, are_refuted, effect, rows, singles, size_limit};

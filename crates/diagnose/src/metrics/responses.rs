@@ -1,4 +1,4 @@
-//! What each cell says in each measured value, as badness: 0 where it is as expected, in doublings otherwise.
+//! What each cell says in each measured value, as effect: 0 where it is as expected, in doublings otherwise.
 //! Cells come in, rows for the localisation go out. Cells of one kind are compared with each other only:
 //! traffic inside a hypervisor is a hundred times as fast as traffic through its uplink.
 
@@ -24,13 +24,13 @@ pub(crate) struct Row {
     pub response: Metric,
     /// What it is compared with.
     pub kind: Kind,
-    /// Badness: 0 as expected, 1 a factor of two, …
+    /// Effect: 0 as expected, 1 a factor of two, …
     pub y: f64,
     /// Scale of the noise of `y`.
     pub sigma: f64,
     /// A smaller shift is not worth a finding.
     pub effect_min: f64,
-    /// Badness that even the better cells of the kind have: everything is below its ceiling.
+    /// Effect that even the better cells of the kind have: everything is below its ceiling.
     pub common: f64,
     /// Expected value, in the unit of the response.
     pub expected: f64,
@@ -67,18 +67,17 @@ pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
 fn comes_back(response: Metric, again: &[f64], cell: &CellEvidence<'_>) -> bool {
     let rules = &cell.rules.metrics;
     let reading = Reading::of(response, rules);
-    let is_bad =
-        |value: &f64| reading.as_ref().is_some_and(|r| r.badness(*value, 0.0, rules) >= r.effect_min);
+    let is_bad = |value: &f64| reading.as_ref().is_some_and(|r| r.effect(*value, 0.0, rules) >= r.effect_min);
     again.len() >= cell.rules.evidence.refuting_repetitions && again.iter().any(is_bad)
 }
 
 /// Doublings of a value beyond what is expected, or below it for a throughput; 0 in a response that is not
 /// read off single tests.
-pub(crate) fn badness(response: Metric, value: f64, expected: f64, rules: &MetricRules) -> f64 {
+pub(crate) fn effect(response: Metric, value: f64, expected: f64, rules: &MetricRules) -> f64 {
     if response == Metric::Throughput {
         return (expected / value.max(1.0)).log2().clamp(0.0, rules.effect_max);
     }
-    Reading::of(response, rules).map_or(0.0, |r| r.badness(value, expected, rules))
+    Reading::of(response, rules).map_or(0.0, |r| r.effect(value, expected, rules))
 }
 
 /// The tests of a cell in a response of which each of them tells by itself.
@@ -146,7 +145,7 @@ impl Reading {
     }
 
     /// Doublings of a value beyond what is expected.
-    fn badness(&self, value: f64, expected: f64, rules: &MetricRules) -> f64 {
+    fn effect(&self, value: f64, expected: f64, rules: &MetricRules) -> f64 {
         ((value + self.floor) / (expected + self.floor)).log2().clamp(0.0, rules.effect_max)
     }
 }
@@ -209,7 +208,7 @@ fn throughput(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell], po
         let ys: Vec<f64> = list
             .iter()
             .zip(&expected)
-            .map(|((_, rate, _), expected)| badness(Metric::Throughput, *rate, *expected, rules))
+            .map(|((_, rate, _), expected)| effect(Metric::Throughput, *rate, *expected, rules))
             .collect();
         // Software links inside one machine share its CPUs with everything else; across machines the spread
         // says it.
@@ -336,7 +335,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
                 cell,
                 response: reading.response,
                 kind,
-                y: reading.badness(value, expected, rules),
+                y: reading.effect(value, expected, rules),
                 // A few answered requests tell that the path is open, not that it is clean.
                 sigma: if reading.response == Metric::Loss && value == 0.0 && cells[cell].losses().is_empty()
                 {

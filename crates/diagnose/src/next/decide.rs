@@ -8,7 +8,7 @@ use linerate_model::inventory::Layer;
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
 
-use crate::attribute::{Judged, twin};
+use crate::attribute::{Judged, alias};
 use crate::context::Context;
 use crate::evidence::{CellEvidence, is_of_probes, is_small};
 use crate::rules::Rules;
@@ -171,14 +171,14 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     tests
 }
 
-/// The suspect against known-good partners in other groups, both directions, one and many streams.
+/// The suspected against known-good partners in other groups, both directions, one and many streams.
 fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let rules = &context.facts.rules.next;
     let inventory = &context.facts.snapshot.inventory;
-    let Some(suspect) = representative(context, &judged.places[0].0) else { return Vec::new() };
+    let Some(suspected) = representative(context, &judged.places[0].0) else { return Vec::new() };
     let blamed: BTreeSet<String> =
-        judged.places.iter().filter_map(|(element, _, _)| representative(context, element)).collect();
-    let own: Vec<&str> = inventory.groups_of(&suspect).iter().map(|g| g.name.as_str()).collect();
+        judged.places.iter().filter_map(|(suspect, _, _)| representative(context, suspect)).collect();
+    let own: Vec<&str> = inventory.groups_of(&suspected).iter().map(|g| g.name.as_str()).collect();
     let good = inventory.hosts.iter().filter(|h| {
         !h.endpoints.is_empty()
             && !blamed.contains(&h.name)
@@ -196,7 +196,7 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
         .unwrap_or(rules.duration_ms);
     let mut tests = Vec::new();
     for partner in good.take(rules.partners) {
-        for (from, to) in [(&suspect, &partner.name), (&partner.name, &suspect)] {
+        for (from, to) in [(&suspected, &partner.name), (&partner.name, &suspected)] {
             for streams in [1, rules.streams] {
                 let kind = TcpPlan { streams, duration_ms }.into();
                 tests.extend(repeats(from, to, layer, &kind, rules.repeats));
@@ -206,9 +206,9 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     tests
 }
 
-/// A host with endpoints that stands for an element.
-fn representative(context: &Context<'_>, element: &Suspect) -> Option<String> {
-    match element {
+/// A host with endpoints that stands for a suspect.
+fn representative(context: &Context<'_>, suspect: &Suspect) -> Option<String> {
+    match suspect {
         Suspect::Host(h) | Suspect::Pair(h, _) => Some(h.clone()),
         Suspect::Group(g) | Suspect::GroupToGroup(g, _) => {
             context.facts.members(g).first().map(|h| h.name.clone())
@@ -253,7 +253,7 @@ fn same(a: &TestKind, b: &TestKind, rules: &Rules) -> bool {
 
 /// The measurement that would settle what is open, in words; `None` when nothing is.
 pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<String> {
-    let (element, direction, _) = judged.places.first()?;
+    let (suspect, direction, _) = judged.places.first()?;
     if judged.located.unconfirmed {
         return Some("repeat the tests of this pair three times with nothing else running".to_owned());
     }
@@ -263,27 +263,27 @@ pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<St
     if !is_open(judged, context.facts.rules.next.certain) {
         return None;
     }
-    let suspect = crate::words::place(element, *direction);
+    let suspected = crate::words::place(suspect, *direction);
     let senders: BTreeSet<String> = judged
         .subjects
         .senders
         .iter()
         .map(|h| {
             let host = Suspect::Host((*h).to_owned());
-            match twin(&context.facts, &host) {
+            match alias(&context.facts, &host) {
                 Some(Suspect::Group(g)) => format!("{h} on {g}"),
                 _ => (*h).to_owned(),
             }
         })
         .collect();
     let senders = senders.into_iter().collect::<Vec<_>>().join(" and ");
-    Some(match element {
+    Some(match suspect {
         Suspect::Group(g) => format!(
             "measure from a host in a further group (another machine than those of {senders}) to a host of {g}: if that is \
-             slow too, it is {suspect}; if it is fast, it is the senders {senders}"
+             slow too, it is {suspected}; if it is fast, it is the senders {senders}"
         ),
         _ => format!(
-            "measure {suspect} against two partners in other groups that are fine, both directions, alone, three times"
+            "measure {suspected} against two partners in other groups that are fine, both directions, alone, three times"
         ),
     })
 }

@@ -3,7 +3,7 @@
 super::number::stage! {
     /// Which suspects explain it.
     LocateRules {
-        degrees_of_freedom: f64 = 3.0, "", "Tails of Student's t: 2 to 10 % of single tests are disturbed by other load";
+        degrees_of_freedom: f64 = 3.0, "", "Tails of Student's t: 2 to 10 % of single tests are contended by other load";
         host: f64 = 2.8, "log odds", "Prior against one direction of a host";
         group: f64 = 2.9, "log odds", "Prior against one direction of a group";
         both: f64 = 3.0, "log odds", "Prior against both directions of a host";

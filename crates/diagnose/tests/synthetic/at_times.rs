@@ -28,15 +28,15 @@ fn lose(sample: &mut Sample, share: f64) {
 }
 
 /// A healthy cluster in which one probe in the overlay lost a part of its datagrams, and another one was
-/// disturbed.
-fn lost_once(layout: Layout, lossy: [&str; 2], disturbed: Option<[&str; 2]>) -> Snapshot {
+/// contended.
+fn lost_once(layout: Layout, lossy: [&str; 2], contended: Option<[&str; 2]>) -> Snapshot {
     let mut snapshot = Cluster::new(layout).measure(21, &|_, _, _, path| path.loss = 0.0);
     for sample in &mut snapshot.samples {
         if is_probe(sample, lossy[0], lossy[1], Layer::Overlay) {
             lose(sample, 0.045);
         }
-        if disturbed.is_some_and(|[from, to]| is_probe(sample, from, to, Layer::Overlay)) {
-            sample.outcome = Outcome::Invalid { reason: "disturbed".to_owned() };
+        if contended.is_some_and(|[from, to]| is_probe(sample, from, to, Layer::Overlay)) {
+            sample.outcome = Outcome::Invalid { reason: "contended".to_owned() };
         }
     }
     snapshot
@@ -74,7 +74,7 @@ fn lost_into_node_3() -> Snapshot {
 fn receives_badly(diagnosis: &Diagnosis, host: &str, group: &str) -> bool {
     diagnosis.findings.first().is_some_and(|finding| {
         let place = &finding.places[0];
-        let here = [Suspect::Host(host.into()), Suspect::Group(group.into())].contains(&place.element);
+        let here = [Suspect::Host(host.into()), Suspect::Group(group.into())].contains(&place.suspect);
         here && place.direction == Direction::Rx
     })
 }
@@ -219,7 +219,7 @@ fn probes_that_lose_at_times_on_several_paths_of_a_host_are_that_host() {
     assert_eq!(found.findings.len(), 1, "{}", found.headline);
     let place = &found.findings[0].places[0];
     assert!(
-        [Suspect::Host("arc-5".into()), Suspect::Group("vs-5".into())].contains(&place.element)
+        [Suspect::Host("arc-5".into()), Suspect::Group("vs-5".into())].contains(&place.suspect)
             && place.direction == Direction::Rx,
         "{}",
         found.headline
@@ -324,7 +324,7 @@ fn between_two_hosts_what_was_slow_twice_is_measured_again_and_then_believed_or_
 }
 
 #[test]
-fn a_suspicion_whose_repetition_was_disturbed_is_told_with_the_setting_that_would_explain_it() {
+fn a_suspicion_whose_repetition_was_contended_is_told_with_the_setting_that_would_explain_it() {
     let said = |small: bool, again: fn(&mut Sample)| {
         let mut cluster = Cluster::new(THREE);
         if small {
@@ -353,12 +353,12 @@ fn a_suspicion_whose_repetition_was_disturbed_is_told_with_the_setting_that_woul
         assert!(found.findings.is_empty(), "{}", found.headline);
         found.notes.into_iter().find(|n| n.contains("suspected once"))
     };
-    let disturbed: fn(&mut Sample) =
+    let contended: fn(&mut Sample) =
         |s| s.outcome = Outcome::Invalid { reason: "waited 0.61 s of 1.03 s for a CPU".into() };
-    let note = said(true, disturbed).expect("a note");
-    assert!(note.contains("its repetition was disturbed") && note.contains("(tcp_rmem)"), "{note}");
+    let note = said(true, contended).expect("a note");
+    assert!(note.contains("its repetition was contended") && note.contains("(tcp_rmem)"), "{note}");
     assert!(note.contains("node-3: sysctl.net.ipv4.tcp_rmem is 4096 4096 6144"), "{note}");
-    let note = said(false, disturbed).expect("a note");
-    assert!(note.contains("disturbed") && !note.contains("would explain"), "{note}");
+    let note = said(false, contended).expect("a note");
+    assert!(note.contains("contended") && !note.contains("would explain"), "{note}");
     assert_eq!(said(true, |_| ()), None, "the repetition is as it should be");
 }

@@ -385,7 +385,7 @@ impl Fault {
     pub(crate) fn accepts(
         &self,
         spot: &Spot,
-        element: &Suspect,
+        suspect: &Suspect,
         direction: Direction,
         cluster: &Cluster,
     ) -> bool {
@@ -393,7 +393,7 @@ impl Fault {
         let alone = |g: &str| {
             cluster.layout.iter().find(|(n, _)| *n == g).filter(|(_, m)| m.len() == 1).map(|(_, m)| m[0])
         };
-        match (spot, element) {
+        match (spot, suspect) {
             (Spot::Host(h), Suspect::Mismatch(_, hosts)) => hosts == &[(*h).to_owned()],
             (Spot::Host(h), Suspect::Host(e)) => h == e && same_direction,
             (Spot::Host(h), Suspect::Group(e)) => alone(e) == Some(*h) && same_direction,

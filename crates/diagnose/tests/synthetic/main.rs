@@ -22,7 +22,7 @@ const LAYOUTS: [Layout; 3] = [THREE, SIX, TWELVE];
 #[derive(Default)]
 struct Tally {
     runs: usize,
-    element: usize,
+    suspect: usize,
     top1: usize,
     top3: usize,
     wrong: Vec<String>,
@@ -43,17 +43,17 @@ fn judge(
         return;
     };
     let place = &first.places[0];
-    let element = fault.accepts(spot, &place.element, place.direction, cluster);
+    let suspect = fault.accepts(spot, &place.suspect, place.direction, cluster);
     let at = first.causes.iter().position(|c| c.id == fault.cause);
-    tally.element += usize::from(element);
+    tally.suspect += usize::from(suspect);
     tally.top1 += usize::from(at == Some(0));
     tally.top3 += usize::from(at.is_some_and(|a| a < 3));
-    if !element || at != Some(0) {
+    if !suspect || at != Some(0) {
         let causes: Vec<String> =
             first.causes.iter().take(3).map(|c| format!("{} {:.2}", c.id, c.probability)).collect();
         tally.wrong.push(format!(
             "{} at {spot:?}: {:?} {:?}, {causes:?}",
-            fault.name, place.element, place.direction
+            fault.name, place.suspect, place.direction
         ));
     }
 }
@@ -78,9 +78,9 @@ fn every_fault_is_located_and_attributed() {
     }
     let share = |n: usize| n as f64 / total.runs as f64;
     println!(
-        "{} runs: element {:.1} %, top-1 {:.1} %, top-3 {:.1} %",
+        "{} runs: suspect {:.1} %, top-1 {:.1} %, top-3 {:.1} %",
         total.runs,
-        100.0 * share(total.element),
+        100.0 * share(total.suspect),
         100.0 * share(total.top1),
         100.0 * share(total.top3)
     );
@@ -88,7 +88,7 @@ fn every_fault_is_located_and_attributed() {
         println!("{line}");
     }
     assert!(
-        share(total.element) >= 0.97 && share(total.top1) >= 0.92 && share(total.top3) >= 0.98,
+        share(total.suspect) >= 0.97 && share(total.top1) >= 0.92 && share(total.top3) >= 0.98,
         "too many wrong"
     );
 }
@@ -122,7 +122,7 @@ fn a_setting_takes_over_a_loss_that_it_explains() {
     let told: Vec<&str> = diagnosis.findings.iter().map(|f| f.sentence.as_str()).collect();
     assert_eq!(told.len(), 1, "{told:#?}");
     let finding = &diagnosis.findings[0];
-    assert_eq!(finding.places[0].element, Suspect::Host(sender.to_owned()), "{told:#?}");
+    assert_eq!(finding.places[0].suspect, Suspect::Host(sender.to_owned()), "{told:#?}");
     assert_eq!(finding.places[0].direction, Direction::Tx);
     assert_eq!(finding.causes[0].id, "congestion-control-differs");
     assert_eq!(finding.affected.len(), receivers.len());
@@ -133,7 +133,7 @@ fn a_setting_takes_over_a_loss_that_it_explains() {
             path.rate_bps *= 0.8;
         }
     });
-    let places = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].element.clone();
+    let places = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].suspect.clone();
     assert!(matches!(places(&diagnose(&snapshot, &knowledge)), Suspect::GroupToGroup(..)));
 }
 
@@ -158,7 +158,7 @@ fn order_does_not_matter() {
                 .iter()
                 .map(|f| {
                     (
-                        f.places[0].element.clone(),
+                        f.places[0].suspect.clone(),
                         f.places[0].direction,
                         f.causes.first().map(|c| c.id.clone()),
                     )
@@ -182,7 +182,7 @@ fn names_do_not_matter() {
     let renamed: Snapshot = serde_json::from_str(&renamed).unwrap();
     let found = diagnose(&renamed, &knowledge);
     let place = &found.findings[0].places[0];
-    assert_eq!((&place.element, place.direction), (&Suspect::Group("aa-4".to_owned()), Direction::Rx));
+    assert_eq!((&place.suspect, place.direction), (&Suspect::Group("aa-4".to_owned()), Direction::Rx));
     assert_eq!(diagnose(&snapshot, &knowledge).findings[0].causes[0].id, found.findings[0].causes[0].id);
 }
 
@@ -208,7 +208,7 @@ fn a_default_that_all_share_can_be_the_cause() {
     }
     let snapshot = cluster.measure(11, &|_, _, _, path| path.window = Some((65536.0, true)));
     let found = diagnose(&snapshot, &knowledge);
-    assert_eq!(found.findings[0].places[0].element, Suspect::All, "{}", found.headline);
+    assert_eq!(found.findings[0].places[0].suspect, Suspect::All, "{}", found.headline);
     assert_eq!(found.findings[0].causes[0].id, "tcp-rmem-small", "{}", found.findings[0].sentence);
     let change = &found.findings[0].causes[0].remedy.as_ref().unwrap().changes;
     assert_eq!(change.len(), 3);

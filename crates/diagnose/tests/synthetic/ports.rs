@@ -96,7 +96,7 @@ fn healthy_hosts_with_slower_ports_are_no_loss_and_are_told() {
 
 /// The places of all findings, and of what was suspected and could not be repeated in a table, as words.
 fn blamed(diagnosis: &Diagnosis) -> String {
-    let places = diagnosis.findings.iter().filter_map(|f| f.places.first()).map(|p| match &p.element {
+    let places = diagnosis.findings.iter().filter_map(|f| f.places.first()).map(|p| match &p.suspect {
         Suspect::Host(host) => host.clone(),
         other => format!("{other:?}"),
     });
@@ -154,7 +154,7 @@ fn buffers_that_are_ample_are_not_blamed_where_no_round_trip_is_known() {
         }
         let diagnosis = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge that is built in"));
         let [finding] = &diagnosis.findings[..] else { panic!("{:?}", diagnosis.headline) };
-        assert_eq!(finding.places[0].element, Suspect::All, "{}", finding.sentence);
+        assert_eq!(finding.places[0].suspect, Suspect::All, "{}", finding.sentence);
         finding.causes.iter().map(|cause| cause.id.clone()).collect()
     };
     let of_buffers = |causes: &[String]| causes.iter().any(|c| c.contains("mem-small"));

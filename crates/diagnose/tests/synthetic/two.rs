@@ -15,7 +15,7 @@ const TWO: Layout = &[("left", &["east-1"]), ("right", &["west-1"])];
 const NO_PEERS: &[&str] = &["path-longer"];
 
 fn offered(finding: &Finding, fault: &Fault, spot: &Spot, cluster: &Cluster) -> bool {
-    finding.places.iter().any(|place| fault.accepts(spot, &place.element, place.direction, cluster))
+    finding.places.iter().any(|place| fault.accepts(spot, &place.suspect, place.direction, cluster))
 }
 
 fn told(diagnosis: &Diagnosis) -> Vec<&str> {
@@ -77,7 +77,7 @@ fn datagrams_tell_the_direction_when_tcp_suffers_in_both() {
     let diagnosis = diagnose(&Cluster::new(TWO).measure(7, &damage), &knowledge);
     let finding = &diagnosis.findings[0];
     assert_eq!(finding.causes[0].id, "path-pauses", "{:#?}", told(&diagnosis));
-    let of_hosts = finding.places.iter().filter_map(|p| match &p.element {
+    let of_hosts = finding.places.iter().filter_map(|p| match &p.suspect {
         Suspect::Host(host) => Some((host.as_str(), p.direction)),
         _ => None,
     });

@@ -40,9 +40,9 @@ impl Builder {
             BuildRequest::Unbuild { build, .. } => {
                 let undone = self.builds.iter().filter(|entry| entry.build == *build);
                 let back = |step: &Step| {
-                    let deed = step.deed();
-                    let commands = deed.undo().into_iter().map(|argv| argv.join(" "));
-                    commands.chain(deed.clear().iter().map(Clear::says)).collect::<Vec<_>>()
+                    let operation = step.operation();
+                    let commands = operation.undo().into_iter().map(|argv| argv.join(" "));
+                    commands.chain(operation.clear().iter().map(Clear::says)).collect::<Vec<_>>()
                 };
                 let lines = undone.flat_map(|entry| entry.steps.iter().rev()).flat_map(back).collect();
                 self.builds.retain(|entry| entry.build != *build);

@@ -17,8 +17,8 @@ use linerate_wire::sealed::{DialOrder, Key, ORDER_BYTES_MAX};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::door::{Door, Guest};
 use super::error::NodeError;
+use super::listener::{Guest, Listener};
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
 use crate::link::HELLO_WAIT;
@@ -85,13 +85,13 @@ pub(super) async fn gather(id: u32, program: &ProgramSource, hosts: &[&Host]) ->
         gathered.hosts.extend(expected.get(&node).map(|e| (e.host.name.clone(), Err(error))));
     }
     let Some(mut step) = step else { return gathered };
-    // The door opens when all are ready to come, and not before.
-    let opened = match door_and_order(&expected).await {
-        Ok((door, order)) => step.order(&order).await.map(|()| door),
+    // The listener opens when all are ready to come, and not before.
+    let opened = match listener_and_order(&expected).await {
+        Ok((listener, order)) => step.order(&order).await.map(|()| listener),
         Err(error) => Err(error),
     };
-    let mut door = match opened {
-        Ok(door) => door,
+    let mut listener = match opened {
+        Ok(listener) => listener,
         Err(error) => {
             refuse(&mut gathered, &error);
             step.end().await;
@@ -99,10 +99,10 @@ pub(super) async fn gather(id: u32, program: &ProgramSource, hosts: &[&Host]) ->
         }
     };
     let mut waiting = Waiting::of(&expected, &step);
-    waiting.arrivals(&mut door, &mut step).await;
-    let (addresses, turned_away) = (door.addresses(), std::mem::take(&mut door.turned_away));
+    waiting.arrivals(&mut listener, &mut step).await;
+    let (addresses, turned_away) = (listener.addresses(), std::mem::take(&mut listener.turned_away));
     // Nothing listens any more.
-    drop(door);
+    drop(listener);
     let why = |node: &str| late(&addresses, step.words.quoted(node));
     gathered.hosts.extend(waiting.settle(why).await);
     gathered.notes.append(&mut waiting.notes);
@@ -126,14 +126,14 @@ fn late(addresses: &[SocketAddr], said: String) -> NodeError {
     if said.is_empty() { NodeError::Silent { addresses } } else { NodeError::NotDialled { addresses, said } }
 }
 
-/// A door with a fresh key, and the order that tells the nodes of it.
-async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, String), NodeError> {
+/// A listener with a fresh key, and the order that tells the nodes of it.
+async fn listener_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Listener, String), NodeError> {
     let key = clock::random::<32>().map(Key::new).map_err(NodeError::random("key"))?;
     let of_nodes: BTreeSet<IpAddr> = expected.values().flat_map(|e| addresses_of(&e.host)).collect();
-    let door = Door::open(&own_addresses(&of_nodes)?, key.clone()).await?;
+    let listener = Listener::open(&own_addresses(&of_nodes)?, key.clone()).await?;
     let order = DialOrder {
         key,
-        addresses: door.addresses(),
+        addresses: listener.addresses(),
         build: linerate_wire::BUILD.to_owned(),
         wait_s: FIRST_WAIT.as_secs() as u32,
     };
@@ -141,7 +141,7 @@ async fn door_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Door, 
     if order.len() >= ORDER_BYTES_MAX {
         return Err(NodeError::LongOrder(order.len()));
     }
-    Ok((door, order))
+    Ok((listener, order))
 }
 
 /// Addresses that belong to the host itself, not to a namespace in it.
@@ -205,13 +205,13 @@ impl<'a> Waiting<'a> {
     }
 
     /// Takes in who comes, until all are there, nobody comes any more, or the step has ended.
-    async fn arrivals(&mut self, door: &mut Door, step: &mut OneStep) {
+    async fn arrivals(&mut self, listener: &mut Listener, step: &mut OneStep) {
         let begun = Instant::now();
         let mut until = begun + FIRST_WAIT;
         let mut running = true;
         while !self.missing.is_empty() {
             tokio::select! {
-                guest = door.next() => {
+                guest = listener.next() => {
                     if self.admit(guest) {
                         until = (begun + ALL_WAIT).min(Instant::now() + NEXT_WAIT);
                     }

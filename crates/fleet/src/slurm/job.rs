@@ -1,8 +1,8 @@
 //! The job that holds the nodes.
 //!
 //! What comes in: a request. What goes out: the number of a job and the nodes in it. A job of our own is a
-//! `salloc` whose only command (`keeper.sh`) reads a pipe that this process holds: when this process ends, in
-//! whatever way, the pipe closes, the command ends and Slurm takes the nodes back at once; where `salloc`
+//! `salloc` whose only command (`watchdog.sh`) reads a pipe that this process holds: when this process ends,
+//! in whatever way, the pipe closes, the command ends and Slurm takes the nodes back at once; where `salloc`
 //! itself was killed, the command cancels the job. A second line of defence is the job's time limit; a third
 //! that node programs leave when they hear nothing for four seconds. It never ends a job that it did not
 //! make.
@@ -46,18 +46,18 @@ pub struct Allocation {
     /// Nodes that were wanted and cannot take a job, with the reason.
     refused: Vec<(String, String)>,
     /// `salloc`, for a job of our own. Dropping it closes its pipe.
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 /// A running `salloc`. Dropped in any state it gives its nodes, or its place in the queue, back.
 #[derive(Debug)]
-struct Keeper {
+struct Watchdog {
     child: Option<Child>,
     /// Its command reads the pipe.
     granted: bool,
 }
 
-impl Drop for Keeper {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         drop(child.stdin.take());
@@ -98,7 +98,7 @@ impl Allocation {
             }
             nodes.truncate(want as usize);
         }
-        Ok(Self { id, nodes, refused, keeper: None })
+        Ok(Self { id, nodes, refused, watchdog: None })
     }
 
     async fn own(request: &NodeRequest) -> Result<Self, SlurmError> {
@@ -122,12 +122,12 @@ impl Allocation {
         }
         options.extend(request.partition.iter().map(|p| format!("--partition={p}")));
         options.push(format!("--time={}", request.limit.as_secs().div_ceil(60).max(1)));
-        let (keeper, line) = granted(&options).await?;
+        let (watchdog, line) = granted(&options).await?;
         let odd = || SlurmError::Odd { program: "salloc".to_owned(), said: line.trim().to_owned() };
         let (id, list) = line.trim().split_once(' ').ok_or_else(odd)?;
         let id = id.parse().map_err(|_| odd())?;
         let nodes = nodes::expanded(list).await?;
-        Ok(Self { id, nodes, refused, keeper: Some(keeper) })
+        Ok(Self { id, nodes, refused, watchdog: Some(watchdog) })
     }
 
     /// Number of the job.
@@ -156,26 +156,26 @@ impl Allocation {
 
     /// Gives the nodes back, if the job is ours.
     pub async fn end(mut self) {
-        let Some(mut keeper) = self.keeper.take() else { return };
-        let Some(child) = &mut keeper.child else { return };
+        let Some(mut watchdog) = self.watchdog.take() else { return };
+        let Some(child) = &mut watchdog.child else { return };
         if let Some(mut stdin) = child.stdin.take() {
             // A job that ended in order has nothing left on its nodes.
             let _ = stdin.write_all(b"done\n").await;
         }
         if timeout(END_WAIT, child.wait()).await.is_ok() {
-            keeper.child = None;
+            watchdog.child = None;
         }
     }
 }
 
 /// Starts `salloc` and waits for the line that its command says when the nodes are there.
-async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
+async fn granted(options: &[String]) -> Result<(Watchdog, String), SlurmError> {
     let program = || "salloc".to_owned();
     let mut child = Command::new("salloc")
         // Nobody else's load, all memory, and a node that dies does not end the job.
         .args(["--quiet", "--job-name=linerate", "--exclusive", "--mem=0", "--no-kill"])
         .args(options)
-        .args(["sh", "-c", include_str!("keeper.sh")])
+        .args(["sh", "-c", include_str!("watchdog.sh")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -183,13 +183,13 @@ async fn granted(options: &[String]) -> Result<(Keeper, String), SlurmError> {
         .spawn()
         .map_err(|source| SlurmError::Client { program: program(), source })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let mut keeper = Keeper { child: Some(child), granted: false };
+    let mut watchdog = Watchdog { child: Some(child), granted: false };
     let mut line = String::new();
     let mut lines = BufReader::new(stdout.expect("it was asked for").take(OUTPUT_BYTES_MAX));
     match timeout(QUEUE_WAIT, lines.read_line(&mut line)).await {
         Ok(Ok(count)) if count > 0 => {
-            keeper.granted = true;
-            Ok((keeper, line))
+            watchdog.granted = true;
+            Ok((watchdog, line))
         }
         Ok(_) => {
             let mut said = Vec::new();

@@ -1,4 +1,4 @@
-# Runs on the host before greet.sh and clean.sh: where the node program may lie, and whether such a folder is
+# Runs on the host before handshake.sh and clean.sh: where the node program may lie, and whether such a folder is
 # ours alone. Lines that are meant for the operator begin with a word that the operator chose, so that
 # whatever start-up files of the shell print is passed over. Nothing that is read here is ever run as a
 # command. The lines are joined by spaces into one argument in single quotes, which every login shell

@@ -53,7 +53,7 @@ pub(super) fn hint(spec: &SshSpec, said: &str) -> Option<String> {
     } else if has("Connection refused") {
         "no sshd listens there; is the port right?".to_owned()
     } else if has("banner exchange") || has("waiting for the server's version") {
-        "the host takes TCP connections, but no sshd sends its greeting: it is overloaded or out of memory, its sshd hangs, or \
+        "the host takes TCP connections, but no sshd sends its handshake: it is overloaded or out of memory, its sshd hangs, or \
          the port belongs to another service; look at it on its console"
             .to_owned()
     } else if has("timed out") {

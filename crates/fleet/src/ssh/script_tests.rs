@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use linerate_testkit as testkit;
 use sha2::{Digest, Sha256};
 
-use super::{CLEAN, GREET};
+use super::{CLEAN, HANDSHAKE};
 
 /// Another user of the host.
 const STRANGER: u32 = 65_534;
@@ -113,7 +113,7 @@ impl Host {
 
     /// The whole of a first contact: what the script says, and what the program says then.
     fn greeted(&self, shell: &[&str]) -> Vec<String> {
-        let mut session = self.session(shell, GREET);
+        let mut session = self.session(shell, HANDSHAKE);
         session.send(format!("{} {} plain\n", self.hash(), self.program.len()).as_bytes());
         while let Some(line) = session.line() {
             if line == "word send" {
@@ -307,15 +307,15 @@ fn nothing_is_made_through_a_link_or_a_folder_of_another_user() {
         let open = host.make("open", 0, 0o777);
         // A link of root, but in a folder where others could have put it.
         symlink(&target, open.join("way")).unwrap();
-        let foreign =
+        let stray =
             format!("{} is a link: it belongs to uid {STRANGER} and has mode lrwxrwxrwx", link.display());
         let exchange = "others can exchange it: ";
         let owned =
             format!("{exchange}{} belongs to uid {STRANGER} and has mode drwxr-xr-x", theirs.display());
         let writable = format!("{exchange}{} belongs to uid 0 and has mode drwxrwxrwx", open.display());
         for (path, why) in [
-            (link.clone(), &foreign),
-            (link.join("new/er"), &foreign),
+            (link.clone(), &stray),
+            (link.join("new/er"), &stray),
             (theirs.join("new"), &owned),
             (open.join("new"), &writable),
             (open.join("way/new"), &writable),
@@ -487,7 +487,7 @@ fn a_password_is_on_no_command_line() {
             (Some("wrong"), "word plain sudo refused the password"),
             (None, "word plain sudo asks for a password"),
         ] {
-            let mut session = host.session(&shell, GREET);
+            let mut session = host.session(&shell, HANDSHAKE);
             session.send(format!("{} {} sudo\n", host.hash(), host.program.len()).as_bytes());
             while let Some(line) = session.line() {
                 match line.as_str() {

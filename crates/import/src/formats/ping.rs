@@ -103,7 +103,7 @@ impl Reader for Ping {
     }
 
     fn describes(&self) -> &'static str {
-        "ping: round trips, and path MTU with -M do -s"
+        "ping: RTTs, and path MTU with -M do -s"
     }
 
     fn names_hosts(&self) -> bool {

@@ -88,7 +88,7 @@ pub(crate) fn bare_unit_in(text: &str, is_sentence: bool) -> Option<f64> {
 const TIMES: [&str; 8] = ["ms", "msec", "us", "µs", "μs", "usec", "ns", "millisec"];
 /// Words for what is measured in a table, and what that is.
 const OTHERS: [(&str, &[&str]); 3] = [
-    ("round trips", &["rtt", "rtts", "latency", "latencies", "ping", "pings", "jitter"]),
+    ("RTTs", &["rtt", "rtts", "latency", "latencies", "ping", "pings", "jitter"]),
     ("losses", &["loss", "losses"]),
     ("retransmissions", &["retrans", "retr", "retransmits", "retransmissions"]),
 ];
@@ -308,7 +308,7 @@ mod tests {
         ] {
             assert_eq!(other_than_rate(title, true), None, "{title}");
         }
-        assert_eq!(other_than_rate("from/to latency [ms]", false), Some("round trips"));
+        assert_eq!(other_than_rate("from/to latency [ms]", false), Some("RTTs"));
         assert_eq!(other_than_rate("from/to ms", false), Some("times"));
     }
 

@@ -24,7 +24,7 @@ fn no_setting_is_blamed_that_nobody_read() {
                  | c | 9400 | 9402 | - | 9411 |\n| d | 9411 | 9404 | 13 | - |\n";
     let diagnosis = told(&[table]);
     let found = &diagnosis.findings[0];
-    assert_eq!(found.places[0].element, Suspect::Host("c".into()));
+    assert_eq!(found.places[0].suspect, Suspect::Host("c".into()));
     assert!(found.causes.iter().all(|cause| cause.probability < 0.3), "{:?}", found.causes);
     assert!(diagnosis.headline.contains("the cause is not known"), "{}", diagnosis.headline);
     assert!(!found.sentence.contains("To try"), "{}", found.sentence);
@@ -72,7 +72,7 @@ fn it_takes_two_to_differ() {
                 3 packets transmitted, 3 received, 0% packet loss, time 2031ms\nrtt min/avg/max/mdev = 0.210/0.212/0.214/0.003 ms\n";
     let differ = told(&[&address(1, 9000), &address(2, 1500), ping]);
     assert_eq!(differ.findings.len(), 1, "{}", differ.headline);
-    let Suspect::Mismatch(_, hosts) = &differ.findings[0].places[0].element else {
+    let Suspect::Mismatch(_, hosts) = &differ.findings[0].places[0].suspect else {
         panic!("{}", differ.headline)
     };
     assert_eq!(hosts, &["h1", "h2"]);

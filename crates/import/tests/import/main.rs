@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_import::{Document, ImportOptions, read};
 use linerate_model::fact::FactValue;
-use linerate_model::foreign::Imported;
+use linerate_model::imported::Imported;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -46,7 +46,7 @@ fn read_one(document: Document) -> Snapshot {
 }
 
 fn account(snapshot: &Snapshot) -> &Imported {
-    snapshot.foreign.as_ref().unwrap()
+    snapshot.imported.as_ref().unwrap()
 }
 
 /// Everything was understood.

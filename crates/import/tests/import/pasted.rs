@@ -170,7 +170,7 @@ fn what_is_missing_has_its_command() {
     assert!(has("speed of the links of arc-1, arc-2", "ethtool NIC"), "{missing:#?}");
     assert!(has("settings of the devices", "for o in k i g c l"), "{missing:#?}");
     assert!(has("sysctls", "sysctl -a"), "{missing:#?}");
-    assert!(has("round trip", "ping -c 10 arc-2"), "{missing:#?}");
+    assert!(has("RTT", "ping -c 10 arc-2"), "{missing:#?}");
     assert!(has("full size", "ping -M do"), "{missing:#?}");
     assert_eq!(snapshot.gaps.len(), missing.len());
     assert!(account(&read_one(text(""))).missing.is_empty());

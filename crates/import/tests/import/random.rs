@@ -50,9 +50,9 @@ fn check(bytes: &[u8], name: &str) {
     for format in every {
         let options = ImportOptions { format, host: Some("h".to_owned()), ..ImportOptions::default() };
         let snapshot = read(&[Document::new(name, bytes)], &options);
-        let foreign = snapshot.foreign.as_ref().unwrap();
-        let unread: u64 = foreign.unread.iter().map(|u| u.lines as u64).sum();
-        assert!(unread <= foreign.unread_lines);
+        let imported = snapshot.imported.as_ref().unwrap();
+        let unread: u64 = imported.unread.iter().map(|u| u.lines as u64).sum();
+        assert!(unread <= imported.unread_lines);
         for sample in &snapshot.samples {
             assert!(snapshot.inventory.host(&sample.test.from).is_some(), "{sample:?}");
             assert!(snapshot.inventory.host(&sample.test.to).is_some(), "{sample:?}");

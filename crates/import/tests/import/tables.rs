@@ -58,7 +58,7 @@ fn a_unit_counts_wherever_it_stands() {
     }
 }
 
-/// A table of round trips or losses says nothing about throughput.
+/// A table of RTTs or losses says nothing about throughput.
 #[test]
 fn a_table_of_something_else_is_quoted_and_not_read() {
     let rows = "| n1 | - | 0.21 | 0.35 |\n| n2 | 0.22 | - | 4.1 |\n| n3 | 0.33 | 4.2 | - |\n";

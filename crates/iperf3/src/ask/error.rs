@@ -51,7 +51,7 @@ pub enum AskError {
     /// No token.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The wish itself.
+    /// The spec itself.
     #[error(transparent)]
     Unfit(#[from] Unfit),
 }

@@ -23,10 +23,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn open(wish: &ServerSpec) -> Result<Self, ServeError> {
+    pub(super) fn open(spec: &ServerSpec) -> Result<Self, ServeError> {
         let v4 = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        let choices = match (wish.bind, wish.family) {
+        let choices = match (spec.bind, spec.family) {
             (Some(address), _) => vec![address],
             (None, AddressFamily::V4) => vec![v4],
             (None, AddressFamily::V6) => vec![v6],
@@ -35,7 +35,7 @@ impl Listener {
         };
         let mut last = None;
         for address in choices {
-            let at = SocketAddr::new(address, wish.port);
+            let at = SocketAddr::new(address, spec.port);
             match TcpListener::bind(at).and_then(|l| l.set_nonblocking(true).map(|()| l)) {
                 Ok(socket) => return Ok(Self { socket, tuned: false }),
                 Err(source) => last = Some(ServeError::Listen { at, source }),

@@ -68,10 +68,10 @@ fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
         return Err(LabError::Unknown("no transfer was measured twice between the same ends".into()));
     };
     say(&format!(
-        "{} transfers: scale {:.3}, disturbed {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
+        "{} transfers: scale {:.3}, contended {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
         noise.tests,
         noise.test_sigma,
-        100.0 * noise.disturbed,
+        100.0 * noise.contended,
         noise.disturbance,
         noise.host_sigma,
         100.0 * noise.refused

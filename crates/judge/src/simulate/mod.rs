@@ -110,7 +110,7 @@ pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -
         wrong: named
             .iter()
             .filter(|one| !is_right(one, &world.truth))
-            .map(|(element, direction)| linerate_diagnose::words::place(element, *direction))
+            .map(|(suspect, direction)| linerate_diagnose::words::place(suspect, *direction))
             .collect(),
         claims: claims(&diagnosis, &world.truth),
     }
@@ -120,7 +120,7 @@ pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -
 /// of them if so.
 fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<ProbabilityClaim> {
     let of = |finding: &Finding| {
-        let is = |place: &LossLocation| is_right(&(&place.element, place.direction), truth);
+        let is = |place: &LossLocation| is_right(&(&place.suspect, place.direction), truth);
         let real = finding.places.iter().any(is);
         let first = finding.places.first().filter(|_| real);
         let place =
@@ -180,7 +180,7 @@ fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Suspect, Direction)> {
         .findings
         .iter()
         .filter_map(|finding| finding.places.first())
-        .map(|place| (&place.element, place.direction))
+        .map(|place| (&place.suspect, place.direction))
         .collect()
 }
 
@@ -189,8 +189,8 @@ fn right(named: &BTreeSet<(&Suspect, Direction)>, truth: &BTreeSet<String>) -> u
     named.iter().filter(|one| is_right(one, truth)).count()
 }
 
-fn is_right((element, direction): &(&Suspect, Direction), truth: &BTreeSet<String>) -> bool {
-    *direction == Direction::Rx && matches!(element, Suspect::Host(host) if truth.contains(host))
+fn is_right((suspect, direction): &(&Suspect, Direction), truth: &BTreeSet<String>) -> bool {
+    *direction == Direction::Rx && matches!(suspect, Suspect::Host(host) if truth.contains(host))
 }
 
 /// Time that this thread was on a CPU.

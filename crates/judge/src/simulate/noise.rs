@@ -19,7 +19,7 @@ pub struct Noise {
     /// Scale of a Student t with three degrees of freedom that has the measured quartiles, doublings.
     pub test_sigma: f64,
     /// Share of the transfers that are further below the others than eight times that.
-    pub disturbed: f64,
+    pub contended: f64,
     /// What those lose on average, doublings.
     pub disturbance: f64,
     /// Standard deviation of the hosts' own levels (median over what each receives), doublings.
@@ -76,7 +76,7 @@ pub fn of(snapshots: &[Snapshot]) -> Option<Noise> {
     Some(Noise {
         tests: below.len(),
         test_sigma,
-        disturbed: far.len() as f64 / below.len() as f64,
+        contended: far.len() as f64 / below.len() as f64,
         disturbance: far.iter().sum::<f64>() / far.len().max(1) as f64,
         host_sigma,
         refused: f64::from(refused) / f64::from(all.max(1)),
@@ -95,7 +95,7 @@ mod tests {
         let nature = Nature { links: [0.0, 1.0, 0.0], unreachable: 0.0, ..Nature::default() };
         let noise = of(&[draw(size, &nature, 8).snapshot]).unwrap();
         assert!((0.01..0.1).contains(&noise.test_sigma), "{noise:?}");
-        assert!((0.01..0.12).contains(&noise.disturbed), "{noise:?}");
+        assert!((0.01..0.12).contains(&noise.contended), "{noise:?}");
         assert!((0.4..1.2).contains(&noise.disturbance) && noise.host_sigma < 0.1, "{noise:?}");
         assert_eq!(of(&[]), None);
     }

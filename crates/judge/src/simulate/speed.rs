@@ -91,7 +91,8 @@ fn timed(work: impl FnOnce() -> usize) -> (usize, f64) {
 /// The keys that the knowledge asks for on each device, and as many others as are missing; in order.
 fn keys(count: usize, knowledge: &Knowledge) -> Vec<String> {
     let mut keys = std::collections::BTreeSet::new();
-    for pattern in knowledge.causes().flat_map(|c| c.betrays.iter().chain(&c.excludes)).flat_map(|t| &t.keys)
+    for pattern in
+        knowledge.causes().flat_map(|c| c.indicators.iter().chain(&c.excludes)).flat_map(|t| &t.keys)
     {
         for device in 0..DEVICES {
             keys.insert(pattern.replace('*', &format!("eth{device}")));

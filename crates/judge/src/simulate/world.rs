@@ -29,8 +29,8 @@ pub struct Nature {
     /// Doublings by which repetitions of a test differ (scale of a Student t with three degrees of freedom:
     /// heavy tails).
     pub test_sigma: f64,
-    /// Share of the tests that something else disturbed.
-    pub disturbed: f64,
+    /// Share of the tests that something else contended.
+    pub contended: f64,
     /// What those lose, doublings (mean of an exponential distribution).
     pub disturbance: f64,
     /// Share of the tests that could not run, and of the hosts that nobody reaches.
@@ -47,7 +47,7 @@ impl Default for Nature {
             level: 0.96,
             host_sigma: 0.02,
             test_sigma: 0.05,
-            disturbed: 0.05,
+            contended: 0.05,
             disturbance: 0.7,
             refused: 0.005,
             unreachable: 0.002,
@@ -110,7 +110,7 @@ pub fn draw(size: ClusterSize, nature: &Nature, seed: u64) -> SimulatedCluster {
                 let ceiling = links[from].min(links[to]) * FRAMING;
                 let mut below =
                     own[from].abs() + own[to].abs() + nature.test_sigma * student(&mut random).abs();
-                if random.fraction() < nature.disturbed {
+                if random.fraction() < nature.contended {
                     below -= nature.disturbance * (1.0 - random.fraction()).ln();
                 }
                 if bad.contains(&to) {

@@ -80,7 +80,7 @@ impl Fault for ClonedMac {
 
 /// The pair, or either of its hosts: none of them is more at fault than the other.
 fn either(fault: &dyn Fault, place: &FaultTarget) -> Truth {
-    let elements = match place {
+    let suspects = match place {
         FaultTarget::Pair(a, b) => {
             vec![Suspect::Pair(a.clone(), b.clone()), Suspect::Host(a.clone()), Suspect::Host(b.clone())]
         }
@@ -88,6 +88,6 @@ fn either(fault: &dyn Fault, place: &FaultTarget) -> Truth {
     };
     Truth {
         cause: fault.about().cause.into(),
-        accepted: elements.into_iter().map(|element| (element, Vec::new())).collect(),
+        accepted: suspects.into_iter().map(|suspect| (suspect, Vec::new())).collect(),
     }
 }

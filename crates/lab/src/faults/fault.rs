@@ -162,7 +162,7 @@ impl FaultInfo {
             let group = topology.hypervisors.iter().find(|h| h.name == group)?;
             if let [host] = &group.hosts[..] { Some(host.clone()) } else { None }
         };
-        let elements = match place {
+        let suspects = match place {
             FaultTarget::Host(name) => {
                 let group = topology.hypervisors.iter().find(|h| h.hosts == [name.clone()]);
                 let group = group.map(|h| Suspect::Group(h.name.clone()));
@@ -178,7 +178,7 @@ impl FaultInfo {
             }
             FaultTarget::Everywhere => [Some(Suspect::All), None],
         };
-        let accepted = elements.into_iter().flatten().map(|e| (e, self.directions.to_vec())).collect();
+        let accepted = suspects.into_iter().flatten().map(|e| (e, self.directions.to_vec())).collect();
         Truth { cause: self.cause.into(), accepted }
     }
 }
@@ -234,28 +234,28 @@ impl FaultTarget {
 pub struct Truth {
     /// Cause id.
     pub cause: String,
-    /// Elements with the directions that are right; an empty list of directions accepts each. More than one
-    /// element where several names mean the same thing, such as a group with one host.
+    /// Suspects with the directions that are right; an empty list of directions accepts each. More than one
+    /// suspect where several names mean the same thing, such as a group with one host.
     pub accepted: Vec<(Suspect, Vec<Direction>)>,
 }
 
 impl Truth {
-    /// At one element in one direction; in any for [`Direction::Both`].
-    pub fn at(element: Suspect, direction: Direction, cause: &str) -> Self {
+    /// At one suspect in one direction; in any for [`Direction::Both`].
+    pub fn at(suspect: Suspect, direction: Direction, cause: &str) -> Self {
         let directions = if direction == Direction::Both { Vec::new() } else { vec![direction] };
-        Self { cause: cause.into(), accepted: vec![(element, directions)] }
+        Self { cause: cause.into(), accepted: vec![(suspect, directions)] }
     }
 
-    /// Whether a verdict names the right element in a right direction. A fact in which one host differs from
+    /// Whether a verdict names the right suspect in a right direction. A fact in which one host differs from
     /// all others is a fault of that host.
-    pub fn accepts(&self, element: &Suspect, direction: Direction) -> bool {
-        let same = |accepted: &Suspect| match (accepted, element) {
+    pub fn accepts(&self, suspect: &Suspect, direction: Direction) -> bool {
+        let same = |accepted: &Suspect| match (accepted, suspect) {
             (Suspect::Host(host), Suspect::Mismatch(_, minority)) => minority == std::slice::from_ref(host),
             (Suspect::Pair(a, b), Suspect::Pair(c, d)) => (a, b) == (c, d) || (a, b) == (d, c),
             (a, b) => a == b,
         };
         self.accepted.iter().any(|(accepted, directions)| {
-            let any = directions.is_empty() || matches!(element, Suspect::Mismatch(..));
+            let any = directions.is_empty() || matches!(suspect, Suspect::Mismatch(..));
             same(accepted) && (any || directions.contains(&direction))
         })
     }

@@ -1,4 +1,4 @@
-//! Sysctls of one host that cost throughput. The values bite at the round trip of the labs; see
+//! Sysctls of one host that cost throughput. The values bite at the RTT of the labs; see
 //! `docs/dev/lab.md` for what each of them costs.
 
 use linerate_model::finding::Direction;

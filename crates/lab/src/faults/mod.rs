@@ -141,8 +141,8 @@ mod tests {
                     let truth = fault.truth(&topology, &p);
                     assert!(!truth.accepted.is_empty(), "{} at {p}", fault.about().name);
                     assert_eq!(place(*fault, &topology, &p.to_string()).unwrap(), p);
-                    let (element, directions) = &truth.accepted[0];
-                    assert!(truth.accepts(element, directions.first().copied().unwrap_or_default()));
+                    let (suspect, directions) = &truth.accepted[0];
+                    assert!(truth.accepts(suspect, directions.first().copied().unwrap_or_default()));
                 }
             }
             assert!(labs > 0, "{} has no place in any lab", fault.about().name);

@@ -12,7 +12,7 @@ use linerate_sys::interrupt::Interrupt;
 use super::disk::Keep;
 use super::guest::{Guest, Surroundings};
 use super::image::Image;
-use super::reach::{Door, Reach};
+use super::reach::{Listener, Reach};
 use super::request::GuestRequest;
 use super::switch::{GuestLink, VirtualSwitch};
 use super::topology::VmTopology;
@@ -26,7 +26,7 @@ pub struct VmLab {
     /// What it was built from.
     pub topology: VmTopology,
     guests: Vec<Guest>,
-    doors: Vec<Option<Door>>,
+    listeners: Vec<Option<Listener>>,
     switch: VirtualSwitch,
     image: Image,
     reach: Reach,
@@ -56,8 +56,8 @@ impl VmLab {
             Guest::create(plan, VmTopology::address(index), folder.path().join(&plan.name))
         };
         let guests = topology.guests.iter().enumerate().map(make).collect::<Result<Vec<_>>>()?;
-        let doors = vec![None; guests.len()];
-        let mut lab = Self { topology, guests, doors, switch, image, reach, folder };
+        let listeners = vec![None; guests.len()];
+        let mut lab = Self { topology, guests, listeners, switch, image, reach, folder };
         progress(&format!("booting {} guests under emulation …", lab.guests.len()));
         for index in 0..lab.guests.len() {
             lab.switch_on(index)?;
@@ -85,13 +85,13 @@ impl VmLab {
     fn wait_ready(&mut self, index: usize, stop: &dyn Fn() -> bool) -> Result<()> {
         let guest = &self.guests[index];
         let (key, port) = guest.ready(stop)?;
-        self.doors[index] = Some(Door { name: guest.plan.name.clone(), key, port });
+        self.listeners[index] = Some(Listener { name: guest.plan.name.clone(), key, port });
         self.describe()
     }
 
     fn describe(&self) -> Result<()> {
-        let doors: Vec<Door> = self.doors.iter().flatten().cloned().collect();
-        self.reach.describe(&self.topology.name, &doors, &self.addresses())
+        let listeners: Vec<Listener> = self.listeners.iter().flatten().cloned().collect();
+        self.reach.describe(&self.topology.name, &listeners, &self.addresses())
     }
 
     fn addresses(&self) -> Vec<(String, String)> {
@@ -156,7 +156,7 @@ impl VmLab {
     /// There is no such guest, or what survives could not be written.
     pub fn power_cut(&mut self, name: &str, keep: Keep, seed: u64) -> Result<u64> {
         let index = self.topology.guest(name)?;
-        self.doors[index] = None;
+        self.listeners[index] = None;
         let lost = self.guests[index].power_cut(keep, seed)?;
         self.describe()?;
         Ok(lost)
@@ -218,9 +218,10 @@ impl VmLab {
             std::process::id(),
             self.guests.len()
         );
-        for (guest, door) in self.guests.iter().zip(&self.doors) {
-            let state =
-                door.as_ref().map_or("off".to_owned(), |door| format!("ssh at 127.0.0.1:{}", door.port));
+        for (guest, listener) in self.guests.iter().zip(&self.listeners) {
+            let state = listener
+                .as_ref()
+                .map_or("off".to_owned(), |listener| format!("ssh at 127.0.0.1:{}", listener.port));
             let drives = match guest.drives.as_slice() {
                 [] => "no drives".to_owned(),
                 [first, .., last] if guest.drives.len() > 4 => {
@@ -241,7 +242,7 @@ impl VmLab {
     /// The same for programs.
     fn status_json(&self) -> serde_json::Value {
         let (variable, value) = self.environment();
-        let guests = self.guests.iter().zip(&self.doors).enumerate().map(|(index, (guest, door))| {
+        let guests = self.guests.iter().zip(&self.listeners).enumerate().map(|(index, (guest, listener))| {
             let drive = |d: &std::sync::Arc<super::disk::Drive>| {
                 serde_json::json!({ "name": d.name, "size_bytes": d.size_bytes, "behaviour": d.behaviour(), "counters": d.counters() })
             };
@@ -252,7 +253,7 @@ impl VmLab {
             serde_json::json!({
                 "name": guest.plan.name,
                 "address": guest.address,
-                "ssh_port": door.as_ref().map(|d| d.port),
+                "ssh_port": listener.as_ref().map(|d| d.port),
                 "drives": guest.drives.iter().map(drive).collect::<Vec<_>>(),
                 "link": { "in": link(into), "out": link(out) },
             })

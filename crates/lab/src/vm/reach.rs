@@ -15,7 +15,7 @@ use crate::way::ssh::key_pair;
 
 /// Where a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Door {
+pub(super) struct Listener {
     pub(super) name: String,
     /// Base64 of its public ed25519 key.
     pub(super) key: String,
@@ -60,14 +60,19 @@ impl Reach {
     }
 
     /// Writes what depends on the guests that are up.
-    pub(super) fn describe(&self, lab: &str, doors: &[Door], addresses: &[(String, String)]) -> Result<()> {
+    pub(super) fn describe(
+        &self,
+        lab: &str,
+        listeners: &[Listener],
+        addresses: &[(String, String)],
+    ) -> Result<()> {
         let here = self.folder.display();
         let mut config = format!(
             "Host *\nUser root\nHostName 127.0.0.1\nIdentityFile \"{here}/user_key\"\nIdentitiesOnly yes\nIdentityAgent none\n\
              UserKnownHostsFile \"{here}/known_hosts\"\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
         );
         let mut known = String::new();
-        for Door { name, key, port } in doors {
+        for Listener { name, key, port } in listeners {
             // Writing into a `String` cannot fail.
             let _ = write!(config, "Host {name}\nHostKeyAlias {name}\nPort {port}\n");
             let _ = writeln!(known, "{name} ssh-ed25519 {key}");

@@ -222,8 +222,8 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_met_is_said_and_leaves_no_job() {
-    with_cluster("a_wish_that_cannot_be_met_is_said_and_leaves_no_job", 2, |cluster| {
+fn a_spec_that_cannot_be_met_is_said_and_leaves_no_job() {
+    with_cluster("a_spec_that_cannot_be_met_is_said_and_leaves_no_job", 2, |cluster| {
         for (hosts, words) in [
             ("-p nowhere -N 1", "salloc failed"),
             ("-p debug", "which nodes"),

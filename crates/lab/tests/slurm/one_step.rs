@@ -1,5 +1,5 @@
 //! One step for all nodes, whose node programs dial back: surveys, dead and frozen nodes, strangers at the
-//! door.
+//! listener.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -92,7 +92,7 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
     });
 }
 
-/// Says something to the door and gives what it answers until it closes.
+/// Says something to the listener and gives what it answers until it closes.
 fn strange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -110,26 +110,26 @@ fn strange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed() {
-    with_cluster("strangers_at_the_door_are_cut_off_and_the_survey_is_unharmed", 3, |cluster| {
-        let file = cluster.path("door.json");
+fn strangers_at_the_listener_are_cut_off_and_the_survey_is_unharmed() {
+    with_cluster("strangers_at_the_listener_are_cut_off_and_the_survey_is_unharmed", 3, |cluster| {
+        let file = cluster.path("listener.json");
         let name = file.to_str().unwrap().to_owned();
         let arguments = ["survey", "--quiet", "--via", "slurm", "-N", "3", ONE[0], ONE[1]];
-        // One node keeps the door open: what reads its order is held up.
+        // One node keeps the listener open: what reads its order is held up.
         cluster.hold(2);
         let mut operator = cluster.linerate_started(&[&arguments[..], &["--snapshot", &name]].concat());
         wait_within(PATIENCE, "the step is there", || !cluster.named_on(2, "timeout").is_empty());
-        let mut door = Vec::new();
-        wait_within(PATIENCE, "the door is open", || {
-            door = cluster.listens(operator.0.id());
-            !door.is_empty()
+        let mut listener = Vec::new();
+        wait_within(PATIENCE, "the listener is open", || {
+            listener = cluster.listens(operator.0.id());
+            !listener.is_empty()
         });
-        let to = door[0];
-        // A greeting as one of an old run: the right form, numbers that belong to another key.
+        let to = listener[0];
+        // A handshake as one of an old run: the right form, numbers that belong to another key.
         let old = [&b"LRDIAL01"[..], &[0x5a; 48]].concat();
         let long = vec![0; 70_000];
         let openings: [&[u8]; 5] = [b"GET / HTTP/1.0\r\n\r\n", &old, &long, b"", b"LRDI"];
-        // All at once: the door does not stay open for ever.
+        // All at once: the listener does not stay open for ever.
         let heard = cluster.on_node(1, || {
             std::thread::scope(|scope| {
                 let talks = openings.map(|bytes| scope.spawn(move || strange(to, bytes)));

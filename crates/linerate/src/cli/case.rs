@@ -78,7 +78,7 @@ fn file(title: &str, json: &str, diagnosis: &Diagnosis) -> String {
     for finding in &diagnosis.findings {
         text += "\n[[expect.finding]]\n";
         if let Some(place) = finding.places.first() {
-            let _ = writeln!(text, "place = {}", quoted(&words::place(&place.element, place.direction)));
+            let _ = writeln!(text, "place = {}", quoted(&words::place(&place.suspect, place.direction)));
         }
         if let Some(cause) = finding.causes.first() {
             let _ = writeln!(text, "causes = [{}]", quoted(&cause.id));

@@ -90,8 +90,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&report::json::imported(&snapshot, &diagnosis))?;
     } else {
         let style = report::heat::Style::detect();
-        out::print(&report::foreign::account(&snapshot, style))?;
-        out::print(&format!("{}\n{}", report::foreign::missing(&snapshot, style), diagnosis.headline))?;
+        out::print(&report::imported::account(&snapshot, style))?;
+        out::print(&format!("{}\n{}", report::imported::missing(&snapshot, style), diagnosis.headline))?;
         out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
     }
     Ok(ExitCode::Ok)
@@ -111,10 +111,10 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
         inventory: known,
     };
     let snapshot = linerate_import::read(&collected.documents, &options);
-    let account = snapshot.foreign.as_deref();
+    let account = snapshot.imported.as_deref();
     if account.is_none_or(|account| account.pieces.is_empty()) {
         let first = account.and_then(|a| a.unread.first()).map_or(String::new(), |unread| {
-            format!("; the first line is {}", report::foreign::quoted(unread))
+            format!("; the first line is {}", report::imported::quoted(unread))
         });
         let files = match collected.documents.len() {
             1 => collected.documents[0].name.clone(),

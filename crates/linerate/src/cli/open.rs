@@ -167,7 +167,7 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
         let snapshot = store.load_snapshot(&run.id)?;
         // Names in a pasted text are no permission to log in anywhere.
         anyhow::ensure!(
-            snapshot.foreign.is_none(),
+            snapshot.imported.is_none(),
             "run {} was read from files, so that nobody told how to reach its hosts\nhint: name an inventory with -i",
             run.id
         );

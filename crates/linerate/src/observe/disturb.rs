@@ -1,7 +1,7 @@
-//! Spans of time in which somebody else knows that measurements were disturbed.
+//! Spans of time in which somebody else knows that measurements were contended.
 //!
 //! What comes in: the file that the inventory names, one JSON object a line. What goes out: spans. A missing
-//! file has no spans; a line that is not understood (half written, or foreign) is passed over: it is read
+//! file has no spans; a line that is not understood (half written, or imported) is passed over: it is read
 //! again after the next round.
 
 use linerate_model::kind::{TcpPlan, TestKind};
@@ -33,18 +33,18 @@ fn parse(text: &str) -> Vec<Span> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Share of a transfer that may be disturbed: its throughput is less by as much at most, which is as exact as
+/// Share of a transfer that may be contended: its throughput is less by as much at most, which is as exact as
 /// it is on a quiet machine.
 const SHARE_MAX: f64 = 0.03;
 
 /// From this share of its path's rate on a transfer has filled it, whatever happened meanwhile: headers take
 /// 6 % of a frame, with a tunnel 9.
 ///
-/// Nothing else that was disturbed shows anything: a transfer of which packets came late may stand still for
+/// Nothing else that was contended shows anything: a transfer of which packets came late may stand still for
 /// several times as long, so that a tenth of the rate on a healthy path is no rarity.
 const PATH_FILLED: f64 = 0.88;
 
-/// Whether a transfer shows what it should although it was disturbed.
+/// Whether a transfer shows what it should although it was contended.
 #[must_use]
 pub fn leaves(throughput_bps: f64, path_bps: f64) -> bool {
     throughput_bps >= PATH_FILLED * path_bps
@@ -57,15 +57,15 @@ pub fn harm<'s>(spans: &'s [Span], begin_ms: u64, end_ms: u64, kind: &TestKind) 
         spans.iter().filter(|s| s.from_ms <= end_ms && s.to_ms >= begin_ms && s.from_ms <= s.to_ms).collect();
     let span = *met.first()?;
     met.sort_by_key(|span| span.from_ms);
-    let (mut disturbed_ms, mut until_ms) = (0, begin_ms);
+    let (mut contended_ms, mut until_ms) = (0, begin_ms);
     for span in met {
         let (from_ms, to_ms) = (span.from_ms.max(until_ms), span.to_ms.min(end_ms));
-        disturbed_ms += to_ms.saturating_sub(from_ms);
+        contended_ms += to_ms.saturating_sub(from_ms);
         until_ms = until_ms.max(to_ms);
     }
     // What took less than a millisecond lay in a span as a whole.
     let all_ms = end_ms.saturating_sub(begin_ms);
-    let share = if all_ms == 0 { 1.0 } else { disturbed_ms as f64 / all_ms as f64 };
+    let share = if all_ms == 0 { 1.0 } else { contended_ms as f64 / all_ms as f64 };
     let bears = kind.is::<TcpPlan>() && share <= SHARE_MAX;
     (!bears).then_some(span)
 }

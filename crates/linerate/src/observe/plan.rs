@@ -199,26 +199,26 @@ impl Times {
     }
 }
 
-/// The plan for a wish.
-pub fn plan(wish: &SurveySpec<'_>) -> Plan {
-    let Some(budget) = wish.budget else {
-        let first = if measured(wish) < VERY_MANY_HOSTS { 0 } else { MATCHINGS.len() - 1 };
-        let blocks = blocks(wish, MATCHINGS[first]);
+/// The plan for a spec.
+pub fn plan(spec: &SurveySpec<'_>) -> Plan {
+    let Some(budget) = spec.budget else {
+        let first = if measured(spec) < VERY_MANY_HOSTS { 0 } else { MATCHINGS.len() - 1 };
+        let blocks = blocks(spec, MATCHINGS[first]);
         let fewer = (first > 0)
             .then(|| format!("{} of {} matchings of pairs", MATCHINGS[0] - MATCHINGS[first], MATCHINGS[0]));
-        let times = choices(wish).find(|times| times.tcp_ms <= TCP_MS_DEFAULT).unwrap_or(Times::shortest());
-        return written(wish, &blocks, times, fewer.into_iter().collect());
+        let times = choices(spec).find(|times| times.tcp_ms <= TCP_MS_DEFAULT).unwrap_or(Times::shortest());
+        return written(spec, &blocks, times, fewer.into_iter().collect());
     };
     let room_s = budget.saturating_sub(reserve(budget)).as_secs_f64();
-    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    let full = measured(spec) <= FULL_MATRIX_HOSTS_MAX;
     let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
-    let mut at_most = if measured(wish) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };
+    let mut at_most = if measured(spec) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };
     for matchings in MATCHINGS.iter().take(if full { 1 } else { MATCHINGS.len() }) {
         if *matchings as f64 > at_most {
             continue;
         }
-        let blocks = blocks(wish, *matchings);
-        for times in choices(wish) {
+        let blocks = blocks(spec, *matchings);
+        for times in choices(spec) {
             if times.total_s(&blocks) <= room_s {
                 let mut left_out = Vec::new();
                 if !full && *matchings < MATCHINGS[0] {
@@ -228,21 +228,21 @@ pub fn plan(wish: &SurveySpec<'_>) -> Plan {
                         MATCHINGS[0]
                     ));
                 }
-                return written(wish, &blocks, times, left_out);
+                return written(spec, &blocks, times, left_out);
             }
         }
         // Time grows with the number of matchings, or slower: what cannot fit is not even packed.
         let shortest = Times::shortest().total_s(&blocks);
         at_most = (*matchings as f64 * room_s / shortest.max(1e-3)).ceil();
     }
-    squeezed(wish, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
+    squeezed(spec, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
 }
 
 /// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.
 /// Repetitions and loss probes may take what is kept for the second stage, up to `most_s`: what they show is
 /// seen by nothing else.
-fn squeezed(wish: &SurveySpec<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
-    let mut blocks = blocks(wish, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
+fn squeezed(spec: &SurveySpec<'_>, room_s: f64, most_s: f64, full: bool) -> Plan {
+    let mut blocks = blocks(spec, MATCHINGS[if full { 0 } else { MATCHINGS.len() - 1 }]);
     blocks.retain(|block| block.what.look() == 0);
     let mut shortest = Times::shortest();
     let mut left_out = Vec::new();
@@ -273,19 +273,19 @@ fn squeezed(wish: &SurveySpec<'_>, room_s: f64, most_s: f64, full: bool) -> Plan
         left_out.push(format!("nothing more: the matrix alone takes {:.0} s", times.total_s(&blocks)));
     }
     left_out.sort();
-    written(wish, &blocks, times, left_out)
+    written(spec, &blocks, times, left_out)
 }
 
 /// Hosts with endpoints; the machines of which only facts are read do not count.
-fn measured(wish: &SurveySpec<'_>) -> usize {
+fn measured(spec: &SurveySpec<'_>) -> usize {
     let present =
-        |h: &&linerate_model::inventory::Host| !h.endpoints.is_empty() && !wish.absent.contains(&h.name);
-    wish.inventory.hosts.iter().filter(present).count()
+        |h: &&linerate_model::inventory::Host| !h.endpoints.is_empty() && !spec.absent.contains(&h.name);
+    spec.inventory.hosts.iter().filter(present).count()
 }
 
 /// What a budget may be spent on, the best first.
-fn choices(wish: &SurveySpec<'_>) -> impl Iterator<Item = Times> {
-    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+fn choices(spec: &SurveySpec<'_>) -> impl Iterator<Item = Times> {
+    let full = measured(spec) <= FULL_MATRIX_HOSTS_MAX;
     let with = move |tcp_ms: u32| {
         let looks = LOOKS.into_iter().filter(move |looks| full && tcp_ms <= looks.tcp_ms_max);
         let one = (!full).then_some(ONE_LOOK);
@@ -295,9 +295,9 @@ fn choices(wish: &SurveySpec<'_>) -> impl Iterator<Item = Times> {
 }
 
 /// All blocks, the important first; the probes of loss of a pair lie apart in time.
-fn blocks(wish: &SurveySpec<'_>, matchings: usize) -> Vec<Block> {
-    let layers = wish.inventory.layers();
-    let packed: Vec<Packed> = layers.iter().map(|layer| Packed::new(wish, *layer, matchings)).collect();
+fn blocks(spec: &SurveySpec<'_>, matchings: usize) -> Vec<Block> {
+    let layers = spec.inventory.layers();
+    let packed: Vec<Packed> = layers.iter().map(|layer| Packed::new(spec, *layer, matchings)).collect();
     let mut blocks = Vec::new();
     let mut add = |what: What, words: &str| {
         for p in &packed {
@@ -318,7 +318,7 @@ fn blocks(wish: &SurveySpec<'_>, matchings: usize) -> Vec<Block> {
     add(What::Mtu, "path MTU probes");
     add(What::Tcp { repeat: 0 }, "TCP");
     add(What::Udp { repeat: 0 }, "UDP loss probes");
-    let full = measured(wish) <= FULL_MATRIX_HOSTS_MAX;
+    let full = measured(spec) <= FULL_MATRIX_HOSTS_MAX;
     // A second look for losses as far from the first as can be; a third between them.
     if full {
         add(What::Tcp { repeat: 1 }, "TCP, second time");
@@ -352,27 +352,27 @@ struct Packed {
 }
 
 impl Packed {
-    fn new(wish: &SurveySpec<'_>, layer: Layer, matchings: usize) -> Self {
-        let inventory = wish.inventory;
+    fn new(spec: &SurveySpec<'_>, layer: Layer, matchings: usize) -> Self {
+        let inventory = spec.inventory;
         let hosts: Vec<HostName> = inventory
             .hosts
             .iter()
-            .filter(|h| inventory.endpoint(&h.name, layer).is_some() && !wish.absent.contains(&h.name))
+            .filter(|h| inventory.endpoint(&h.name, layer).is_some() && !spec.absent.contains(&h.name))
             .map(|h| h.name.clone())
             .collect();
         let uplinks =
-            Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(wish.facts, inventory, h, l), layer);
+            Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(spec.facts, inventory, h, l), layer);
         let all_rounds_s = 2.0 * hosts.len() as f64 * RTT.expected().as_secs_f64();
-        let room_s = wish.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
+        let room_s = spec.budget.map_or(RTT_ALL_S_MAX, |b| b.as_secs_f64() * RTT_ALL_SHARE);
         let all_pairs = all_rounds_s <= room_s.min(RTT_ALL_S_MAX);
         // Of two devices that only have iperf3 nobody can ask.
         let plain = |host: usize| inventory.iperf3_port(&hosts[host]).is_some();
         let mut wanted = if hosts.len() <= FULL_MATRIX_HOSTS_MAX {
             pairs::all(hosts.len())
         } else {
-            pairs::matchings(hosts.len(), matchings, wish.seed)
+            pairs::matchings(hosts.len(), matchings, spec.seed)
         };
-        let mut subset = pairs::matchings(hosts.len(), 1, wish.seed ^ 1);
+        let mut subset = pairs::matchings(hosts.len(), 1, spec.seed ^ 1);
         wanted.retain(|(from, to)| !(plain(*from) && plain(*to)));
         subset.retain(|(from, to)| !(plain(*from) && plain(*to)));
         // RTT and MTU tests need a node program at both ends.
@@ -393,11 +393,11 @@ impl Packed {
                 }
             };
             let inside = if inside.len() > INNER_ALONE_MAX {
-                pack(&inside, &uplinks, sharing, wish.seed)
+                pack(&inside, &uplinks, sharing, spec.seed)
             } else {
                 inside.into_iter().map(|pair| vec![pair]).collect()
             };
-            let outside = pack(&outside, &uplinks, sharing, wish.seed);
+            let outside = pack(&outside, &uplinks, sharing, spec.seed);
             outside.into_iter().map(together(false)).chain(inside.into_iter().map(together(true))).collect()
         };
         Self {
@@ -411,10 +411,10 @@ impl Packed {
     }
 }
 
-fn written(wish: &SurveySpec<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
+fn written(spec: &SurveySpec<'_>, blocks: &[Block], times: Times, left_out: Vec<String>) -> Plan {
     let mut plan = Plan { rounds: Vec::new(), expected_s: times.total_s(blocks), left_out };
     let mtus: BTreeMap<Layer, BTreeSet<u32>> =
-        blocks.iter().map(|b| b.layer).map(|layer| (layer, known_mtus(wish, layer))).collect();
+        blocks.iter().map(|b| b.layer).map(|layer| (layer, known_mtus(spec, layer))).collect();
     let mut id = 0;
     for block in blocks.iter().filter(|b| times.includes(b)) {
         for round in &block.rounds {
@@ -429,7 +429,7 @@ fn written(wish: &SurveySpec<'_>, blocks: &[Block], times: Times, left_out: Vec<
                         from: from.clone(),
                         to: to.clone(),
                         layer: block.layer,
-                        kind: kind(wish, block, times, (from, to), &mtus[&block.layer]),
+                        kind: kind(spec, block, times, (from, to), &mtus[&block.layer]),
                         repeat: block.what.repeat(),
                         serial,
                         second_stage: false,
@@ -443,22 +443,22 @@ fn written(wish: &SurveySpec<'_>, blocks: &[Block], times: Times, left_out: Vec<
 }
 
 fn kind(
-    wish: &SurveySpec<'_>,
+    spec: &SurveySpec<'_>,
     block: &Block,
     times: Times,
     (from, to): (&str, &str),
     mtus: &BTreeSet<u32>,
 ) -> TestKind {
-    let inner = wish.inventory.same_machine(from, to);
+    let inner = spec.inventory.same_machine(from, to);
     match block.what {
         What::Rtt => RTT.into(),
         What::Mtu => {
-            MtuPlan { sizes: mtu_sizes(wish, block.layer, (from, to), mtus), tries: MTU_TRIES }.into()
+            MtuPlan { sizes: mtu_sizes(spec, block.layer, (from, to), mtus), tries: MTU_TRIES }.into()
         }
         What::Tcp { .. } => TcpPlan::single(times.tcp_ms(inner)).into(),
         What::Streams => TcpPlan { streams: STREAMS, duration_ms: times.tcp_ms(inner) }.into(),
         What::Udp { .. } => {
-            let path_bps = nic::path_bps(wish.facts, wish.inventory, from, to, block.layer);
+            let path_bps = nic::path_bps(spec.facts, spec.inventory, from, to, block.layer);
             let rate_bps = udp_rate(path_bps, inner);
             UdpPlan::paced(rate_bps, udp_payload(rate_bps, times.udp_ms), times.udp_ms).into()
         }
@@ -466,14 +466,14 @@ fn kind(
 }
 
 /// All MTUs that occur in a layer.
-fn known_mtus(wish: &SurveySpec<'_>, layer: Layer) -> BTreeSet<u32> {
-    let hosts = wish.inventory.hosts.iter();
-    hosts.filter_map(|h| nic::mtu(wish.facts, wish.inventory, &h.name, layer)).collect()
+fn known_mtus(spec: &SurveySpec<'_>, layer: Layer) -> BTreeSet<u32> {
+    let hosts = spec.inventory.hosts.iter();
+    hosts.filter_map(|h| nic::mtu(spec.facts, spec.inventory, &h.name, layer)).collect()
 }
 
 /// A small packet, the full packet of either end, and where hosts differ the two usual sizes.
-fn mtu_sizes(wish: &SurveySpec<'_>, layer: Layer, (from, to): (&str, &str), all: &BTreeSet<u32>) -> Vec<u32> {
-    let known = |host: &str| nic::mtu(wish.facts, wish.inventory, host, layer);
+fn mtu_sizes(spec: &SurveySpec<'_>, layer: Layer, (from, to): (&str, &str), all: &BTreeSet<u32>) -> Vec<u32> {
+    let known = |host: &str| nic::mtu(spec.facts, spec.inventory, host, layer);
     let mut sizes = BTreeSet::from([MTU_SMALL]);
     sizes.extend(known(from));
     sizes.extend(known(to));

@@ -126,7 +126,7 @@ struct Survey<'a> {
     transfers: HashMap<(HostName, HostName, Layer), Vec<usize>>,
     store: &'a mut Store,
     started: Instant,
-    /// What of the budget nothing before the second stage may use: repeating what was disturbed can take any
+    /// What of the budget nothing before the second stage may use: repeating what was contended can take any
     /// time.
     kept: Duration,
     known_lost: BTreeSet<HostName>,
@@ -205,14 +205,14 @@ impl Survey<'_> {
             .map(|h| h.name.clone())
             .filter(|h| !present.contains(h) && !self.is_plain(h))
             .collect();
-        let wish = plan::SurveySpec {
+        let spec = plan::SurveySpec {
             inventory: self.order.inventory,
             facts: &self.snapshot.facts,
             absent: &absent,
             budget: self.left(),
             seed: self.order.seed,
         };
-        let plan = plan::plan(&wish);
+        let plan = plan::plan(&spec);
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
         self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());

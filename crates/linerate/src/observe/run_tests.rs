@@ -95,10 +95,10 @@ fn a_host_that_never_answers_is_a_gap_from_the_start() {
 }
 
 #[test]
-fn what_was_disturbed_is_marked_and_repeated_a_few_times_at_most() {
+fn what_was_contended_is_marked_and_repeated_a_few_times_at_most() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late.jsonl");
-    // Somebody claims that everything was disturbed, for ever.
+    // Somebody claims that everything was contended, for ever.
     std::fs::write(&path, format!("{{\"from_ms\":0,\"to_ms\":{},\"reason\":\"late wire\"}}\n", u64::MAX))
         .unwrap();
     let inventory = Inventory { disturbances: Some(path), ..cluster(2) };

@@ -111,14 +111,14 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
 /// The part of a figure that the diagnosis takes, and the plan.
 fn alone(snapshot: &Snapshot, phases: &mut Phases) {
     let knowledge = Knowledge::builtin().unwrap();
-    let wish = super::plan::SurveySpec {
+    let spec = super::plan::SurveySpec {
         inventory: &snapshot.inventory,
         facts: &snapshot.facts,
         absent: &std::collections::BTreeSet::new(),
         budget: Some(BUDGET),
         seed: 7,
     };
-    let plan = super::plan::plan(&wish);
+    let plan = super::plan::plan(&spec);
     phases.end("plan alone");
     let tests: usize = plan.rounds.iter().map(|r| r.tests.len()).sum();
     println!("    {} rounds, {tests} tests, {:.0} s expected", plan.rounds.len(), plan.expected_s);
@@ -153,7 +153,7 @@ fn one_sick_host_of_many_is_found_and_what_fails_is_a_gap() {
     );
     let finding = &diagnosis.findings[0];
     assert_eq!(
-        (&finding.places[0].element, finding.places[0].direction),
+        (&finding.places[0].suspect, finding.places[0].direction),
         (&Suspect::Host(name), Direction::Rx)
     );
     assert_eq!(finding.causes[0].id, "tcp-rmem-small", "{}", finding.sentence);

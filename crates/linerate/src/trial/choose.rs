@@ -237,7 +237,7 @@ fn affected<'a>(
     if cells.is_empty() {
         cells = diagnosis.cells.iter().filter(|c| in_layer(c) && reached(c)).collect();
     }
-    let worst = cells.into_iter().max_by(|a, b| badness(a, response).total_cmp(&badness(b, response)));
+    let worst = cells.into_iter().max_by(|a, b| effect(a, response).total_cmp(&effect(b, response)));
     let what = response.label().to_owned();
     let no_pair = |hint: &str| TrialError::NoPair { id: remedy.id.clone(), what, hint: hint.to_owned() };
     let Some(cell) = worst else { return Err(no_pair("survey again with both ends reachable")) };
@@ -264,7 +264,7 @@ fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
     })
 }
 
-fn badness(cell: &Cell, response: Metric) -> f64 {
+fn effect(cell: &Cell, response: Metric) -> f64 {
     let value = match response {
         Metric::Loss => cell.loss,
         Metric::CpuCost => cell.cpu_s_per_gb,

@@ -29,8 +29,8 @@ const TRANSFER_MS: u32 = 1000;
 pub struct Tested {
     /// What it showed.
     pub outcome: Outcome,
-    /// Why that is worth less, where something disturbed it each time it was made.
-    pub disturbed: Option<String>,
+    /// Why that is worth less, where something contended it each time it was made.
+    pub contended: Option<String>,
 }
 
 /// What a trial needs done on hosts. One call at a time.
@@ -205,9 +205,9 @@ impl<H: HostActions> Drive<'_, H> {
 
     async fn measure(&mut self, which: Which, trial: &Trial) -> TrialEvent {
         let Some(test) = self.test(which, trial) else { return TrialEvent::Measured(None) };
-        let Tested { outcome, disturbed } = self.hands.measure(&test).await;
-        match (response::value(trial.response, &outcome), disturbed) {
-            (Some(value), Some(reason)) => TrialEvent::Disturbed { value, reason },
+        let Tested { outcome, contended } = self.hands.measure(&test).await;
+        match (response::value(trial.response, &outcome), contended) {
+            (Some(value), Some(reason)) => TrialEvent::Contended { value, reason },
             (value, _) => TrialEvent::Measured(value),
         }
     }

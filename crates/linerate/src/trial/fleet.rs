@@ -82,10 +82,10 @@ impl HostActions for FleetActions<'_> {
             let sample = measure::measure(self.fleet, self.inventory, test, measure::Patience::Usual).await;
             let spans = disturb::read(self.inventory.disturbances.as_deref());
             let span = disturb::harm(&spans, start_ms, clock::now_ms(), &test.kind);
-            let disturbed = span.map(|span| span.reason.clone());
-            let is_good = disturbed.is_none() && !matches!(sample.outcome, Outcome::Invalid { .. });
+            let contended = span.map(|span| span.reason.clone());
+            let is_good = contended.is_none() && !matches!(sample.outcome, Outcome::Invalid { .. });
             if is_good || begun.elapsed() > REPEAT_WITHIN {
-                return Tested { outcome: sample.outcome, disturbed };
+                return Tested { outcome: sample.outcome, contended };
             }
         }
     }

@@ -77,8 +77,8 @@ pub enum TrialEvent {
     Kept(Vec<PathBuf>),
     /// A measurement; `None` when it was invalid.
     Measured(Option<f64>),
-    /// A measurement that something disturbed, however often it was made.
-    Disturbed {
+    /// A measurement that something contended, however often it was made.
+    Contended {
         /// What was measured all the same.
         value: f64,
         /// Who says so and why.
@@ -142,11 +142,11 @@ pub struct TrialMachine {
     after_keep: Option<f64>,
     /// Measurements that were made again.
     again: usize,
-    /// Measurements that count although they were disturbed, and why the first of them was.
-    disturbed: Option<(usize, String)>,
+    /// Measurements that count although they were contended, and why the first of them was.
+    contended: Option<(usize, String)>,
 }
 
-/// Measurements of a trial that are made again because something disturbed them: a busy machine is no reason
+/// Measurements of a trial that are made again because something contended them: a busy machine is no reason
 /// to know nothing.
 const AGAIN_MAX: usize = 4;
 
@@ -211,7 +211,7 @@ impl TrialMachine {
             waited: Vec::new(),
             after_keep: None,
             again: 0,
-            disturbed: None,
+            contended: None,
         }
     }
 
@@ -297,8 +297,8 @@ impl TrialMachine {
                 self.armed_until_ms.insert(host, armed);
             }
             (Action::Measure { which, arm }, TrialEvent::Measured(value)) => self.record(which, arm, value),
-            (Action::Measure { which, arm }, TrialEvent::Disturbed { value, reason }) => {
-                self.record_disturbed(which, arm, value, reason);
+            (Action::Measure { which, arm }, TrialEvent::Contended { value, reason }) => {
+                self.record_contended(which, arm, value, reason);
             }
             (Action::Decide, _) => self.decide(),
             (Action::Keep(host), TrialEvent::Kept(files)) => {
@@ -357,13 +357,13 @@ impl TrialMachine {
         true
     }
 
-    /// What is disturbed all the time counts: old and new values take turns, so it meets both alike, and the
+    /// What is contended all the time counts: old and new values take turns, so it meets both alike, and the
     /// spread that it makes is in the interval of the effect.
-    fn record_disturbed(&mut self, which: Which, arm: Option<usize>, value: f64, reason: String) {
+    fn record_contended(&mut self, which: Which, arm: Option<usize>, value: f64, reason: String) {
         if self.makes_again(which, arm) {
             return;
         }
-        self.disturbed.get_or_insert((0, reason)).0 += 1;
+        self.contended.get_or_insert((0, reason)).0 += 1;
         self.record(which, arm, Some(value));
     }
 
@@ -381,9 +381,9 @@ impl TrialMachine {
     fn decide(&mut self) {
         let effect = (self.judge)(&self.trial.arms, self.trial.response, self.course.seed);
         let better = effect.effect == Effect::Better;
-        if let Some((count, reason)) = &self.disturbed {
+        if let Some((count, reason)) = &self.contended {
             self.trial.notes.push(format!(
-                "{count} of the measurements were disturbed however often they were made ({reason}); they count, for old and new values took turns"
+                "{count} of the measurements were contended however often they were made ({reason}); they count, for old and new values took turns"
             ));
         }
         self.trial.effect = Some(effect);

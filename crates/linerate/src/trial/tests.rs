@@ -104,9 +104,9 @@ fn a_good_remedy_is_proven_and_the_old_values_are_back() {
     assert!(old(&world));
 }
 
-/// A trial of which the first so many measurements were disturbed, and worth nothing or less: how many of its
+/// A trial of which the first so many measurements were contended, and worth nothing or less: how many of its
 /// arms have a value, and what is said.
-fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>) {
+fn contended(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>) {
     let mut machine = machine(trial(1), false);
     let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
     let mut left = first;
@@ -117,7 +117,7 @@ fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>
             left -= 1;
             event = match event {
                 TrialEvent::Measured(Some(value)) if !worthless => {
-                    TrialEvent::Disturbed { value, reason: "a busy machine".to_owned() }
+                    TrialEvent::Contended { value, reason: "a busy machine".to_owned() }
                 }
                 _ => TrialEvent::Measured(None),
             };
@@ -131,11 +131,11 @@ fn disturbed(first: u32, worthless: bool) -> (usize, Option<Effect>, Vec<String>
 }
 
 #[test]
-fn a_disturbed_measurement_is_made_again_a_few_times() {
-    assert_eq!(disturbed(4, true).0, 8, "four are made again");
-    let (valid, effect, _) = disturbed(1_000, true);
-    assert_eq!((valid, effect), (0, Some(Effect::NotShown)), "and it ends although all are disturbed");
-    let (valid, effect, notes) = disturbed(4, false);
+fn a_contended_measurement_is_made_again_a_few_times() {
+    assert_eq!(contended(4, true).0, 8, "four are made again");
+    let (valid, effect, _) = contended(1_000, true);
+    assert_eq!((valid, effect), (0, Some(Effect::NotShown)), "and it ends although all are contended");
+    let (valid, effect, notes) = contended(4, false);
     assert_eq!(
         (valid, effect, notes.len()),
         (8, Some(Effect::Better), 0),
@@ -144,10 +144,10 @@ fn a_disturbed_measurement_is_made_again_a_few_times() {
 }
 
 #[test]
-fn what_is_disturbed_all_the_time_counts_and_is_told() {
-    let (valid, effect, notes) = disturbed(1_000, false);
+fn what_is_contended_all_the_time_counts_and_is_told() {
+    let (valid, effect, notes) = contended(1_000, false);
     assert_eq!((valid, effect), (8, Some(Effect::Better)), "old and new values take turns");
-    assert!(notes.len() == 1 && notes[0].starts_with("16 of the measurements were disturbed"), "{notes:?}");
+    assert!(notes.len() == 1 && notes[0].starts_with("16 of the measurements were contended"), "{notes:?}");
     assert!(notes[0].contains("(a busy machine)"), "{notes:?}");
 }
 
@@ -414,7 +414,7 @@ impl HostActions for Willing {
         let good = self.changed || test.from != "arc-6";
         let throughput_bps = Some(if good { 180e6 } else { 0.3e6 });
         let outcome = Outcome::Measured(Box::new(Measurement { throughput_bps, ..Measurement::default() }));
-        Tested { outcome, disturbed: None }
+        Tested { outcome, contended: None }
     }
 
     async fn wait(&mut self, _: Duration) {}

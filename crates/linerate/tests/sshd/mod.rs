@@ -37,7 +37,7 @@ pub(crate) fn inside(name: &str) -> bool {
 
 /// How a host differs from an ordinary one.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct Spec {
     /// Size of each home folder.
     pub(crate) home_kib: u32,
     /// Options with which home folders are mounted.
@@ -66,7 +66,7 @@ pub(crate) struct Wish {
     pub(crate) environment: String,
 }
 
-impl Default for Wish {
+impl Default for Spec {
     fn default() -> Self {
         Self {
             home_kib: 1 << 20,
@@ -95,7 +95,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) fn new(wishes: &[Wish]) -> Self {
+    pub(crate) fn new(specs: &[Spec]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         run("ip", &["link", "set", "lo", "up"]);
         run("ip", &["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"]);
@@ -105,11 +105,11 @@ impl Lab {
         let mut lab = Self { folder, hosts: Vec::new(), before: RefCell::default() };
         std::fs::create_dir(lab.path("tmp")).unwrap();
         lab.client();
-        for (wish, number) in wishes.iter().zip(1..) {
-            lab.host(number, wish);
+        for (spec, number) in specs.iter().zip(1..) {
+            lab.host(number, spec);
         }
-        for (wish, number) in wishes.iter().zip(1..) {
-            let address = if wish.ipv6_only {
+        for (spec, number) in specs.iter().zip(1..) {
+            let address = if spec.ipv6_only {
                 format!("[2001:db8::{number}]:22")
             } else {
                 format!("10.99.0.{number}:22")
@@ -119,7 +119,7 @@ impl Lab {
                 TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok()
             });
         }
-        for number in 1..=wishes.len() {
+        for number in 1..=specs.len() {
             // That of the question above ends by itself.
             wait_until("sshd is alone", || lab.strangers(number).is_empty());
             wait_until("addresses are settled", || !lab.on(number, &["ip", "address"]).contains("tentative"));
@@ -154,13 +154,13 @@ impl Lab {
         self.write("ssh", &format!("#!/bin/sh\nexec ssh -F {here}/config \"$@\"\n"), 0o755);
     }
 
-    fn host(&mut self, number: usize, wish: &Wish) {
+    fn host(&mut self, number: usize, spec: &Spec) {
         let here = self.folder.path().display().to_string();
         let own = self.path(&format!("h{number}"));
         std::fs::create_dir_all(own.join("bin")).unwrap();
-        self.files(number, wish);
+        self.files(number, spec);
         let address =
-            if wish.ipv6_only { format!("2001:db8::{number}") } else { format!("10.99.0.{number}") };
+            if spec.ipv6_only { format!("2001:db8::{number}") } else { format!("10.99.0.{number}") };
         run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &format!("{}/key", own.display())]);
         let key = std::fs::read_to_string(own.join("key.pub")).unwrap();
         self.append("known_hosts", &format!("h{number} {key}"));
@@ -168,12 +168,12 @@ impl Lab {
             "Host h{number} o{number} alias{number}\nHostName {address}\nHostKeyAlias h{number}\nHost alias*\nUser root\n"
         );
         self.append("config", &alias);
-        let path = if wish.without_sudo || wish.busybox {
+        let path = if spec.without_sudo || spec.busybox {
             format!("{here}/h{number}/bin")
         } else {
             format!("{here}/h{number}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         };
-        let environment = &wish.environment;
+        let environment = &spec.environment;
         let server = format!(
             "Port 22\nHostKey {here}/h{number}/key\nAuthorizedKeysFile {here}/authorized\nStrictModes no\nUsePAM no\n\
              PidFile none\nPermitRootLogin yes\nMaxStartups 100:30:200\nSetEnv PATH={path} {environment}\n"
@@ -182,8 +182,8 @@ impl Lab {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sshd/host.sh");
         let child = Command::new("unshare")
             .args(["-n", "-m", "--propagation", "private", "--uts", "sh", script, &here])
-            .args([number.to_string(), wish.home_kib.to_string(), wish.state_kib.to_string()])
-            .args([&wish.shared_kib.to_string(), wish.home])
+            .args([number.to_string(), spec.home_kib.to_string(), spec.state_kib.to_string()])
+            .args([&spec.shared_kib.to_string(), spec.home])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -193,17 +193,17 @@ impl Lab {
         let link = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
         let ours = link("self");
         wait_until("a network namespace of its own", || link(&pid).is_some_and(|l| Some(l) != ours));
-        self.wire(number, &pid, wish);
+        self.wire(number, &pid, spec);
     }
 
-    fn wire(&self, number: usize, pid: &str, wish: &Wish) {
+    fn wire(&self, number: usize, pid: &str, spec: &Spec) {
         let port = format!("p{number}");
         run("ip", &["link", "add", &port, "type", "veth", "peer", "name", "eth0", "netns", pid]);
         run("ip", &["link", "set", &port, "master", "br0", "up"]);
         let shaper = ["root", "tbf", "rate", "200mbit", "burst", "64k", "latency", "20ms"];
         run("tc", &[&["qdisc", "add", "dev", &port], &shaper[..]].concat());
         self.on(number, &["ip", "link", "set", "lo", "up"]);
-        if !wish.ipv6_only {
+        if !spec.ipv6_only {
             self.on(number, &["ip", "addr", "add", &format!("10.99.0.{number}/24"), "dev", "eth0"]);
         }
         self.on(number, &["ip", "link", "set", "eth0", "up"]);
@@ -211,12 +211,12 @@ impl Lab {
     }
 
     /// Users, sudoers, start-up files and a path of its own.
-    fn files(&self, number: usize, wish: &Wish) {
+    fn files(&self, number: usize, spec: &Spec) {
         let busybox = self.path(&format!("h{number}/bin/sh")).display().to_string();
-        let root_shell = match wish {
-            Wish { busybox: true, .. } => &busybox,
-            Wish { bashrc: Some(_), .. } => "/bin/bash",
-            _ => wish.shell,
+        let root_shell = match spec {
+            Spec { busybox: true, .. } => &busybox,
+            Spec { bashrc: Some(_), .. } => "/bin/bash",
+            _ => spec.shell,
         };
         let passwd = format!(
             "root:x:0:0:root:/root:{root_shell}\nops:x:61234:61234::/home/ops:/bin/sh\n\
@@ -226,22 +226,22 @@ impl Lab {
         self.write(&format!("h{number}/group"), "root:x:0:\nops:x:61234:\nnogroup:x:65534:\n", 0o644);
         let shadow = "root:*:19000:0:99999:7:::\nops:*:19000:0:99999:7:::\nsshd:*:19000:0:99999:7:::\n";
         self.write(&format!("h{number}/shadow"), shadow, 0o600);
-        self.write(&format!("h{number}/sudoers"), &format!("Defaults !fqdn\n{}\n", wish.sudoers), 0o440);
-        if let Some(bashrc) = wish.bashrc {
+        self.write(&format!("h{number}/sudoers"), &format!("Defaults !fqdn\n{}\n", spec.sudoers), 0o440);
+        if let Some(bashrc) = spec.bashrc {
             self.write(&format!("h{number}/bashrc"), bashrc, 0o644);
         }
-        if !wish.names.is_empty() {
-            self.write(&format!("h{number}/hosts"), wish.names, 0o644);
+        if !spec.names.is_empty() {
+            self.write(&format!("h{number}/hosts"), spec.names, 0o644);
         }
-        if wish.busybox {
+        if spec.busybox {
             run("busybox", &["--install", "-s", &self.path(&format!("h{number}/bin")).display().to_string()]);
         }
-        if let Some(machine) = wish.machine {
+        if let Some(machine) = spec.machine {
             let uname =
                 format!("#!/bin/sh\ncase $1 in -m) echo {machine};; *) exec /usr/bin/uname \"$@\";; esac\n");
             self.write(&format!("h{number}/bin/uname"), &uname, 0o755);
         }
-        if wish.without_sudo {
+        if spec.without_sudo {
             for folder in ["/usr/bin", "/usr/sbin"] {
                 for entry in std::fs::read_dir(folder).unwrap().flatten() {
                     let link = self.path(&format!("h{number}/bin")).join(entry.file_name());

@@ -102,7 +102,7 @@ impl Lab {
         assert!(of_the_operator.is_empty(), "left by the operator: {of_the_operator:?}");
     }
 
-    /// Breaks or mends something on a host on purpose: from now on its settings are meant to be so.
+    /// Breaks or fixes something on a host on purpose: from now on its settings are meant to be so.
     pub(crate) fn arrange(&self, number: usize, command: &[&str]) {
         self.on(number, command);
         self.before.borrow_mut()[number - 1].settings = settings(self, number);

@@ -19,8 +19,8 @@ use super::background::Background;
 use super::protocol::{
     ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, set_waiting, spin, write_all,
 };
+use crate::admission;
 use crate::datagram::{self, HEADER_BYTES};
-use crate::door;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 
 /// Longest silence of a sender: a phase, its load, and a queue that drains.
@@ -31,13 +31,13 @@ const LISTEN_WAIT: Duration = Duration::from_secs(3);
 const LOOKS: u32 = 1024;
 
 pub(super) fn answer(job: &Job<'_>, plan: &LatencyPlan, report: &mut LoadReport) -> Result<(), LoadError> {
-    let mut control = door::accept_one(job)?;
+    let mut control = admission::accept_one(job)?;
     loop {
         let mut order = [0; 1];
-        door::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
+        admission::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
         match order[0] {
             BEGIN => {
-                door::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
+                admission::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
                 let Some(phase) = plan.phases.get(usize::from(order[0])) else {
                     return Err(disorder());
                 };
@@ -202,6 +202,6 @@ fn is_over(job: &Job<'_>, control: &mut TcpStream) -> Result<bool, LoadError> {
         return Ok(false);
     }
     let mut order = [0; 1];
-    door::read_exactly(job, control, &mut order, SLICE)?;
+    admission::read_exactly(job, control, &mut order, SLICE)?;
     if order[0] == END { Ok(true) } else { Err(disorder()) }
 }

@@ -1,6 +1,6 @@
-//! The sending end: asks, waits, and keeps every round trip.
+//! The sending end: asks, waits, and keeps every RTT.
 //!
-//! What comes in: the phases. What goes out: a histogram and a course for each. A round trip is taken from
+//! What comes in: the phases. What goes out: a histogram and a course for each. An RTT is taken from
 //! just before the request is handed to the kernel until just after its answer was taken from it.
 
 use std::io::Read;
@@ -19,8 +19,8 @@ use super::protocol::{
     ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, other_port, set_waiting, spin,
     write_all,
 };
+use crate::admission;
 use crate::datagram::{self, HEADER_BYTES};
-use crate::door;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 
 /// Longest wait for the receiver to prepare a phase.
@@ -44,7 +44,7 @@ pub(super) fn ask(
     peer: SocketAddr,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
-    let mut control = door::knock(job, peer)?;
+    let mut control = admission::knock(job, peer)?;
     for (number, phase) in plan.phases.iter().enumerate() {
         let result =
             thread::scope(|scope| one_phase(scope, job, plan, (number, *phase), peer, &mut control))?;
@@ -53,7 +53,7 @@ pub(super) fn ask(
     }
     write_all(job, &mut control, &[QUIT])?;
     // The receiver closes when it has read that; a reset must not overtake it.
-    let _ = door::read_exactly(job, &mut control, &mut [0; 1], CLOSE_WAIT);
+    let _ = admission::read_exactly(job, &mut control, &mut [0; 1], CLOSE_WAIT);
     if report.latency.iter().all(|result| result.round_trip_ns.count() == 0) {
         let lost = report.latency.iter().map(|result| result.lost).sum::<u64>() as u32;
         return Err(LoadError::Unanswered { unanswered: lost, sent: lost });
@@ -71,7 +71,7 @@ fn one_phase<'scope>(
 ) -> Result<LatencyResult, LoadError> {
     write_all(job, control, &[BEGIN, number as u8])?;
     let mut ports = [0; 4];
-    door::read_exactly(job, control, &mut ports, BEGIN_WAIT)?;
+    admission::read_exactly(job, control, &mut ports, BEGIN_WAIT)?;
     let [port, load_port] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
     let load = if phase.loaded {
         let role = Role::Sender { peer: other_port(peer, load_port) };
@@ -122,7 +122,7 @@ fn settle(job: &Job<'_>, time: Duration) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Round trips of a phase as they come.
+/// RTTs of a phase as they come.
 struct Course {
     start: Instant,
     end: Instant,

@@ -1,4 +1,5 @@
-//! The receiver's door: accepts exactly the announced number of streams that show the token, then closes.
+//! The receiver's admission: accepts exactly the announced number of streams that show the token, then
+//! closes.
 //!
 //! What comes in: connections from anyone who finds the port. What goes out: proven streams in the order of
 //! their numbers. Every connection gets a nonce of its own and must answer it with the stamp of the test
@@ -35,7 +36,7 @@ struct Candidate {
 }
 
 /// The streams so far.
-struct Door {
+struct Admission {
     slots: Vec<Option<Proven>>,
     candidates: Unproven<Candidate>,
     since: Instant,
@@ -53,18 +54,18 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
     let port = stream::listen(&listener, plan.kind, job.spec.bind, first).map_err(LoadError::io("listen"))?;
     (job.control.listening)(port);
     let connections = plan.connections();
-    let mut door = Door {
+    let mut admission = Admission {
         slots: (0..connections).map(|_| None).collect(),
         candidates: Unproven::new(Limits::data_port(connections)),
         since: Instant::now(),
     };
-    let complete = door.complete(job, &listener, &nonces);
+    let complete = admission.complete(job, &listener, &nonces);
     drop(listener);
-    let missing = door.slots.iter().filter(|slot| slot.is_none()).count();
-    job.met_connections(door.candidates.unproven(), missing as u64);
+    let missing = admission.slots.iter().filter(|slot| slot.is_none()).count();
+    job.met_connections(admission.candidates.unproven(), missing as u64);
     complete?;
-    let mut streams = Vec::with_capacity(door.slots.len());
-    for Proven { stream, nonce } in door.slots.into_iter().flatten() {
+    let mut streams = Vec::with_capacity(admission.slots.len());
+    for Proven { stream, nonce } in admission.slots.into_iter().flatten() {
         set_time_outs(&stream)
             .and_then(|()| options::finish(&job.spec.tuning, &stream))
             .map_err(LoadError::io("prepare a stream"))?;
@@ -74,7 +75,7 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
     Ok(streams)
 }
 
-impl Door {
+impl Admission {
     /// Until every stream is there.
     fn complete(&mut self, job: &Job<'_>, listener: &OwnedFd, nonces: &Nonces) -> Result<(), LoadError> {
         while self.slots.iter().any(Option::is_none) {
@@ -87,7 +88,7 @@ impl Door {
             socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for streams"))?;
             let now = Instant::now();
             self.candidates
-                .fill(now, || stream::accept(listener), |_, stream| Candidate::greet(stream, nonces))
+                .fill(now, || stream::accept(listener), |_, stream| Candidate::handshake(stream, nonces))
                 .map_err(LoadError::io("accept streams"))?;
             self.look(job, now);
         }
@@ -117,15 +118,15 @@ impl Door {
 }
 
 impl Candidate {
-    fn greet(stream: TcpStream, nonces: &Nonces) -> Option<Self> {
+    fn handshake(stream: TcpStream, nonces: &Nonces) -> Option<Self> {
         let nonce = nonces.next().ok()?;
-        let greet = || {
+        let handshake = || {
             stream.set_nonblocking(true)?;
             socket::reset_on_close(&stream)?;
             // The send buffer of a new connection always has room for it.
             (&stream).write_all(&nonce)
         };
-        greet().ok()?;
+        handshake().ok()?;
         Some(Self { nonce, shown: [0; PROOF_BYTES], length: 0, stream })
     }
 

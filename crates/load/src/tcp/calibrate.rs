@@ -22,7 +22,7 @@ use linerate_model::tuning::{CALIBRATION_MS_MAX, TURN_MS};
 use linerate_sys::socket::{self, Ready};
 
 use super::choose;
-use super::crew::{self, Crew, Keeper};
+use super::crew::{self, Crew, Watchdog};
 use super::place::Place;
 use super::plan::Plan;
 use super::receiver::{self, Wakes};
@@ -207,7 +207,7 @@ fn follow_turn(
 /// The clock of a turn at the sender.
 struct Counting;
 
-impl Keeper for Counting {
+impl Watchdog for Counting {
     fn start(&mut self, _: Instant) {}
 
     fn tick(&mut self, crew: &Crew) -> u64 {
@@ -224,7 +224,7 @@ struct Waiting<'a> {
     ticks: u32,
 }
 
-impl Keeper for Waiting<'_> {
+impl Watchdog for Waiting<'_> {
     fn start(&mut self, _: Instant) {}
 
     fn tick(&mut self, crew: &Crew) -> u64 {

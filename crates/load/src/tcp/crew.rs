@@ -20,7 +20,7 @@ use crate::job::{Job, LoadError};
 pub(super) struct Crew {
     aborted: AtomicBool,
     /// When the time of the test is over; set when all workers are there, which is what they wait for. They
-    /// look at it themselves: on a machine with many more streams than CPUs the keeper may be late.
+    /// look at it themselves: on a machine with many more streams than CPUs the watchdog may be late.
     end: OnceLock<Instant>,
     done: AtomicUsize,
     /// Bytes moved by each stream.
@@ -29,11 +29,11 @@ pub(super) struct Crew {
     target: AtomicU64,
     /// Something other than bytes moved: the count of a stream came.
     moved: AtomicBool,
-    keeper: Thread,
+    watchdog: Thread,
 }
 
 impl Crew {
-    /// For the calling thread as keeper of the clock.
+    /// For the calling thread as watchdog of the clock.
     fn new(streams: usize) -> Self {
         Self {
             aborted: AtomicBool::new(false),
@@ -42,7 +42,7 @@ impl Crew {
             bytes: (0..streams).map(|_| AtomicU64::new(0)).collect(),
             target: AtomicU64::new(u64::MAX),
             moved: AtomicBool::new(false),
-            keeper: thread::current(),
+            watchdog: thread::current(),
         }
     }
 
@@ -95,12 +95,12 @@ impl Crew {
     fn leave(&self) {
         self.moved.store(true, Ordering::Relaxed);
         self.done.fetch_add(1, Ordering::Release);
-        self.keeper.unpark();
+        self.watchdog.unpark();
     }
 }
 
 /// What is done by the thread that keeps the clock.
-pub(super) trait Keeper {
+pub(super) trait Watchdog {
     /// Begins the series: the workers start now.
     fn start(&mut self, now: Instant);
     /// Takes a sample; returns the bytes that got through so far.
@@ -113,11 +113,11 @@ pub(super) trait Keeper {
 
 /// Runs `work` on every stream until all are done or a limit is reached; the ends of the streams come back in
 /// any case.
-pub(super) fn run<K: Keeper>(
+pub(super) fn run<K: Watchdog>(
     job: &Job<'_>,
     plan: Plan,
     streams: &[TcpStream],
-    keeper: &mut K,
+    watchdog: &mut K,
     work: impl Fn(&Crew, usize, &TcpStream) -> StreamEnd + Sync,
 ) -> (Vec<StreamEnd>, Result<(), LoadError>) {
     let crew = Crew::new(streams.len());
@@ -150,10 +150,10 @@ pub(super) fn run<K: Keeper>(
         let start = || workers.iter().for_each(|worker| worker.thread().unpark());
         let kept = result.and_then(|()| {
             let now = Instant::now();
-            keeper.start(now);
+            watchdog.start(now);
             let end = *crew.end.get_or_init(|| now + plan.duration);
             start();
-            keep_time(job, plan, crew, end, keeper)
+            keep_time(job, plan, crew, end, watchdog)
         });
         if kept.is_err() {
             crew.aborted.store(true, Ordering::Relaxed);
@@ -170,25 +170,25 @@ pub(super) fn run<K: Keeper>(
     })
 }
 
-fn keep_time<K: Keeper>(
+fn keep_time<K: Watchdog>(
     job: &Job<'_>,
     plan: Plan,
     crew: &Crew,
     end: Instant,
-    keeper: &mut K,
+    watchdog: &mut K,
 ) -> Result<(), LoadError> {
     let mut next = Instant::now() + plan.interval;
     let (mut most, mut progress) = (0, Instant::now());
     loop {
         let now = Instant::now();
         if crew.done.load(Ordering::Acquire) == crew.bytes.len() {
-            keeper.tick(crew);
+            watchdog.tick(crew);
             return Ok(());
         }
         if now >= next {
-            let through = keeper.tick(crew);
+            let through = watchdog.tick(crew);
             // The last interval ends with the time of the test.
-            let pause = keeper.pause(plan.interval);
+            let pause = watchdog.pause(plan.interval);
             next = if now < end { end.min(now + pause) } else { now + pause };
             if through > most || crew.moved.swap(false, Ordering::Relaxed) {
                 most = most.max(through);

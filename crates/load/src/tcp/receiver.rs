@@ -12,7 +12,7 @@ use linerate_model::load::{LoadReport, TransferMethod};
 use linerate_sys::socket::{self, Ready};
 use linerate_sys::tcp_info;
 
-use super::crew::{self, Crew, Keeper};
+use super::crew::{self, Crew, Watchdog};
 use super::place::{Follower, Place};
 use super::plan::Plan;
 use super::receive::method::{Pull, ReceiveWay};
@@ -95,7 +95,7 @@ struct Sampler<'a> {
     wakes: Wakes<'a>,
 }
 
-impl Keeper for Sampler<'_> {
+impl Watchdog for Sampler<'_> {
     fn start(&mut self, now: Instant) {
         self.series = Series::new(now, self.duration, Totals::default());
     }

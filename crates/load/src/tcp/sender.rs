@@ -14,7 +14,7 @@ use linerate_sys::socket;
 use linerate_sys::stream::StreamKind;
 use linerate_sys::tcp_info::{self, TcpInfo};
 
-use super::crew::{self, Crew, Keeper};
+use super::crew::{self, Crew, Watchdog};
 use super::inside::{self, Recorder};
 use super::place::Place;
 use super::plan::Plan;
@@ -55,7 +55,7 @@ struct Sampler<'a> {
     last_took: Duration,
 }
 
-impl Keeper for Sampler<'_> {
+impl Watchdog for Sampler<'_> {
     fn start(&mut self, now: Instant) {
         self.start = now;
         self.series = Series::new(now, self.duration, Totals::default());

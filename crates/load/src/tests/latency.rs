@@ -4,7 +4,7 @@ use linerate_model::kind::{LatencyPlan, TestKind};
 use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 
 use super::*;
-use crate::door;
+use crate::admission;
 use crate::job::Job;
 use crate::latency::protocol::{BEGIN, END, QUIT};
 
@@ -140,7 +140,7 @@ fn flood(to: SocketAddr, stop: &AtomicBool) {
 }
 
 #[test]
-fn foreign_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop() {
+fn stray_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop() {
     for waiting in [Waiting::Blocking, Waiting::Spinning] {
         for stopped in [false, true] {
             let phase = LatencyPhase { carrier: Carrier::Udp, waiting, loaded: false };
@@ -150,10 +150,10 @@ fn foreign_datagrams_without_end_hold_up_neither_the_end_of_a_phase_nor_a_stop()
             let role = Role::Sender { peer: receiver.address };
             let (sending, never) = (spec(kind, role, V4), control(|_| {}));
             let job = Job::new(&sending, &never);
-            let mut stream = door::knock(&job, receiver.address).unwrap();
+            let mut stream = admission::knock(&job, receiver.address).unwrap();
             stream.write_all(&[BEGIN, 0]).unwrap();
             let mut ports = [0; 4];
-            door::read_exactly(&job, &mut stream, &mut ports, LONG).unwrap();
+            admission::read_exactly(&job, &mut stream, &mut ports, LONG).unwrap();
             let to = SocketAddr::new(V4, u16::from_be_bytes([ports[0], ports[1]]));
             let (begun, over) = (Instant::now(), AtomicBool::new(false));
             let report = thread::scope(|scope| {

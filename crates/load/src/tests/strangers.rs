@@ -155,7 +155,7 @@ fn a_test_without_strangers_reports_none() {
 }
 
 #[test]
-fn foreign_datagrams_are_counted_and_change_nothing() {
+fn stray_datagrams_are_counted_and_change_nothing() {
     for kind in [TestKind::from(UdpPlan::paced(2e6, 500, 300)), TestKind::from(RttPlan { count: 3 })] {
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
         let stranger = UdpSocket::bind((V4, 0)).unwrap();

@@ -48,7 +48,7 @@ impl TestPlan for LatencyPlan {
     fn check(&self) -> Result<(), OutOfLimits> {
         let phases = self.phases.len();
         check((1..=16).contains(&phases), "the number of phases", phases as f64, "1 to 16")?;
-        // A request and its answer fit into one packet, so that a round trip is one.
+        // A request and its answer fit into one packet, so that an RTT is one.
         check((1..=1200).contains(&self.payload_bytes), "payload_bytes", self.payload_bytes, "1 to 1200")?;
         let longest_ms = self.phase_ms.max(self.settle_ms);
         check(longest_ms <= TIME_MAX_MS, "phase_ms or settle_ms", longest_ms, "at most 600,000")?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::LoadReport;
 use crate::path_mtu::MtuProbe;
 
-/// Values of a test that ran. A value that this kind of test does not give, or that foreign evidence lacks,
+/// Values of a test that ran. A value that this kind of test does not give, or that imported evidence lacks,
 /// is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_device, check_name};
-use super::deed::{Act, Argv, Need, Own, Stamp, StepOperation, argv};
+use super::operation::{Act, Argv, Need, Own, Stamp, StepOperation, argv};
 
 /// Folder of resource files, as the packages of all distributions read it.
 const FOLDER: &str = "/etc/drbd.d";

@@ -5,8 +5,8 @@
 //! drbd.conf-8.4(5), drbdsetup-8.4(8), and for 9 drbdsetup(8).
 
 use super::check::{StepError, check_name, shown};
-use super::deed::{Act, Argv, StepOperation as _, argv};
 use super::drbd::DrbdStep;
+use super::operation::{Act, Argv, StepOperation as _, argv};
 use crate::fact::FactValue;
 
 /// Where an option stands in a resource file.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_above_zero, check_device};
-use super::deed::{Act, Argv, Clear, Need, StepOperation, argv};
+use super::operation::{Act, Argv, Clear, Need, StepOperation, argv};
 
 /// Block of ext4, KiB: also for small volumes, of which `mkfs.ext4` would make blocks of 1 KiB and count
 /// stripes in them.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_device, check_devices, check_name, shown};
-use super::deed::{Argv, argv};
+use super::operation::{Argv, argv};
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

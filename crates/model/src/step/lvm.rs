@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_above_zero, check_devices, check_name};
-use super::deed::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation, argv};
+use super::operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation, argv};
 
 /// What LVM knows stands in the first MiB of a drive, and what its RAID knows in the first extent behind it
 /// (4 MiB unless another is asked for).

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_devices, check_name};
-use super::deed::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation, argv};
+use super::operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation, argv};
 
 /// Superblock (1.2), bitmap and list of bad blocks stand in the first MiB of a drive.
 const HEAD_BYTES: u64 = 1 << 20;

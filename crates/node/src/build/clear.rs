@@ -98,9 +98,9 @@ impl Before {
     pub(super) fn of(steps: &[Done], discard: bool) -> Self {
         let mut pictures = BTreeMap::new();
         for done in steps {
-            let deed = done.step.deed();
-            let Some(stamp) = deed.stamp() else { continue };
-            for clear in deed.clear() {
+            let operation = done.step.operation();
+            let Some(stamp) = operation.stamp() else { continue };
+            for clear in operation.clear() {
                 let Clear::Head { devices, bytes } = clear else { continue };
                 let carried = |device: &String| stamps::is_carried(&stamp, device, done.stamps.get(device));
                 for device in devices.into_iter().filter(carried) {

@@ -83,7 +83,7 @@ impl BuildError {
             Self::Late { .. } => "look on the host what it waits for",
             Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
             Self::NoBuild { .. } => "the list of builds of the host names them",
-            Self::NotUndone { .. } => "mend the named step by hand, then take the build back again",
+            Self::NotUndone { .. } => "fix the named step by hand, then take the build back again",
         };
         hint.to_owned()
     }

@@ -22,11 +22,11 @@ pub(super) fn real_host() -> RealHost {
 }
 
 /// What in a journal this program would not have written.
-fn foreign(journal: &Journal, build: &str) -> Option<String> {
+fn stray(journal: &Journal, build: &str) -> Option<String> {
     if journal.build != build {
         return Some(format!("another build, `{}`", journal.build.escape_debug()));
     }
-    let wrong = journal.steps.iter().find_map(|done| done.step.deed().check().err())?;
+    let wrong = journal.steps.iter().find_map(|done| done.step.operation().check().err())?;
     Some(format!("a step that cannot be done: {wrong}"))
 }
 
@@ -60,7 +60,7 @@ impl Journals {
     pub(super) fn read(&self, build: &str) -> Result<Option<Journal>, BuildError> {
         let path = self.file(build);
         let journal = self.parse(&path)?;
-        match journal.as_ref().and_then(|journal| foreign(journal, build)) {
+        match journal.as_ref().and_then(|journal| stray(journal, build)) {
             None => Ok(journal),
             Some(names) => Err(BuildError::Planted { host: self.host.clone(), path, names }),
         }

@@ -160,8 +160,8 @@ impl Builds {
 
     fn step(&self, build: &str, step: &Step) -> Result<QueryOutput, BuildError> {
         linerate_model::step::check_name("the build", build)?;
-        let deed = step.deed();
-        deed.check()?;
+        let operation = step.operation();
+        operation.check()?;
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let (_lock, running) = self.lock()?;
         let mut journal = self
@@ -176,8 +176,8 @@ impl Builds {
         }
         let in_the_way =
             |DeviceRefusal { device, why }| BuildError::InTheWay { host: self.host.clone(), device, why };
-        let claims = needs::claim(&deed.needs()).map_err(in_the_way)?;
-        let act = deed.act();
+        let claims = needs::claim(&operation.needs()).map_err(in_the_way)?;
+        let act = operation.act();
         let before = match &act {
             Act::Write { path, .. } => {
                 let path = Path::new(path);
@@ -211,7 +211,7 @@ impl Builds {
         }
         if let Some(last) = journal.steps.last_mut() {
             last.whole = true;
-            last.stamps = deed.stamp().map(|stamp| stamps::read(&stamp)).unwrap_or_default();
+            last.stamps = operation.stamp().map(|stamp| stamps::read(&stamp)).unwrap_or_default();
         }
         self.journals.write(&journal)?;
         Ok(seen)
@@ -251,7 +251,7 @@ impl Builds {
                 claims.or_else(|obstacle| self.refuse(build, vec![obstacle], false).map(|()| Vec::new()))?;
             let failures = self.undo_step(&done, &before, claims, &running, &mut lines);
             // A step that had failed itself may have left nothing to take back.
-            let is_left = done.whole || self.is_listed(done.step.deed()) == Some(true);
+            let is_left = done.whole || self.is_listed(done.step.operation()) == Some(true);
             if is_left && !failures.is_empty() {
                 self.journals.write(&journal)?;
                 return Err(BuildError::NotUndone {
@@ -309,7 +309,7 @@ impl Builds {
 
     /// Why the file of a step cannot be put back.
     fn is_changed(&self, done: &Done) -> Option<String> {
-        let Act::Write { path, text } = done.step.deed().act() else { return None };
+        let Act::Write { path, text } = done.step.operation().act() else { return None };
         let path = Path::new(&path);
         match real_host().load(path) {
             Ok(now) => {
@@ -328,26 +328,26 @@ impl Builds {
         lines: &mut Vec<String>,
     ) -> Vec<String> {
         let mut failures = Vec::new();
-        let deed = done.step.deed();
+        let operation = done.step.operation();
         // Nothing is done to any of them where one is not what it was.
         let strangers = |stamp| stamps::strangers(&stamp, &done.stamps, done.whole);
-        let strangers = deed.stamp().map(strangers).unwrap_or_default();
+        let strangers = operation.stamp().map(strangers).unwrap_or_default();
         if !strangers.is_empty() {
             // What the host lists by the name of the step is the step's, whatever else stands there.
-            if !(before.discard && remains::may_stay(done)) || self.is_listed(deed) == Some(true) {
+            if !(before.discard && remains::may_stay(done)) || self.is_listed(operation) == Some(true) {
                 return strangers;
             }
             lines.extend(strangers.into_iter().map(|why| format!("left as it is: {why}")));
             return failures;
         }
-        if let Act::Write { path, text } = deed.act() {
+        if let Act::Write { path, text } = operation.act() {
             lines.push(format!("put back {path}"));
             failures.extend(
                 self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.to_string()),
             );
         }
         let mut held: Vec<File> = claims.into_iter().map(DeviceClaim::into_file).collect();
-        for argv in deed.undo() {
+        for argv in operation.undo() {
             lines.push(argv.join(" "));
             match self.run_with(&argv, STEP_LIMIT, Until::Ended(running), std::mem::take(&mut held)) {
                 Ok(seen) if seen.is_good() => {}
@@ -355,17 +355,17 @@ impl Builds {
                 Err(error) => failures.push(error.to_string()),
             }
             // The next command is for devices that this one was to free.
-            if !failures.is_empty() && self.is_listed(deed) != Some(false) {
+            if !failures.is_empty() && self.is_listed(operation) != Some(false) {
                 break;
             }
         }
         // An undo that was killed had removed it already, or a step that was killed had not made it.
-        if !failures.is_empty() && self.is_listed(deed) == Some(false) {
+        if !failures.is_empty() && self.is_listed(operation) == Some(false) {
             failures.clear();
         }
         // A command that failed may have left the device to another program.
         if failures.is_empty() {
-            for left in deed.clear() {
+            for left in operation.clear() {
                 lines.push(left.says());
                 match clear::clear(&left, done.whole, before) {
                     Ok(left) => lines.extend(left),
@@ -377,8 +377,8 @@ impl Builds {
     }
 
     /// Whether the host lists what a step made; `None` where no command lists it, or that command fails.
-    fn is_listed(&self, deed: &dyn StepOperation) -> Option<bool> {
-        let listing = deed.listing()?;
+    fn is_listed(&self, operation: &dyn StepOperation) -> Option<bool> {
+        let listing = operation.listing()?;
         let seen = self.run(&listing.argv, LOOK_LIMIT, Until::Limit).ok()?;
         seen.is_good().then(|| listing.is_in(&seen.out))
     }

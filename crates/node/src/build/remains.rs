@@ -40,16 +40,16 @@ pub(super) fn obstacles(
 ) -> Vec<Obstacle> {
     let mut all = Vec::new();
     for done in journal.steps.iter().rev() {
-        let deed = done.step.deed();
-        if let Some(stamp) = deed.stamp() {
+        let operation = done.step.operation();
+        if let Some(stamp) = operation.stamp() {
             let discardable = may_stay(done);
             let strangers = stamps::strangers(&stamp, &done.stamps, done.whole).into_iter();
             all.extend(strangers.map(|what| Obstacle { what, discardable }));
         }
-        if matches!(deed.act(), Act::Write { .. }) {
+        if matches!(operation.act(), Act::Write { .. }) {
             all.extend(is_changed(done).map(fixed));
         }
-        for remains in deed.remains() {
+        for remains in operation.remains() {
             match remains {
                 Remains::Group { name, list } => all.extend(others(journal, &name, &list, ask).map(fixed)),
                 Remains::Volume { device, .. } if is_used(journal, &device) => {}
@@ -126,7 +126,7 @@ enum Filesystem {
 }
 
 fn filesystem_on(step: &Step, device: &str) -> Option<Filesystem> {
-    step.deed().clear().iter().find_map(|clear| match clear {
+    step.operation().clear().iter().find_map(|clear| match clear {
         Clear::Xfs { device: made } if made == device => Some(Filesystem::Xfs),
         Clear::Ext { device: made } if made == device => Some(Filesystem::Ext),
         _ => None,
@@ -137,7 +137,7 @@ fn filesystem_on(step: &Step, device: &str) -> Option<Filesystem> {
 /// step made, and is looked at as such.
 fn is_used(journal: &Journal, device: &str) -> bool {
     let uses = |need: &Need| matches!(need, Need::Empty { device: used } if used == device);
-    journal.steps.iter().any(|done| done.step.deed().needs().iter().any(uses))
+    journal.steps.iter().any(|done| done.step.operation().needs().iter().any(uses))
 }
 
 /// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were
@@ -159,14 +159,14 @@ pub(super) fn was_mounted(step: &Step) -> bool {
         Clear::Ext { device } => ext::was_mounted(Path::new(device)),
         Clear::Head { .. } => false,
     };
-    step.deed().clear().iter().any(was_mounted)
+    step.operation().clear().iter().any(was_mounted)
 }
 
 /// The volume of a step, right before the commands that remove it: claimed and looked at once more. Nothing
 /// where it is gone.
 pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec<DeviceClaim>, Obstacle> {
     let mut claims = Vec::new();
-    for remains in step.deed().remains() {
+    for remains in step.operation().remains() {
         let Remains::Volume { device, .. } = remains else { continue };
         let path = Path::new(&device);
         if !path.exists() {

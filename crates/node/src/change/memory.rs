@@ -36,7 +36,7 @@ pub(super) struct World {
     pub(super) writes: u32,
     /// A guardian that is asked has ended before it could read the journal.
     pub(super) no_guardian: bool,
-    /// So many readings of a journal fail, as those of a disk or a file server that is disturbed for a
+    /// So many readings of a journal fail, as those of a disk or a file server that is contended for a
     /// moment.
     pub(super) unreadable: u32,
     /// The journal of a trial is removed as soon as its guardian has confirmed.

@@ -60,7 +60,7 @@ pub(crate) enum ChangeError {
     #[error("{host}: trial {trial} was armed with other changes")]
     OtherChanges { host: String, trial: String },
     #[error("{host}: {path} is not the file that a setting can be written to: {reason}")]
-    ForeignFile { host: String, path: PathBuf, reason: FileError },
+    StrayFile { host: String, path: PathBuf, reason: FileError },
     #[error("{host}: cannot {what} {path}")]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("{host}: trial {trial} is not begun, because its guardian does not watch over it")]
@@ -103,7 +103,7 @@ impl ChangeError {
                 "`linerate runs` lists the trials; this host has taken no part in this one"
             }
             Self::WrongState { .. } => "start the trial again with `linerate try`",
-            Self::ForeignFile { .. } => "move the file away, or make the change stay by hand",
+            Self::StrayFile { .. } => "move the file away, or make the change stay by hand",
             Self::Disk { source, .. } => {
                 return NotPrivate::of(source)
                     .map_or_else(|| "check space and rights of this folder".to_owned(), |r| r.hint.clone());

@@ -85,7 +85,7 @@ fn add_line<H: Host>(
     let file = edits.iter_mut().find(|e| e.path == path).expect("it was added above");
     let Content::Text(text) = &file.after else {
         let reason = FileError::Link;
-        return Err(ChangeError::ForeignFile { host: name.to_owned(), path: path.to_owned(), reason });
+        return Err(ChangeError::StrayFile { host: name.to_owned(), path: path.to_owned(), reason });
     };
     file.after = Content::Text(with_line(text, edit.section.as_deref(), &edit.name, Some(&edit.line)));
     file.lines.push(edit);
@@ -98,7 +98,7 @@ pub(crate) fn write<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Result
         store(host, name, &file.path, Some(&file.after))?;
         if load(host, name, &file.path)?.as_ref() != Some(&file.after) {
             let reason = FileError::NotReadBack;
-            return Err(ChangeError::ForeignFile { host: name.to_owned(), path: file.path.clone(), reason });
+            return Err(ChangeError::StrayFile { host: name.to_owned(), path: file.path.clone(), reason });
         }
     }
     Ok(())
@@ -174,7 +174,7 @@ fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<P
     let path = etc_dir.join(path);
     match check(host, etc_dir, &path) {
         Ok(()) => Ok(path),
-        Err(reason) => Err(ChangeError::ForeignFile { host: name.to_owned(), path, reason }),
+        Err(reason) => Err(ChangeError::StrayFile { host: name.to_owned(), path, reason }),
     }
 }
 

@@ -13,7 +13,7 @@ use super::view::View;
 pub(super) struct Kernel;
 
 /// Folders of modules that do not belong to the kernel.
-const FOREIGN: [&str; 3] = ["weak-updates/", "extra/", "updates/"];
+const STRAY: [&str; 3] = ["weak-updates/", "extra/", "updates/"];
 
 impl Fact for Kernel {
     fn declarations(&self) -> Vec<FactDecl> {
@@ -73,8 +73,8 @@ fn read_modules(view: &View<'_>, release: Option<&str>, out: &mut Readings) {
         .collect();
     for module in drivers.iter().chain(&loaded).collect::<BTreeSet<_>>() {
         let path = paths.get(module.as_str());
-        let foreign = path.is_some_and(|p| FOREIGN.iter().any(|f| p.starts_with(f)));
-        if !drivers.contains(module) && !foreign {
+        let stray = path.is_some_and(|p| STRAY.iter().any(|f| p.starts_with(f)));
+        if !drivers.contains(module) && !stray {
             continue;
         }
         let folder = format!("/sys/module/{module}");

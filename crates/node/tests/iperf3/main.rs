@@ -355,11 +355,11 @@ fn who_may_test_is_decided_alike() {
         return;
     };
     let (private, public, users) = (keys.path("private.pem"), keys.path("public.pem"), keys.path("users"));
-    let door = ["-1", "--rsa-private-key-path", &private, "--authorized-users-path", &users];
+    let listener = ["-1", "--rsa-private-key-path", &private, "--authorized-users-path", &users];
     let line = ["-n", "1M", "-J", "--username", "mario", "--rsa-public-key-path", &public];
     let mut couples = vec![(Whose::Ours, Whose::Ours)];
     let itself = |whose: Whose| {
-        let _server = Server::start(whose, &door);
+        let _server = Server::start(whose, &listener);
         client(whose, "127.0.0.1", &line, &[("IPERF3_PASSWORD", "rossi")]).status.success()
     };
     if !stage::other_version() || std::panic::catch_unwind(|| itself(Whose::Debians)).unwrap_or(false) {
@@ -373,7 +373,7 @@ fn who_may_test_is_decided_alike() {
         for (password, good) in [("rossi", true), ("verdi", false)] {
             let pkcs1 =
                 |whose: Whose| if whose == Whose::Ours && old { &["--use-pkcs1-padding"][..] } else { &[] };
-            let server = Server::start(server_is, &[&door[..], pkcs1(server_is)].concat());
+            let server = Server::start(server_is, &[&listener[..], pkcs1(server_is)].concat());
             let line = [&line[..], pkcs1(client_is)].concat();
             let output = client(client_is, "127.0.0.1", &line, &[("IPERF3_PASSWORD", password)]);
             if good {
@@ -388,8 +388,8 @@ fn who_may_test_is_decided_alike() {
         }
     }
     // Without a token, and with the padding of the other age.
-    let door = ["--rsa-private-key-path", &private, "--authorized-users-path", &users];
-    let _server = Server::start(Whose::Ours, &door);
+    let listener = ["--rsa-private-key-path", &private, "--authorized-users-path", &users];
+    let _server = Server::start(Whose::Ours, &listener);
     assert!(!client(Whose::Ours, "127.0.0.1", &["-n", "1M"], &[]).status.success());
     let line = ["-n", "1M", "--username", "mario", "--rsa-public-key-path", &public];
     let variables = [("IPERF3_PASSWORD", "rossi")];

@@ -205,14 +205,14 @@ fn address(address: IpAddr, port: u16) -> String {
 
 /// The file, the same on both hosts.
 #[must_use]
-pub fn file_text(wish: &ResourceSpec) -> String {
+pub fn file_text(spec: &ResourceSpec) -> String {
     let mut text = String::new();
     let mut line = |depth: usize, words: &str| {
         let _ = writeln!(text, "{:width$}{words}", "", width = 4 * depth);
     };
-    line(0, &format!("resource {} {{", wish.resource));
+    line(0, &format!("resource {} {{", spec.resource));
     line(1, "net {");
-    line(2, &format!("protocol {};", wish.protocol));
+    line(2, &format!("protocol {};", spec.protocol));
     // Without it both sides can never be compared.
     line(2, "verify-alg crc32c;");
     // Of both the defaults are below what a fast disk keeps on its way; LINBIT's users' guide, optimising
@@ -223,22 +223,22 @@ pub fn file_text(wish: &ResourceSpec) -> String {
     line(1, "disk {");
     // A dead disk is left, and the peer's is used.
     line(2, "on-io-error detach;");
-    if let Some(kib) = wish.resync_max_kib_per_s {
+    if let Some(kib) = spec.resync_max_kib_per_s {
         line(2, &format!("c-max-rate {kib}k;"));
     }
     line(1, "}");
-    for (number, side) in wish.sides.iter().enumerate() {
+    for (number, side) in spec.sides.iter().enumerate() {
         line(1, &format!("on {} {{", side.node_name));
-        if wish.release == Release::V9 {
+        if spec.release == Release::V9 {
             line(2, &format!("node-id {number};"));
         }
-        line(2, &format!("device /dev/drbd{};", wish.minor));
+        line(2, &format!("device /dev/drbd{};", spec.minor));
         line(2, &format!("disk {};", side.disk));
         match &side.meta {
             MetadataLocation::Internal => line(2, "meta-disk internal;"),
             MetadataLocation::External { device, .. } => line(2, &format!("meta-disk {device};")),
         }
-        line(2, &format!("address {};", address(side.address, wish.port)));
+        line(2, &format!("address {};", address(side.address, spec.port)));
         line(1, "}");
     }
     line(0, "}");

@@ -21,7 +21,7 @@ pub struct On {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResourcePlan {
     /// What was wished for.
-    pub wish: ResourceSpec,
+    pub spec: ResourceSpec,
     /// How the device of each side is shared.
     pub rooms: [DeviceLayout; 2],
     /// What can be stored, bytes.
@@ -41,13 +41,13 @@ const PEERS: u64 = 1;
 ///
 /// # Errors
 /// Names the host, the device, the sizes and what would do.
-pub fn plan(wish: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
-    check(wish)?;
-    let [left, right] = &wish.sides;
+pub fn plan(spec: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
+    check(spec)?;
+    let [left, right] = &spec.sides;
     // What would be overwritten anyway needs no room.
-    for side in &wish.sides {
+    for side in &spec.sides {
         if let Some(kind) = side.contents.filesystem.clone()
-            && wish.from.as_deref() != Some(side.host.as_str())
+            && spec.from.as_deref() != Some(side.host.as_str())
         {
             let (host, device) = (side.host.clone(), side.disk.clone());
             return Err(SetupError::Overwritten { host, device, kind });
@@ -55,13 +55,13 @@ pub fn plan(wish: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
     }
     let rooms = [shared(left)?, shared(right)?];
     let data_bytes = rooms[0].data_bytes.min(rooms[1].data_bytes);
-    for (side, room) in wish.sides.iter().zip(&rooms) {
+    for (side, room) in spec.sides.iter().zip(&rooms) {
         if side.contents.filesystem.is_none() {
             continue;
         }
         let needed = side.contents.filesystem_bytes.unwrap_or(room.data_bytes);
         if data_bytes < needed {
-            let other = wish.sides.iter().find(|other| other.host != side.host).unwrap_or(side);
+            let other = spec.sides.iter().find(|other| other.host != side.host).unwrap_or(side);
             return Err(SetupError::Smaller {
                 host: other.host.clone(),
                 from: side.host.clone(),
@@ -70,16 +70,16 @@ pub fn plan(wish: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
             });
         }
     }
-    let file = file_text(wish);
+    let file = file_text(spec);
     let mut steps = Vec::new();
-    let resource = || wish.resource.clone();
-    for (side, room) in wish.sides.iter().zip(&rooms) {
+    let resource = || spec.resource.clone();
+    for (side, room) in spec.sides.iter().zip(&rooms) {
         let (device, filesystem_max_bytes, overwritten) = match &side.meta {
             MetadataLocation::Internal => {
                 (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes), None)
             }
             MetadataLocation::External { device, .. } => {
-                let is_kept = wish.from.as_deref() == Some(side.host.as_str());
+                let is_kept = spec.from.as_deref() == Some(side.host.as_str());
                 (device.clone(), None, (!is_kept).then(|| side.disk.clone()))
             }
         };
@@ -90,19 +90,19 @@ pub fn plan(wish: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
         ];
         steps.extend(own.into_iter().map(|step| On { host: side.host.clone(), step: Step::Drbd(step) }));
     }
-    let first = wish
+    let first = spec
         .from
         .clone()
         .map(|host| On { host, step: Step::Drbd(DrbdStep::Primary { resource: resource(), force: true }) });
-    Ok(ResourcePlan { wish: wish.clone(), rooms, data_bytes, file, steps, first })
+    Ok(ResourcePlan { spec: spec.clone(), rooms, data_bytes, file, steps, first })
 }
 
 fn shared(side: &ReplicaSide) -> Result<DeviceLayout, SetupError> {
     room(&side.host, &side.disk, &side.contents, &side.meta, PEERS)
 }
 
-fn check(wish: &ResourceSpec) -> Result<(), SetupError> {
-    let [left, right] = &wish.sides;
+fn check(spec: &ResourceSpec) -> Result<(), SetupError> {
+    let [left, right] = &spec.sides;
     for (one, other) in [
         (left.host.clone(), right.host.clone()),
         (left.node_name.clone(), right.node_name.clone()),
@@ -112,7 +112,7 @@ fn check(wish: &ResourceSpec) -> Result<(), SetupError> {
             return Err(SetupError::Same { seen: one });
         }
     }
-    if let Some(from) = &wish.from
+    if let Some(from) = &spec.from
         && ![&left.host, &right.host].contains(&from)
     {
         return Err(SetupError::From {
@@ -121,11 +121,11 @@ fn check(wish: &ResourceSpec) -> Result<(), SetupError> {
             second: right.host.clone(),
         });
     }
-    if !['A', 'B', 'C'].contains(&wish.protocol) {
-        return Err(SetupError::Protocol { seen: wish.protocol });
+    if !['A', 'B', 'C'].contains(&spec.protocol) {
+        return Err(SetupError::Protocol { seen: spec.protocol });
     }
-    DrbdStep::Up { resource: wish.resource.clone() }.check()?;
-    for side in &wish.sides {
+    DrbdStep::Up { resource: spec.resource.clone() }.check()?;
+    for side in &spec.sides {
         check_name("the name of the node", &side.node_name)?;
         check_device(&side.disk)?;
         metadata_apart(side)?;

@@ -96,7 +96,7 @@ fn both_sides_alone_are_a_split_brain_with_what_each_would_lose() {
 }
 
 fn typed(on: &On) -> String {
-    match on.step.deed().act() {
+    match on.step.operation().act() {
         Act::Run(argv) => format!("{}: {}", on.host, argv.join(" ")),
         Act::Write { path, .. } => format!("{}: {path}", on.host),
     }
@@ -197,7 +197,7 @@ fn side(host: &str, last: u8, size_bytes: u64) -> ReplicaSide {
     }
 }
 
-fn wish() -> ResourceSpec {
+fn spec() -> ResourceSpec {
     ResourceSpec {
         resource: "r0".to_owned(),
         release: Release::V84,
@@ -214,7 +214,7 @@ fn wish() -> ResourceSpec {
 fn room_for_metadata_is_that_of_the_real_tools() {
     // drbdadm dump-md: md_size_sect 104 of 400 MiB; the device had 409548 KiB then.
     assert_eq!(metadata_bytes(400 << 20, 1), 104 * 512);
-    let plan = plan(&wish()).unwrap();
+    let plan = plan(&spec()).unwrap();
     assert_eq!(plan.data_bytes, 409_548 << 10);
     // LINBIT's example: 1 TiB has about 32 MiB of metadata.
     assert_eq!(metadata_bytes(1 << 40, 1), 32 * (1 << 20) + 36_864);
@@ -236,10 +236,10 @@ fn room_for_metadata_is_that_of_the_real_tools() {
 #[test]
 fn the_end_of_a_filesystem_is_never_overwritten() {
     let with = |kind: &str, filesystem_bytes: u64| {
-        let mut wish = wish();
-        wish.sides[0].contents.filesystem = Some(kind.to_owned());
-        wish.sides[0].contents.filesystem_bytes = Some(filesystem_bytes);
-        wish
+        let mut spec = spec();
+        spec.sides[0].contents.filesystem = Some(kind.to_owned());
+        spec.sides[0].contents.filesystem_bytes = Some(filesystem_bytes);
+        spec
     };
     let error = plan(&with("ext", 400 << 20)).unwrap_err();
     assert!(
@@ -268,7 +268,7 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     let planned = plan(&external).unwrap();
     let empty = |host: &str| {
         let of_host = planned.steps.iter().filter(|on| on.host == host);
-        let needs: Vec<Need> = of_host.flat_map(|on| on.step.deed().needs()).collect();
+        let needs: Vec<Need> = of_host.flat_map(|on| on.step.operation().needs()).collect();
         ["/dev/vda", "/dev/vdb"].map(|device| needs.contains(&Need::Empty { device: device.to_owned() }))
     };
     assert_eq!((empty("n1"), empty("n2")), ([false, true], [true, true]));
@@ -301,13 +301,13 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
 #[test]
 fn what_is_no_resource_is_refused() {
     for bad in [
-        ResourceSpec { resource: "all".to_owned(), ..wish() },
-        ResourceSpec { resource: "-r".to_owned(), ..wish() },
-        ResourceSpec { protocol: 'D', ..wish() },
-        ResourceSpec { from: Some("n3".to_owned()), ..wish() },
-        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n1", 2, 400 << 20)], ..wish() },
-        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n2", 1, 400 << 20)], ..wish() },
-        ResourceSpec { sides: [side("n1", 1, 4096), side("n2", 2, 4096)], ..wish() },
+        ResourceSpec { resource: "all".to_owned(), ..spec() },
+        ResourceSpec { resource: "-r".to_owned(), ..spec() },
+        ResourceSpec { protocol: 'D', ..spec() },
+        ResourceSpec { from: Some("n3".to_owned()), ..spec() },
+        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n1", 2, 400 << 20)], ..spec() },
+        ResourceSpec { sides: [side("n1", 1, 400 << 20), side("n2", 1, 400 << 20)], ..spec() },
+        ResourceSpec { sides: [side("n1", 1, 4096), side("n2", 2, 4096)], ..spec() },
     ] {
         assert!(plan(&bad).is_err(), "{bad:?}");
     }
@@ -315,10 +315,10 @@ fn what_is_no_resource_is_refused() {
 
 #[test]
 fn files_are_in_the_words_of_their_release() {
-    let old = file_text(&wish());
+    let old = file_text(&spec());
     assert_eq!(old, include_str!("fixtures/r0-8.4.res"));
     let new =
-        file_text(&ResourceSpec { release: Release::V9, resync_max_kib_per_s: Some(102_400), ..wish() });
+        file_text(&ResourceSpec { release: Release::V9, resync_max_kib_per_s: Some(102_400), ..spec() });
     assert!(new.contains("node-id 1;") && new.contains("c-max-rate 102400k;"), "{new}");
     let printed = "DRBDADM_API_VERSION=1\nDRBD_KERNEL_VERSION_CODE=0x08040b\nDRBDADM_VERSION_CODE=0x091600\nDRBDADM_VERSION=9.22.0\n";
     assert_eq!(Release::parse(printed), Some(Release::V84));

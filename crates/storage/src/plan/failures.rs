@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::levels::Level;
 use super::rates::SYNC_BYTES_PER_S;
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// What failures do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,8 +47,8 @@ struct Loss {
 
 impl Failures {
     /// Of a level, where a drive has so many bytes of the volume.
-    pub(super) fn of_level(wish: &VolumeSpec, level: Level, each_bytes: u64) -> Self {
-        let others = wish.drives() - 1;
+    pub(super) fn of_level(spec: &VolumeSpec, level: Level, each_bytes: u64) -> Self {
+        let others = spec.drives() - 1;
         let (deadly, read, says) = match level {
             Level::Raid10 => (
                 1,
@@ -67,30 +67,30 @@ impl Failures {
             ),
         };
         let loss = Loss { stopped: 1, deadly, read, rate: SYNC_BYTES_PER_S, says };
-        let mut failures = Self::of(wish, &loss, each_bytes);
+        let mut failures = Self::of(spec, &loss, each_bytes);
         if level == Level::Raid6 {
-            failures.loss_per_year = third_loses(wish, failures.rebuild_s);
+            failures.loss_per_year = third_loses(spec, failures.rebuild_s);
         }
         if level.parity() > 0 {
-            let largest = wish.shelves.iter().map(Vec::len).max().unwrap_or(0) as u64;
+            let largest = spec.shelves.iter().map(Vec::len).max().unwrap_or(0) as u64;
             failures.shelf_may_fail = failures.shelf_may_fail.map(|_| largest <= level.parity());
         }
         failures
     }
 
     /// A mirror over two sets of stripes: one failure stops a whole half.
-    pub(super) fn of_halves(wish: &VolumeSpec, each_bytes: u64) -> Self {
-        let half = wish.drives() / 2;
+    pub(super) fn of_halves(spec: &VolumeSpec, each_bytes: u64) -> Self {
+        let half = spec.drives() / 2;
         let says = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
         let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, says };
-        Self::of(wish, &loss, each_bytes)
+        Self::of(spec, &loss, each_bytes)
     }
 
-    fn of(wish: &VolumeSpec, loss: &Loss, each_bytes: u64) -> Self {
-        let others = (wish.drives() - 1) as f64;
-        let rebuild_s = each_bytes as f64 / loss.rate.min(wish.class.bytes_per_s);
-        let first = wish.drives() as f64 * wish.class.fail_per_year;
-        let second = loss.deadly as f64 * wish.class.fail_per_year * rebuild_s / YEAR_S;
+    fn of(spec: &VolumeSpec, loss: &Loss, each_bytes: u64) -> Self {
+        let others = (spec.drives() - 1) as f64;
+        let rebuild_s = each_bytes as f64 / loss.rate.min(spec.class.bytes_per_s);
+        let first = spec.drives() as f64 * spec.class.fail_per_year;
+        let second = loss.deadly as f64 * spec.class.fail_per_year * rebuild_s / YEAR_S;
         Self {
             lost_with_one: loss.stopped,
             second_loses: loss.deadly as f64 / others,
@@ -98,7 +98,7 @@ impl Failures {
             rebuild_read_bytes: loss.read * each_bytes,
             rebuild_s,
             loss_per_year: (first * second).min(1.0),
-            shelf_may_fail: (wish.shelves.len() > 1).then_some(true),
+            shelf_may_fail: (spec.shelves.len() > 1).then_some(true),
             says: loss.says.to_owned(),
         }
     }
@@ -106,8 +106,8 @@ impl Failures {
 
 /// Chance of three failures within the time in which a drive is made anew, in a year (the Markov chain of
 /// RAID6 with one repair at a time).
-fn third_loses(wish: &VolumeSpec, rebuild_s: f64) -> f64 {
-    let (drives, fail) = (wish.drives() as f64, wish.class.fail_per_year);
+fn third_loses(spec: &VolumeSpec, rebuild_s: f64) -> f64 {
+    let (drives, fail) = (spec.drives() as f64, spec.class.fail_per_year);
     let within = rebuild_s / YEAR_S;
     (drives * fail * (drives - 1.0) * fail * within * (drives - 2.0) * fail * within).min(1.0)
 }

@@ -89,7 +89,7 @@ mod tests {
     fn make(filesystem: Filesystem, path: &Path, bytes: u64, geometry: (u32, u32)) -> Output {
         File::create(path).unwrap().set_len(bytes).unwrap();
         let step = filesystem.step(path.to_str().unwrap().to_owned(), bytes, geometry);
-        let Act::Run(argv) = step.deed().act() else { panic!("it runs a program") };
+        let Act::Run(argv) = step.operation().act() else { panic!("it runs a program") };
         Command::new(&argv[0]).args(&argv[1..]).stdin(std::process::Stdio::null()).output().unwrap()
     }
 

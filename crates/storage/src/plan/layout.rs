@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::failures::Failures;
 use super::levels::{DRIVES_MAX, Level};
 use super::rates::{Rates, SYNC_BYTES_PER_S, VolumeSpread};
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// What a layout gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,32 +64,32 @@ pub(super) trait Layout: Sync {
     /// What one drive of this size gives to data, bytes.
     fn usable_bytes(&self, drive_bytes: u64, chunk_bytes: u64) -> u64;
     /// Copies, parity and drives.
-    fn shape(&self, wish: &VolumeSpec) -> VolumeSpread {
-        self.level().shape(wish.drives())
+    fn shape(&self, spec: &VolumeSpec) -> VolumeSpread {
+        self.level().shape(spec.drives())
     }
     /// What it holds at most, bytes.
-    fn bytes_max(&self, wish: &VolumeSpec) -> u64 {
-        self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+    fn bytes_max(&self, spec: &VolumeSpec) -> u64 {
+        self.shape(spec).data_drives() * self.usable_bytes(spec.drive_bytes, spec.chunk_bytes)
     }
     /// Size of which a volume that does not take all is a multiple, bytes.
-    fn grain_bytes(&self, wish: &VolumeSpec) -> u64;
+    fn grain_bytes(&self, spec: &VolumeSpec) -> u64;
     /// What a second volume could hold of so many bytes that are left.
-    fn free_bytes(&self, _wish: &VolumeSpec, left: u64) -> u64 {
+    fn free_bytes(&self, _spec: &VolumeSpec, left: u64) -> u64 {
         left
     }
     /// What the first synchronisation brings in line, of a volume of so many bytes.
-    fn synced_bytes(&self, _wish: &VolumeSpec, bytes: u64) -> u64 {
+    fn synced_bytes(&self, _spec: &VolumeSpec, bytes: u64) -> u64 {
         bytes
     }
     /// What failures do, where a drive has so many bytes of it: those of its level, unless the layout is
     /// another.
-    fn failures(&self, wish: &VolumeSpec, each_bytes: u64) -> Failures {
-        Failures::of_level(wish, self.level(), each_bytes)
+    fn failures(&self, spec: &VolumeSpec, each_bytes: u64) -> Failures {
+        Failures::of_level(spec, self.level(), each_bytes)
     }
     /// Drives in the order in which the command needs them: those of all shelves in turns, so that neighbours
     /// stand in different ones.
-    fn order(&self, wish: &VolumeSpec) -> Vec<String> {
-        wish.in_turns()
+    fn order(&self, spec: &VolumeSpec) -> Vec<String> {
+        spec.in_turns()
     }
     /// Which of them hold the same, by their order: neighbours; none where parity stands for copies.
     fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
@@ -107,31 +107,31 @@ pub(super) trait Layout: Sync {
         Some(SYNC_BYTES_PER_S)
     }
     /// What to know.
-    fn remarks(&self, wish: &VolumeSpec) -> Vec<String>;
+    fn remarks(&self, spec: &VolumeSpec) -> Vec<String>;
     /// Where the volume is found.
-    fn device(&self, wish: &VolumeSpec) -> String;
+    fn device(&self, spec: &VolumeSpec) -> String;
     /// The steps, from drives to filesystem, for a volume of so many bytes.
-    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step>;
+    fn steps(&self, spec: &VolumeSpec, bytes: u64) -> Vec<Step>;
 }
 
 /// How much faster drives are than what the kernel copies: above one it holds them back.
-fn held_back(layout: &dyn Layout, wish: &VolumeSpec) -> f64 {
+fn held_back(layout: &dyn Layout, spec: &VolumeSpec) -> f64 {
     let together = match layout.level() {
-        Level::Raid10 => layout.shape(wish).data_drives() as f64,
+        Level::Raid10 => layout.shape(spec).data_drives() as f64,
         Level::Raid5 | Level::Raid6 => 1.0,
     };
-    layout.sync_bytes_per_s().map_or(0.0, |limit| together * wish.class.bytes_per_s / limit)
+    layout.sync_bytes_per_s().map_or(0.0, |limit| together * spec.class.bytes_per_s / limit)
 }
 
 /// All drives work at the same time, as far as the kernel does not hold them back.
-fn first_sync_s(layout: &dyn Layout, wish: &VolumeSpec, bytes: u64) -> f64 {
-    let each = bytes as f64 / layout.shape(wish).data_drives() as f64;
-    each / wish.class.bytes_per_s * held_back(layout, wish).max(1.0)
+fn first_sync_s(layout: &dyn Layout, spec: &VolumeSpec, bytes: u64) -> f64 {
+    let each = bytes as f64 / layout.shape(spec).data_drives() as f64;
+    each / spec.class.bytes_per_s * held_back(layout, spec).max(1.0)
 }
 
 /// Says so where the kernel holds copying back.
-fn limited(layout: &dyn Layout, wish: &VolumeSpec) -> Option<String> {
-    let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, wish));
+fn limited(layout: &dyn Layout, spec: &VolumeSpec) -> Option<String> {
+    let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, spec));
     (times > 1.0).then(|| {
         format!(
             "the kernel copies at most {:.0} MB/s of it, which makes the first synchronisation {times:.0} times as long as the drives need; `sysctl dev.raid.speed_limit_max` (KiB/s) raises that, and a rebuild of fast drives with it",
@@ -157,22 +157,22 @@ pub(super) enum Refusal {
 }
 
 /// Size of the volume, where it can be built.
-fn sized(layout: &dyn Layout, wish: &VolumeSpec) -> Result<u64, Refusal> {
-    let (drives, range) = (wish.drives() as usize, layout.drives_range());
+fn sized(layout: &dyn Layout, spec: &VolumeSpec) -> Result<u64, Refusal> {
+    let (drives, range) = (spec.drives() as usize, layout.drives_range());
     if drives > *range.end() {
         return Err(Refusal::Drives(format!("it takes at most {} drives", range.end())));
     }
     if drives < *range.start() {
         return Err(Refusal::Drives(format!("it takes at least {} drives", range.start())));
     }
-    let most = layout.bytes_max(wish);
-    let bytes = match wish.volume_bytes {
-        Some(asked) => asked.div_ceil(layout.grain_bytes(wish)).saturating_mul(layout.grain_bytes(wish)),
+    let most = layout.bytes_max(spec);
+    let bytes = match spec.volume_bytes {
+        Some(asked) => asked.div_ceil(layout.grain_bytes(spec)).saturating_mul(layout.grain_bytes(spec)),
         None => most,
     };
     if bytes > most {
         Err(Refusal::Volume { most })
-    } else if bytes < wish.filesystem.bytes_min() {
+    } else if bytes < spec.filesystem.bytes_min() {
         Err(Refusal::Small { seen: bytes })
     } else {
         Ok(bytes)
@@ -180,41 +180,41 @@ fn sized(layout: &dyn Layout, wish: &VolumeSpec) -> Result<u64, Refusal> {
 }
 
 /// A layout worked out, or why it is not offered.
-pub(super) fn planned(layout: &dyn Layout, wish: &VolumeSpec) -> Result<LayoutPlan, Refusal> {
-    let capacity_bytes = sized(layout, wish)?;
-    let (order, shape) = (layout.order(wish), layout.shape(wish));
-    let synced = layout.synced_bytes(wish, capacity_bytes);
-    let one = Rates::of_one(wish.class);
+pub(super) fn planned(layout: &dyn Layout, spec: &VolumeSpec) -> Result<LayoutPlan, Refusal> {
+    let capacity_bytes = sized(layout, spec)?;
+    let (order, shape) = (layout.order(spec), layout.shape(spec));
+    let synced = layout.synced_bytes(spec, capacity_bytes);
+    let one = Rates::of_one(spec.class);
     // All of a drive is made anew, unless the volume takes only a part of it.
-    let each = if wish.volume_bytes.is_some() { synced / shape.data_drives() } else { wish.drive_bytes };
-    let left = layout.bytes_max(wish).saturating_sub(capacity_bytes);
+    let each = if spec.volume_bytes.is_some() { synced / shape.data_drives() } else { spec.drive_bytes };
+    let left = layout.bytes_max(spec).saturating_sub(capacity_bytes);
     Ok(LayoutPlan {
         name: layout.name(),
         tool: layout.tool(),
         level: layout.level(),
         title: layout.title(),
         capacity_bytes,
-        free_bytes: wish.volume_bytes.map(|_| layout.free_bytes(wish, left)),
+        free_bytes: spec.volume_bytes.map(|_| layout.free_bytes(spec, left)),
         rates: one.over(shape),
         degraded_reads_per_s: one.degraded_reads(shape),
         shape,
-        first_sync_s: first_sync_s(layout, wish, synced),
-        failures: layout.failures(wish, each),
+        first_sync_s: first_sync_s(layout, spec, synced),
+        failures: layout.failures(spec, each),
         pairs: layout.pairs(&order),
         devices: order,
-        remarks: layout.remarks(wish).into_iter().chain(limited(layout, wish)).collect(),
-        device: layout.device(wish),
-        steps: layout.steps(wish, capacity_bytes),
+        remarks: layout.remarks(spec).into_iter().chain(limited(layout, spec)).collect(),
+        device: layout.device(spec),
+        steps: layout.steps(spec, capacity_bytes),
     })
 }
 
 /// A chunk as the commands want it.
-pub(super) fn chunk_kib(wish: &VolumeSpec) -> u32 {
-    u32::try_from(wish.chunk_bytes >> 10).unwrap_or(u32::MAX)
+pub(super) fn chunk_kib(spec: &VolumeSpec) -> u32 {
+    u32::try_from(spec.chunk_bytes >> 10).unwrap_or(u32::MAX)
 }
 
 /// The filesystem of every layout, over a volume of so many bytes.
-pub(super) fn filesystem(wish: &VolumeSpec, shape: VolumeSpread, device: String, bytes: u64) -> Step {
+pub(super) fn filesystem(spec: &VolumeSpec, shape: VolumeSpread, device: String, bytes: u64) -> Step {
     let stripes = u32::try_from(shape.data_drives()).unwrap_or(u32::MAX);
-    wish.filesystem.step(device, bytes, (chunk_kib(wish), stripes))
+    spec.filesystem.step(device, bytes, (chunk_kib(spec), stripes))
 }

@@ -6,7 +6,7 @@ use linerate_model::step::{LvmKind, LvmStep, Step};
 use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
 use super::rates::VolumeSpread;
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// The layout.
 pub(super) struct LvmRaid10;
@@ -17,34 +17,34 @@ pub(super) const EXTENT_BYTES: u64 = 4 << 20;
 pub(super) const DATA_BEGINS: u64 = 1 << 20;
 
 /// Extents that a volume is made with: all that are free, unless a size is asked for.
-pub(super) fn extents(wish: &VolumeSpec, bytes: u64) -> Option<u64> {
-    wish.volume_bytes.map(|_| bytes / EXTENT_BYTES)
+pub(super) fn extents(spec: &VolumeSpec, bytes: u64) -> Option<u64> {
+    spec.volume_bytes.map(|_| bytes / EXTENT_BYTES)
 }
 
 /// Where a volume of LVM is found.
-pub(super) fn path(wish: &VolumeSpec) -> String {
-    format!("/dev/{}/{}", wish.group, wish.name)
+pub(super) fn path(spec: &VolumeSpec) -> String {
+    format!("/dev/{}/{}", spec.group, spec.name)
 }
 
 /// Steps of LVM over drives that end with a volume of so many bytes and its filesystem.
 pub(super) fn steps(
-    wish: &VolumeSpec,
+    spec: &VolumeSpec,
     (kind, shape): (LvmKind, VolumeSpread),
     devices: &[String],
     bytes: u64,
 ) -> Vec<Step> {
     vec![
         Step::Lvm(LvmStep::Drives { devices: devices.to_vec(), align_kib: None }),
-        Step::Lvm(LvmStep::Group { name: wish.group.clone(), devices: devices.to_vec() }),
+        Step::Lvm(LvmStep::Group { name: spec.group.clone(), devices: devices.to_vec() }),
         Step::Lvm(LvmStep::Volume {
-            group: wish.group.clone(),
-            name: wish.name.clone(),
+            group: spec.group.clone(),
+            name: spec.name.clone(),
             kind,
-            chunk_kib: chunk_kib(wish),
+            chunk_kib: chunk_kib(spec),
             devices: devices.to_vec(),
-            extents: extents(wish, bytes),
+            extents: extents(spec, bytes),
         }),
-        filesystem(wish, shape, path(wish), bytes),
+        filesystem(spec, shape, path(spec), bytes),
     ]
 }
 
@@ -59,9 +59,9 @@ pub(super) fn row_bytes(shape: VolumeSpread) -> u64 {
 }
 
 /// What is said of the rest of a group.
-pub(super) fn rest_words(wish: &VolumeSpec) -> Option<String> {
-    wish.volume_bytes.map(|_| {
-        format!("sizes are rounded up to whole extents; the rest of the group {} stays free for another volume (`vgs {}`)", wish.group, wish.group)
+pub(super) fn rest_words(spec: &VolumeSpec) -> Option<String> {
+    spec.volume_bytes.map(|_| {
+        format!("sizes are rounded up to whole extents; the rest of the group {} stays free for another volume (`vgs {}`)", spec.group, spec.group)
     })
 }
 
@@ -91,17 +91,17 @@ impl Layout for LvmRaid10 {
         raid_usable_bytes(drive_bytes)
     }
 
-    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
-        row_bytes(self.shape(wish))
+    fn grain_bytes(&self, spec: &VolumeSpec) -> u64 {
+        row_bytes(self.shape(spec))
     }
 
     // A second volume has metadata of its own.
-    fn free_bytes(&self, wish: &VolumeSpec, left: u64) -> u64 {
-        left.saturating_sub(row_bytes(self.shape(wish)))
+    fn free_bytes(&self, spec: &VolumeSpec, left: u64) -> u64 {
+        left.saturating_sub(row_bytes(self.shape(spec)))
     }
 
-    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
-        let (drives, kib) = (wish.drives(), wish.chunk_bytes >> 10);
+    fn remarks(&self, spec: &VolumeSpec) -> Vec<String> {
+        let (drives, kib) = (spec.drives(), spec.chunk_bytes >> 10);
         let mut remarks = vec![
             format!(
                 "the volume reports an optimal size of {drives} x {kib} KiB, where only {} drives hold different data; mkfs would believe it, so the geometry is given",
@@ -110,15 +110,15 @@ impl Layout for LvmRaid10 {
             "a drive that fails is replaced by `lvconvert --repair` with a spare of the group".to_owned(),
             format!("{} hidden devices: `linerate disk watch` folds them away", 2 * drives),
         ];
-        remarks.extend(rest_words(wish));
+        remarks.extend(rest_words(spec));
         remarks
     }
 
-    fn device(&self, wish: &VolumeSpec) -> String {
-        path(wish)
+    fn device(&self, spec: &VolumeSpec) -> String {
+        path(spec)
     }
 
-    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
-        steps(wish, (LvmKind::Raid10, self.shape(wish)), &self.order(wish), bytes)
+    fn steps(&self, spec: &VolumeSpec, bytes: u64) -> Vec<Step> {
+        steps(spec, (LvmKind::Raid10, self.shape(spec)), &self.order(spec), bytes)
     }
 }

@@ -5,7 +5,7 @@ use linerate_model::step::{LvmKind, Step};
 use super::layout::Layout;
 use super::levels::Level;
 use super::lvm;
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// The layout of a level with parity.
 pub(super) struct LvmParity(pub(super) Level);
@@ -47,31 +47,31 @@ impl Layout for LvmParity {
         lvm::raid_usable_bytes(drive_bytes)
     }
 
-    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
-        lvm::row_bytes(self.shape(wish))
+    fn grain_bytes(&self, spec: &VolumeSpec) -> u64 {
+        lvm::row_bytes(self.shape(spec))
     }
 
     // A second volume has metadata of its own.
-    fn free_bytes(&self, wish: &VolumeSpec, left: u64) -> u64 {
-        left.saturating_sub(lvm::row_bytes(self.shape(wish)))
+    fn free_bytes(&self, spec: &VolumeSpec, left: u64) -> u64 {
+        left.saturating_sub(lvm::row_bytes(self.shape(spec)))
     }
 
-    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
+    fn remarks(&self, spec: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "a drive that fails is replaced by `lvconvert --repair` with a spare of the group".to_owned(),
             "after a power cut the rows that were being written are compared again; a drive that fails before that has ended damages them (the write hole); LVM has no journal against it, md has one".to_owned(),
             "LVM leaves the stripe cache at the 256 entries of the kernel; where small writes matter, md can have a larger one".to_owned(),
-            format!("{} hidden devices: `linerate disk watch` folds them away", 2 * wish.drives()),
+            format!("{} hidden devices: `linerate disk watch` folds them away", 2 * spec.drives()),
         ];
-        remarks.extend(lvm::rest_words(wish));
+        remarks.extend(lvm::rest_words(spec));
         remarks
     }
 
-    fn device(&self, wish: &VolumeSpec) -> String {
-        lvm::path(wish)
+    fn device(&self, spec: &VolumeSpec) -> String {
+        lvm::path(spec)
     }
 
-    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
-        lvm::steps(wish, (self.kind(), self.shape(wish)), &self.order(wish), bytes)
+    fn steps(&self, spec: &VolumeSpec, bytes: u64) -> Vec<Step> {
+        lvm::steps(spec, (self.kind(), self.shape(spec)), &self.order(spec), bytes)
     }
 }

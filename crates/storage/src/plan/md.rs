@@ -6,7 +6,7 @@ use linerate_model::step::{LvmKind, LvmStep, MdLevel, MdStep, Step};
 use super::layout::{Layout, chunk_kib, filesystem};
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// The layout of a level.
 pub(super) struct Md(pub(super) Level);
@@ -22,29 +22,29 @@ const CACHE_BYTES: u64 = 4096;
 const CACHE_ENTRIES: u64 = 4096;
 
 impl Md {
-    fn array(&self, wish: &VolumeSpec) -> MdStep {
+    fn array(&self, spec: &VolumeSpec) -> MdStep {
         let level = match self.0 {
             Level::Raid10 => MdLevel::Raid10,
             Level::Raid5 => MdLevel::Raid5,
             Level::Raid6 => MdLevel::Raid6,
         };
-        MdStep { name: wish.name.clone(), level, chunk_kib: chunk_kib(wish), devices: self.order(wish) }
+        MdStep { name: spec.name.clone(), level, chunk_kib: chunk_kib(spec), devices: self.order(spec) }
     }
 
-    fn array_bytes(&self, wish: &VolumeSpec) -> u64 {
-        self.shape(wish).data_drives() * self.usable_bytes(wish.drive_bytes, wish.chunk_bytes)
+    fn array_bytes(&self, spec: &VolumeSpec) -> u64 {
+        self.shape(spec).data_drives() * self.usable_bytes(spec.drive_bytes, spec.chunk_bytes)
     }
 
     /// A row of chunks, to which what lies on the array is aligned.
-    fn row_bytes(&self, wish: &VolumeSpec) -> u64 {
-        self.shape(wish).data_drives() * wish.chunk_bytes
+    fn row_bytes(&self, spec: &VolumeSpec) -> u64 {
+        self.shape(spec).data_drives() * spec.chunk_bytes
     }
 
-    fn parity_remarks(&self, wish: &VolumeSpec) -> Vec<String> {
+    fn parity_remarks(&self, spec: &VolumeSpec) -> Vec<String> {
         if self.0 == Level::Raid10 {
             return Vec::new();
         }
-        let cache = CACHE_ENTRIES * CACHE_BYTES * wish.drives();
+        let cache = CACHE_ENTRIES * CACHE_BYTES * spec.drives();
         let hole = "after a power cut the rows that were being written are compared again; a drive that fails before that has ended damages them (the write hole)";
         let closed = match self.0 {
             Level::Raid5 => {
@@ -98,64 +98,64 @@ impl Layout for Md {
     }
 
     // Extents of a group on the array begin at a whole row.
-    fn bytes_max(&self, wish: &VolumeSpec) -> u64 {
-        let array = self.array_bytes(wish);
-        if wish.volume_bytes.is_none() {
+    fn bytes_max(&self, spec: &VolumeSpec) -> u64 {
+        let array = self.array_bytes(spec);
+        if spec.volume_bytes.is_none() {
             return array;
         }
-        let begins = DATA_BEGINS.next_multiple_of(self.row_bytes(wish));
+        let begins = DATA_BEGINS.next_multiple_of(self.row_bytes(spec));
         array.saturating_sub(begins) / EXTENT_BYTES * EXTENT_BYTES
     }
 
-    fn grain_bytes(&self, _wish: &VolumeSpec) -> u64 {
+    fn grain_bytes(&self, _spec: &VolumeSpec) -> u64 {
         EXTENT_BYTES
     }
 
-    fn synced_bytes(&self, wish: &VolumeSpec, _bytes: u64) -> u64 {
-        self.array_bytes(wish)
+    fn synced_bytes(&self, spec: &VolumeSpec, _bytes: u64) -> u64 {
+        self.array_bytes(spec)
     }
 
-    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
+    fn remarks(&self, spec: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "the geometry of the filesystem is given here too, so that it is the same on every layout"
                 .to_owned(),
             format!(
                 "a spare is added by `mdadm /dev/md/{} --add DRIVE`; write the line of `mdadm --detail --scan` into mdadm.conf",
-                wish.name
+                spec.name
             ),
         ];
-        remarks.extend(self.parity_remarks(wish));
-        if wish.volume_bytes.is_some() {
+        remarks.extend(self.parity_remarks(spec));
+        if spec.volume_bytes.is_some() {
             remarks.push(format!(
                 "an array takes its drives whole, so that the volume of the given size is one of LVM on it; the rest of the group {} stays free for another volume (`vgs {}`)",
-                wish.group, wish.group
+                spec.group, spec.group
             ));
         }
         remarks
     }
 
-    fn device(&self, wish: &VolumeSpec) -> String {
-        if wish.volume_bytes.is_some() { lvm::path(wish) } else { self.array(wish).path() }
+    fn device(&self, spec: &VolumeSpec) -> String {
+        if spec.volume_bytes.is_some() { lvm::path(spec) } else { self.array(spec).path() }
     }
 
-    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
-        let array = self.array(wish);
+    fn steps(&self, spec: &VolumeSpec, bytes: u64) -> Vec<Step> {
+        let array = self.array(spec);
         let on_it = vec![array.path()];
         let mut steps = vec![Step::Md(array)];
-        if wish.volume_bytes.is_some() {
-            let align_kib = u32::try_from(self.row_bytes(wish) >> 10).ok();
+        if spec.volume_bytes.is_some() {
+            let align_kib = u32::try_from(self.row_bytes(spec) >> 10).ok();
             steps.push(Step::Lvm(LvmStep::Drives { devices: on_it.clone(), align_kib }));
-            steps.push(Step::Lvm(LvmStep::Group { name: wish.group.clone(), devices: on_it.clone() }));
+            steps.push(Step::Lvm(LvmStep::Group { name: spec.group.clone(), devices: on_it.clone() }));
             steps.push(Step::Lvm(LvmStep::Volume {
-                group: wish.group.clone(),
-                name: wish.name.clone(),
+                group: spec.group.clone(),
+                name: spec.name.clone(),
                 kind: LvmKind::Linear,
-                chunk_kib: chunk_kib(wish),
+                chunk_kib: chunk_kib(spec),
                 devices: on_it,
-                extents: lvm::extents(wish, bytes),
+                extents: lvm::extents(spec, bytes),
             }));
         }
-        steps.push(filesystem(wish, self.shape(wish), self.device(wish), bytes));
+        steps.push(filesystem(spec, self.shape(spec), self.device(spec), bytes));
         steps
     }
 }

@@ -15,8 +15,8 @@ mod lvm_parity;
 mod md;
 mod old_mirror;
 mod rates;
+mod spec;
 mod sync;
-mod wish;
 
 use serde::Serialize;
 
@@ -29,8 +29,8 @@ pub use levels::{LEVELS, Level};
 pub use rates::{
     CLASSES, DriveClass, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, VolumeSpread,
 };
+pub use spec::VolumeSpec;
 pub use sync::{parse_mdstat, parse_status};
-pub use wish::VolumeSpec;
 
 /// Smallest and largest chunk; LVM takes powers of two from 4 KiB.
 const CHUNK_KIB: std::ops::RangeInclusive<u64> = 4..=4096;
@@ -139,17 +139,17 @@ pub struct NotOffered {
     pub why: String,
 }
 
-/// All layouts for a wish.
+/// All layouts for a spec.
 ///
 /// # Errors
 /// Names the number that does not fit, and what would.
-pub fn plan(wish: &VolumeSpec) -> Result<LayoutComparison, PlanError> {
-    check(wish)?;
+pub fn plan(spec: &VolumeSpec) -> Result<LayoutComparison, PlanError> {
+    check(spec)?;
     let (mut layouts, mut refused) = (Vec::new(), Vec::new());
-    for layout in layouts::LAYOUTS.iter().filter(|layout| wish.levels.contains(&layout.level())) {
-        match layout::planned(*layout, wish) {
+    for layout in layouts::LAYOUTS.iter().filter(|layout| spec.levels.contains(&layout.level())) {
+        match layout::planned(*layout, spec) {
             Ok(planned) => layouts.push(planned),
-            Err(refusal) => refused.push((*layout, error(wish, layout.title(), refusal))),
+            Err(refusal) => refused.push((*layout, error(spec, layout.title(), refusal))),
         }
     }
     if layouts.is_empty() && !refused.is_empty() {
@@ -160,52 +160,52 @@ pub fn plan(wish: &VolumeSpec) -> Result<LayoutComparison, PlanError> {
         NotOffered { tool, level, title, why: error.to_string() }
     };
     for step in layouts.iter().flat_map(|layout| &layout.steps) {
-        step.deed().check()?;
+        step.operation().check()?;
     }
     Ok(LayoutComparison {
-        drives: wish.drives() as usize,
-        drive_bytes: wish.drive_bytes,
-        chunk_bytes: wish.chunk_bytes,
-        class: wish.class,
-        levels: wish.levels.clone(),
+        drives: spec.drives() as usize,
+        drive_bytes: spec.drive_bytes,
+        chunk_bytes: spec.chunk_bytes,
+        class: spec.class,
+        levels: spec.levels.clone(),
         layouts,
         not_offered: refused.into_iter().map(not_offered).collect(),
     })
 }
 
 /// What holds for every layout.
-fn check(wish: &VolumeSpec) -> Result<(), PlanError> {
-    let seen = wish.drives() as usize;
-    if let Some(level) = wish.levels.iter().find(|level| !level.takes(seen)) {
+fn check(spec: &VolumeSpec) -> Result<(), PlanError> {
+    let seen = spec.drives() as usize;
+    if let Some(level) = spec.levels.iter().find(|level| !level.takes(seen)) {
         return Err(PlanError::Drives { seen, level: level.title(), takes: level.drives_words() });
     }
-    let equal = wish.shelves.windows(2).all(|two| two[0].len() == two[1].len());
-    let has_pairs = wish.levels.contains(&Level::Raid10);
-    if has_pairs && !(wish.shelves.len() == 1 || equal && wish.shelves.len().is_multiple_of(2)) {
-        let sizes: Vec<String> = wish.shelves.iter().map(|shelf| shelf.len().to_string()).collect();
+    let equal = spec.shelves.windows(2).all(|two| two[0].len() == two[1].len());
+    let has_pairs = spec.levels.contains(&Level::Raid10);
+    if has_pairs && !(spec.shelves.len() == 1 || equal && spec.shelves.len().is_multiple_of(2)) {
+        let sizes: Vec<String> = spec.shelves.iter().map(|shelf| shelf.len().to_string()).collect();
         return Err(PlanError::Shelves { seen: sizes.join(" and ") });
     }
-    if !wish.chunk_bytes.is_power_of_two() || !CHUNK_KIB.contains(&(wish.chunk_bytes >> 10)) {
-        return Err(PlanError::Chunk { seen: wish.chunk_bytes });
+    if !spec.chunk_bytes.is_power_of_two() || !CHUNK_KIB.contains(&(spec.chunk_bytes >> 10)) {
+        return Err(PlanError::Chunk { seen: spec.chunk_bytes });
     }
-    if wish.drive_bytes < DRIVE_BYTES_MIN {
-        return Err(PlanError::Size { seen: wish.drive_bytes });
+    if spec.drive_bytes < DRIVE_BYTES_MIN {
+        return Err(PlanError::Size { seen: spec.drive_bytes });
     }
     Ok(())
 }
 
 /// Why a layout is not offered.
-fn error(wish: &VolumeSpec, title: &'static str, refusal: Refusal) -> PlanError {
+fn error(spec: &VolumeSpec, title: &'static str, refusal: Refusal) -> PlanError {
     match refusal {
         Refusal::Drives(why) => PlanError::NoLayout { title, why },
         Refusal::Volume { most } => {
-            PlanError::Volume { asked: wish.volume_bytes.unwrap_or_default(), most, title }
+            PlanError::Volume { asked: spec.volume_bytes.unwrap_or_default(), most, title }
         }
         Refusal::Small { seen } => PlanError::Small {
             seen,
-            filesystem: wish.filesystem.title(),
-            least: wish.filesystem.bytes_min(),
-            hint: if wish.volume_bytes.is_some() {
+            filesystem: spec.filesystem.title(),
+            least: spec.filesystem.bytes_min(),
+            hint: if spec.volume_bytes.is_some() {
                 "a larger --volume"
             } else {
                 "larger drives, or more of them"

@@ -8,7 +8,7 @@ use super::layout::Layout;
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
 use super::rates::VolumeSpread;
-use super::wish::VolumeSpec;
+use super::spec::VolumeSpec;
 
 /// The layout.
 pub(super) struct OldMirror;
@@ -34,13 +34,13 @@ impl Layout for OldMirror {
         (drive_bytes - DATA_BEGINS) / EXTENT_BYTES * EXTENT_BYTES
     }
 
-    fn grain_bytes(&self, wish: &VolumeSpec) -> u64 {
-        lvm::row_bytes(self.shape(wish))
+    fn grain_bytes(&self, spec: &VolumeSpec) -> u64 {
+        lvm::row_bytes(self.shape(spec))
     }
 
     // `choose_mirror()` of drivers/md/dm-raid1.c: the default one as long as it has no error.
-    fn shape(&self, wish: &VolumeSpec) -> VolumeSpread {
-        VolumeSpread { reads_one: true, ..self.level().shape(wish.drives()) }
+    fn shape(&self, spec: &VolumeSpec) -> VolumeSpread {
+        VolumeSpread { reads_one: true, ..self.level().shape(spec.drives()) }
     }
 
     // 128 stripes in each half.
@@ -53,13 +53,13 @@ impl Layout for OldMirror {
         None
     }
 
-    fn failures(&self, wish: &VolumeSpec, each_bytes: u64) -> Failures {
-        Failures::of_halves(wish, each_bytes)
+    fn failures(&self, spec: &VolumeSpec, each_bytes: u64) -> Failures {
+        Failures::of_halves(spec, each_bytes)
     }
 
     // Each half is a shelf, or half of the shelves.
-    fn order(&self, wish: &VolumeSpec) -> Vec<String> {
-        wish.shelves.concat()
+    fn order(&self, spec: &VolumeSpec) -> Vec<String> {
+        spec.shelves.concat()
     }
 
     fn pairs(&self, order: &[String]) -> Vec<(String, String)> {
@@ -67,22 +67,22 @@ impl Layout for OldMirror {
         left.iter().cloned().zip(right.iter().cloned()).collect()
     }
 
-    fn remarks(&self, wish: &VolumeSpec) -> Vec<String> {
+    fn remarks(&self, spec: &VolumeSpec) -> Vec<String> {
         let mut remarks = vec![
             "reads are answered by the first half alone, and copies are made one region after the other, which takes several times as long as the drives need".to_owned(),
             "its log lives in memory: all of it is copied again after every activation".to_owned(),
             "`--mirrors 1 --stripes N --mirrorlog core` without `--type mirror`, as older recipes have it, is refused by LVM 2.03"
                 .to_owned(),
         ];
-        remarks.extend(lvm::rest_words(wish));
+        remarks.extend(lvm::rest_words(spec));
         remarks
     }
 
-    fn device(&self, wish: &VolumeSpec) -> String {
-        lvm::path(wish)
+    fn device(&self, spec: &VolumeSpec) -> String {
+        lvm::path(spec)
     }
 
-    fn steps(&self, wish: &VolumeSpec, bytes: u64) -> Vec<Step> {
-        lvm::steps(wish, (LvmKind::MirrorOverStripes, self.shape(wish)), &self.order(wish), bytes)
+    fn steps(&self, spec: &VolumeSpec, bytes: u64) -> Vec<Step> {
+        lvm::steps(spec, (LvmKind::MirrorOverStripes, self.shape(spec)), &self.order(spec), bytes)
     }
 }

@@ -13,7 +13,7 @@ fn names(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|n| format!("/dev/sd{n}")).collect()
 }
 
-fn wish(shelves: Vec<Vec<String>>, drive_bytes: u64) -> VolumeSpec {
+fn spec(shelves: Vec<Vec<String>>, drive_bytes: u64) -> VolumeSpec {
     VolumeSpec {
         levels: vec![Level::Raid10],
         shelves,
@@ -33,7 +33,7 @@ fn layout<'a>(plan: &'a LayoutComparison, name: &str) -> &'a LayoutPlan {
 
 #[test]
 fn capacities_are_those_of_the_real_tools() {
-    let plan = plan(&wish(vec![names(0..36)], 136 * MIB)).unwrap();
+    let plan = plan(&spec(vec![names(0..36)], 136 * MIB)).unwrap();
     // lvs: 2.25g. /proc/mdstat: 2488320 blocks. dmsetup table: 4866048 sectors.
     assert_eq!(layout(&plan, "lvm").capacity_bytes, 2304 * MIB);
     assert_eq!(layout(&plan, "md").capacity_bytes, 2_488_320 << 10);
@@ -45,7 +45,7 @@ fn capacities_are_those_of_the_real_tools() {
 fn capacities_of_parity_are_those_of_the_real_tools() {
     let of = |volume_bytes| {
         let levels = vec![Level::Raid5, Level::Raid6];
-        plan(&VolumeSpec { levels, volume_bytes, ..wish(vec![names(0..8)], 176 * MIB) })
+        plan(&VolumeSpec { levels, volume_bytes, ..spec(vec![names(0..8)], 176 * MIB) })
     };
     let plan = of(None).unwrap();
     // lvs: 1176.00m and 1008.00m. /proc/mdstat: 1254400 and 1075200 blocks.
@@ -67,7 +67,7 @@ fn capacities_of_parity_are_those_of_the_real_tools() {
 #[test]
 fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
     // Casebook D2: 36 drives of 3 TB.
-    let plan = plan(&wish(vec![names(0..36)], 3_000_000_000_000)).unwrap();
+    let plan = plan(&spec(vec![names(0..36)], 3_000_000_000_000)).unwrap();
     for layout in &plan.layouts {
         // The older mirror reads from one half.
         let reads = if layout.name == "mirror" { 2700.0 } else { 5400.0 };
@@ -92,7 +92,7 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
 fn copying_is_held_back_by_the_kernel() {
     let of = |drives: usize, class: &str, bytes: u64| {
         let class = *CLASSES.iter().find(|known| known.name == class).unwrap();
-        plan(&VolumeSpec { class, ..wish(vec![names(0..drives)], bytes) }).unwrap()
+        plan(&VolumeSpec { class, ..spec(vec![names(0..drives)], bytes) }).unwrap()
     };
     let hours = |seconds: f64| seconds / 3600.0;
     let nvme = of(6, "nvme", 1_000_000_000_000);
@@ -114,7 +114,7 @@ fn copying_is_held_back_by_the_kernel() {
 
 #[test]
 fn what_the_tools_refuse_is_not_offered() {
-    let plan = plan(&wish(vec![names(0..300)], 136 * MIB)).unwrap();
+    let plan = plan(&spec(vec![names(0..300)], 136 * MIB)).unwrap();
     assert_eq!(plan.layouts.iter().map(|l| l.name).collect::<Vec<_>>(), ["md"]);
     let why = |tool: &str| plan.not_offered.iter().find(|layout| layout.tool == tool).unwrap().why.clone();
     assert!(why("lvm").contains("LVM RAID10 cannot be built of these drives: it takes at most 252 drives"));
@@ -124,7 +124,7 @@ fn what_the_tools_refuse_is_not_offered() {
 #[test]
 fn no_pair_stands_in_one_shelf() {
     let (left, right) = (names(0..18), names(18..36));
-    let plan = plan(&wish(vec![left.clone(), right.clone()], 136 * MIB)).unwrap();
+    let plan = plan(&spec(vec![left.clone(), right.clone()], 136 * MIB)).unwrap();
     for layout in &plan.layouts {
         assert_eq!(layout.pairs.len(), 18);
         for (a, b) in &layout.pairs {
@@ -136,7 +136,7 @@ fn no_pair_stands_in_one_shelf() {
 }
 
 fn commands(layout: &LayoutPlan) -> Vec<String> {
-    let acts = layout.steps.iter().map(|step| step.deed().act());
+    let acts = layout.steps.iter().map(|step| step.operation().act());
     acts.map(|act| match act {
         Act::Run(argv) => argv.join(" "),
         Act::Write { path, .. } => path,
@@ -146,7 +146,7 @@ fn commands(layout: &LayoutPlan) -> Vec<String> {
 
 #[test]
 fn commands_are_those_that_lvm_takes() {
-    let plan = plan(&wish(vec![names(0..4)], 160 * MIB)).unwrap();
+    let plan = plan(&spec(vec![names(0..4)], 160 * MIB)).unwrap();
     let lines = |name: &str| commands(layout(&plan, name));
     assert_eq!(
         lines("lvm"),
@@ -173,7 +173,7 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
     const TIB: u64 = 1 << 40;
     let of = |volume_bytes, filesystem| {
         let levels = LEVELS.to_vec();
-        plan(&VolumeSpec { levels, volume_bytes, filesystem, ..wish(vec![names(0..36)], 3_000_000_000_000) })
+        plan(&VolumeSpec { levels, volume_bytes, filesystem, ..spec(vec![names(0..36)], 3_000_000_000_000) })
     };
     let asked = 2_000_000_000_000;
     let (whole, part) = (of(None, Filesystem::Xfs).unwrap(), of(Some(asked), Filesystem::Ext4).unwrap());
@@ -215,7 +215,7 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
 #[test]
 fn levels_cost_what_their_parity_takes() {
     let of = |levels: &[Level], drives: usize| {
-        plan(&VolumeSpec { levels: levels.to_vec(), ..wish(vec![names(0..drives)], 3_000_000_000_000) })
+        plan(&VolumeSpec { levels: levels.to_vec(), ..spec(vec![names(0..drives)], 3_000_000_000_000) })
     };
     let plan = of(&LEVELS, 12).unwrap();
     let (raid5, raid6) = (layout(&plan, "md-raid5"), layout(&plan, "md-raid6"));
@@ -254,7 +254,7 @@ fn levels_cost_what_their_parity_takes() {
 #[test]
 fn commands_of_parity_are_those_that_the_tools_take() {
     let levels = vec![Level::Raid5, Level::Raid6];
-    let plan = plan(&VolumeSpec { levels, ..wish(vec![names(0..5)], 1024 * MIB) }).unwrap();
+    let plan = plan(&VolumeSpec { levels, ..spec(vec![names(0..5)], 1024 * MIB) }).unwrap();
     let first = |name: &str| commands(layout(&plan, name));
     assert!(first("md-raid5")[0].starts_with(
         "mdadm --create /dev/md/data --level=5 --chunk=64 --raid-devices=5 --bitmap=internal /dev/sd0 "
@@ -271,7 +271,7 @@ fn commands_of_parity_are_those_that_the_tools_take() {
 /// A shelf that fails takes all of its drives: no more than there is parity.
 #[test]
 fn a_shelf_of_parity_may_fail_when_it_is_small() {
-    let of = |level, shelves| plan(&VolumeSpec { levels: vec![level], ..wish(shelves, 1024 * MIB) }).unwrap();
+    let of = |level, shelves| plan(&VolumeSpec { levels: vec![level], ..spec(shelves, 1024 * MIB) }).unwrap();
     let may = |plan: &LayoutComparison| plan.layouts[0].failures.shelf_may_fail;
     let three = || vec![names(0..2), names(2..4), names(4..6)];
     assert_eq!(may(&of(Level::Raid6, three())), Some(true));
@@ -283,7 +283,7 @@ fn a_shelf_of_parity_may_fail_when_it_is_small() {
 /// made.
 #[test]
 fn the_example_of_the_guide_can_be_built() {
-    let plan = plan(&wish(vec![names(0..36)], 32 * MIB)).unwrap();
+    let plan = plan(&spec(vec![names(0..36)], 32 * MIB)).unwrap();
     let lvm = layout(&plan, "lvm");
     assert_eq!(lvm.capacity_bytes, 432 * MIB);
     assert_eq!(commands(lvm)[3], "mkfs.xfs -d su=64k,sw=18,agcount=4 /dev/vg0/data");
@@ -301,16 +301,16 @@ fn what_cannot_be_built_is_refused_with_what_would_do() {
         (vec![names(0..4)], 160 * MIB, 65_000),
         (vec![vec!["/dev/sd0".to_owned(); 4]], 160 * MIB, 64 << 10),
     ] {
-        let wish = VolumeSpec { chunk_bytes: chunk, ..wish(shelves, bytes) };
-        assert!(plan(&wish).is_err(), "{wish:?}");
+        let spec = VolumeSpec { chunk_bytes: chunk, ..spec(shelves, bytes) };
+        assert!(plan(&spec).is_err(), "{spec:?}");
     }
-    let bad = VolumeSpec { name: "-f".to_owned(), ..wish(vec![names(0..4)], 160 * MIB) };
+    let bad = VolumeSpec { name: "-f".to_owned(), ..spec(vec![names(0..4)], 160 * MIB) };
     assert!(matches!(plan(&bad), Err(PlanError::Name(_))));
 }
 
 #[test]
 fn every_layout_is_told_apart_and_ends_with_an_aligned_filesystem() {
-    let every = VolumeSpec { levels: LEVELS.to_vec(), ..wish(vec![names(0..8)], 136 * MIB) };
+    let every = VolumeSpec { levels: LEVELS.to_vec(), ..spec(vec![names(0..8)], 136 * MIB) };
     let plan = plan(&every).unwrap();
     let names: BTreeSet<&str> = plan.layouts.iter().map(|l| l.name).collect();
     assert_eq!(names.len(), layouts::LAYOUTS.len());

@@ -1,4 +1,4 @@
-//! qperf, latency, as its package ships it. It prints half of the round trip.
+//! qperf, latency, as its package ships it. It prints half of the RTT.
 
 use anyhow::{Context as _, Result};
 

@@ -1,4 +1,4 @@
-//! The Network Block Device protocol, as much of it as qemu needs: fixed newstyle greeting, simple replies.
+//! The Network Block Device protocol, as much of it as qemu needs: fixed newstyle handshake, simple replies.
 //!
 //! In: bytes of a client that may be anything. Out: options and requests, or the reason why the talk is over;
 //! replies as bytes. Source: `doc/proto.md` of the project NetworkBlockDevice/nbd. No I/O but on the stream
@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 
-const GREETING: u64 = 0x4e42_444d_4147_4943;
+const HANDSHAKE: u64 = 0x4e42_444d_4147_4943;
 const OPTION: u64 = 0x4948_4156_454f_5054;
 const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
 const REQUEST: u32 = 0x2560_9513;
@@ -84,13 +84,13 @@ fn broken(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Greets a client until it has chosen an export; `None` when it goes away politely.
-pub(super) fn greet<E: Exports>(
+/// Handshakes a client until it has chosen an export; `None` when it goes away politely.
+pub(super) fn handshake<E: Exports>(
     stream: &mut (impl Read + Write),
     exports: &E,
 ) -> io::Result<Option<E::Export>> {
     let mut hello = Vec::new();
-    hello.extend(GREETING.to_be_bytes());
+    hello.extend(HANDSHAKE.to_be_bytes());
     hello.extend(OPTION.to_be_bytes());
     hello.extend(SERVER_FLAGS.to_be_bytes());
     stream.write_all(&hello)?;

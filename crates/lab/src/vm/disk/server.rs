@@ -1,5 +1,5 @@
-//! Serves drives over a unix socket: one thread for the door, one per connection, as a drive does one thing
-//! at a time.
+//! Serves drives over a unix socket: one thread for the acceptor, one per connection, as a drive does one
+//! thing at a time.
 //!
 //! In: drives. Out: a socket that qemu connects to. Dropping it ends everything; a guest that is gone is
 //! shown out by [`Server::hang_up`].
@@ -28,7 +28,7 @@ pub struct NbdServer {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     talks: Arc<Mutex<Vec<Talk>>>,
-    door: Option<JoinHandle<()>>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Exports for Shelf {
 }
 
 impl NbdServer {
-    /// Opens the door at a path that must not exist yet; drives are found by their names.
+    /// Opens the acceptor at a path that must not exist yet; drives are found by their names.
     ///
     /// # Errors
     /// The socket cannot be made.
@@ -64,11 +64,11 @@ impl NbdServer {
         let shelf = Arc::new(Shelf(drives.iter().map(|d| (d.name.clone(), Arc::clone(d))).collect()));
         let (stop, talks) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (stopped, all) = (Arc::clone(&stop), Arc::clone(&talks));
-        let door = std::thread::Builder::new()
+        let acceptor = std::thread::Builder::new()
             .name("drives".into())
-            .spawn(move || stand_at_the_door(&listener, &shelf, &stopped, &all))
+            .spawn(move || stand_at_the_acceptor(&listener, &shelf, &stopped, &all))
             .map_err(LabError::at(step()))?;
-        Ok(Self { path: path.to_owned(), stop, talks, door: Some(door) })
+        Ok(Self { path: path.to_owned(), stop, talks, acceptor: Some(acceptor) })
     }
 
     /// Where it listens.
@@ -94,15 +94,15 @@ impl NbdServer {
 impl Drop for NbdServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        if let Some(door) = self.door.take() {
-            let _ = door.join();
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
         }
         self.hang_up();
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-fn stand_at_the_door(
+fn stand_at_the_acceptor(
     listener: &UnixListener,
     shelf: &Arc<Shelf>,
     stop: &AtomicBool,
@@ -128,7 +128,7 @@ fn begin(stream: UnixStream, shelf: Arc<Shelf>) -> io::Result<Talk> {
     let (mut own, ended) = (stream.try_clone()?, Arc::clone(&over));
     let thread = std::thread::Builder::new().name("drive".into()).spawn(move || {
         // A client that talks nonsense or goes away ends its connection, nothing else.
-        if let Ok(Some(drive)) = nbd::greet(&mut own, &*shelf) {
+        if let Ok(Some(drive)) = nbd::handshake(&mut own, &*shelf) {
             let _ = serve(&mut own, &drive, &ended);
         }
         let _ = own.shutdown(Shutdown::Both);

@@ -287,7 +287,7 @@ fn clients_that_talk_nonsense_lose_their_connection_and_nobody_else_does() {
         );
         assert_eq!(good.read(0), Ok(0), "after opening {number}");
     }
-    // Random bytes after a good greeting, the same ones each time.
+    // Random bytes after a good handshake, the same ones each time.
     let mut random = linerate_model::random::Random(5);
     for _ in 0..50 {
         let noise: Vec<u8> = (0..64).map(|_| random.below(256) as u8).collect();

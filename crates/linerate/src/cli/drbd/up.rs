@@ -54,7 +54,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !args.json {
             out::print(&shown::plan(&plan, Style::detect()))?;
         }
-        let others = plan.wish.sides.iter().find(|side| side.host != from);
+        let others = plan.spec.sides.iter().find(|side| side.host != from);
         let warning = format!(
             "all of {} on {} is overwritten by what is on {from}",
             others.map_or("the other device", |side| side.disk.as_str()),
@@ -65,7 +65,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Err(stopped) = build::run(fleet, &build, &plan.steps, OnLoss::TakeBack, progress.as_ref()).await {
             return Ok(stop(&stopped));
         }
-        let hosts: Vec<&str> = plan.wish.sides.iter().map(|side| side.host.as_str()).collect();
+        let hosts: Vec<&str> = plan.spec.sides.iter().map(|side| side.host.as_str()).collect();
         let undo = build::undo_command(&build, &fleet.arguments(&hosts));
         let both = |now: &Replicas| {
             let sides: Vec<_> = now.all.iter().filter(|r| r.resource == *resource).collect();
@@ -76,7 +76,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             found,
             "both sides of {resource} are up and did not find each other within {} s\nhint: is port {} open between their addresses? `{undo}` takes all of it back",
             CONNECT_LIMIT.as_secs(),
-            plan.wish.port
+            plan.spec.port
         );
         let On { host, step } = first_sync(&now.all, resource, from)?;
         if let Err(why) = build::step(fleet, &host, &build, &step).await {

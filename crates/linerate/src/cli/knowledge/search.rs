@@ -29,7 +29,7 @@ fn place(cause: &Cause, word: &str) -> Option<usize> {
     if has(&cause.title) || cause.area == word {
         return Some(1);
     }
-    let facts = || cause.betrays.iter().chain(&cause.excludes);
+    let facts = || cause.indicators.iter().chain(&cause.excludes);
     let keys = facts()
         .flat_map(|t| t.keys.iter().chain(t.also.iter().flat_map(|c| &c.keys)))
         .chain(&cause.accompanies)

@@ -136,7 +136,7 @@ fn verdict(diagnosis: &Diagnosis) -> String {
         .map(|i| {
             let place = diagnosis.findings[i].places.first();
             let place =
-                place.map_or(String::new(), |p| linerate_diagnose::words::place(&p.element, p.direction));
+                place.map_or(String::new(), |p| linerate_diagnose::words::place(&p.suspect, p.direction));
             format!("{place}: {}", causes(i))
         })
         .collect();

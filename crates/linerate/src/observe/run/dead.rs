@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_one_rack_one_answer_and_disturbed_requests_say_nothing_of_the_others() {
+    fn ways_to_one_rack_one_answer_and_contended_requests_say_nothing_of_the_others() {
         let dead = after(&[("a", "c", false), ("a", "d", false), ("a", "e", false)]);
         assert!(
             dead.has(&transfer("a", "c")) && !dead.has(&transfer("a", "b")),
@@ -161,7 +161,7 @@ mod tests {
         assert!(dead.has(&transfer("a", "b")) && !dead.has(&transfer("c", "b")));
         let mut dead = Dead::default();
         for other in ["b", "c", "d"] {
-            let outcome = Outcome::Invalid { reason: "disturbed".to_owned() };
+            let outcome = Outcome::Invalid { reason: "contended".to_owned() };
             dead.saw(&Sample { outcome, ..request(other, "a", false) }, &racks());
         }
         assert!(!dead.has(&transfer("e", "a")));

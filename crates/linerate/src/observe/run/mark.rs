@@ -30,7 +30,7 @@ pub(super) fn mark(
     if shown.is_some_and(|(reached, path)| disturb::leaves(reached, path)) {
         return false;
     }
-    sample.outcome = Outcome::Invalid { reason: format!("disturbed: {}", span.reason) };
+    sample.outcome = Outcome::Invalid { reason: format!("contended: {}", span.reason) };
     true
 }
 

@@ -1,4 +1,4 @@
-//! What has to be run again: tests that something disturbed, and that at once for those of the second stage.
+//! What has to be run again: tests that something contended, and that at once for those of the second stage.
 //!
 //! What comes in: the samples so far. What goes out: rounds of the same tests. Never more than a few
 //! repetitions.
@@ -22,7 +22,7 @@ pub(super) const REPEATS_MAX: usize = 4;
 const STRICT_MAX: usize = 2;
 
 impl Survey<'_> {
-    /// Repeats what was worthless: disturbed, or the two ends disagreed.
+    /// Repeats what was worthless: contended, or the two ends disagreed.
     pub(super) async fn again(&mut self) -> Result<(), StoreError> {
         let mut from = 0;
         for repetition in 1..=REPEATS_MAX {
@@ -40,7 +40,7 @@ impl Survey<'_> {
             let rounds = self.packed(worthless);
             let expected_s = rounds.iter().map(round_s).sum();
             self.strict = repetition < STRICT_MAX;
-            self.rounds("repeating what was disturbed", &rounds, expected_s).await?;
+            self.rounds("repeating what was contended", &rounds, expected_s).await?;
             self.strict = true;
         }
         self.mark_late()
@@ -144,7 +144,7 @@ impl Survey<'_> {
         }
         let expected_s = rounds.iter().map(round_s).sum();
         self.strict = false;
-        let repeated = self.rounds("repeating what was disturbed", &rounds, expected_s).await;
+        let repeated = self.rounds("repeating what was contended", &rounds, expected_s).await;
         self.strict = true;
         repeated
     }

@@ -105,7 +105,7 @@ fn a_command_of_an_undo_that_fails_is_the_last_one() {
     let (name, level) = ("linerate-test".to_owned(), MdLevel::Raid10);
     let step = Step::Md(MdStep { name, level, chunk_kib: 64, devices });
     let builds = builds(one.folder.path());
-    if builds.is_listed(step.deed()) == Some(false) {
+    if builds.is_listed(step.operation()) == Some(false) {
         println!(
             "SKIPPED {NAME}: mdadm knows that there is no such array, so that the next command is right"
         );

@@ -122,10 +122,10 @@ pub(super) async fn apply(
 /// The steps behind the volume. When one fails the volume stays: it may have taken hours to synchronise.
 async fn finish(place: &Place<'_>, build: &str, steps: &[On], progress: &dyn Progress) -> Result<(), String> {
     for on in steps {
-        progress.note(&on.step.deed().says());
+        progress.note(&on.step.operation().says());
         build::step(place.fleet, place.host, build, &on.step).await.map_err(|why| {
             format!(
-                "{why}\nhint: the volume stands without it; mend that and give the same command again, which goes on here, or take all of it back: `{}`",
+                "{why}\nhint: the volume stands without it; fix that and give the same command again, which goes on here, or take all of it back: `{}`",
                 build::undo_command(build, &place.fleet.arguments(&[place.host]))
             )
         })?;

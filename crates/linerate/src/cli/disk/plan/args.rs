@@ -151,7 +151,7 @@ impl Args {
     }
 
     /// What is wished for; `facts` are those of the host that has the drives.
-    fn wish(&self, facts: Option<&HostFacts>) -> anyhow::Result<VolumeSpec> {
+    fn spec(&self, facts: Option<&HostFacts>) -> anyhow::Result<VolumeSpec> {
         let shelves: Vec<Vec<String>> = match self.drives {
             // Names that stand for nothing yet.
             Some(drives) => vec![(1..=drives.min(DRIVES_MOST)).map(|n| format!("/dev/DRIVE{n}")).collect()],
@@ -177,7 +177,7 @@ impl Args {
 
     /// The plan and the layout that is shown or built.
     pub(super) fn plan(&self, facts: Option<&HostFacts>) -> anyhow::Result<(LayoutComparison, LayoutPlan)> {
-        let plan = planned::plan(&self.wish(facts)?)?;
+        let plan = planned::plan(&self.spec(facts)?)?;
         // The first one of several levels.
         let level = plan.levels.first().copied();
         let is_it = |tool: &str, of: Level| tool == self.layout && Some(of) == level;

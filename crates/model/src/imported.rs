@@ -21,7 +21,7 @@ pub struct Imported {
     pub missing: Vec<Missing>,
 }
 
-/// Most entries of [`Foreign::unread`].
+/// Most entries of [`Imported::unread`].
 pub const UNREAD_MAX: usize = 1000;
 
 /// A run of lines that one reader understood.

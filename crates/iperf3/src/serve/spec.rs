@@ -35,7 +35,7 @@ pub struct ServerSpec {
     /// How long no data may come in a test.
     pub silence: Duration,
     /// Who is let in; everybody when not given.
-    pub door: Option<AccessPolicy>,
+    pub listener: Option<AccessPolicy>,
     /// Longest test, seconds; 0 for iperf3's own limit.
     pub duration_s_max: u32,
     /// Largest total rate of a test, bit/s; 0 for none.
@@ -51,7 +51,7 @@ impl Default for ServerSpec {
             one_off: false,
             interval: Duration::from_secs(1),
             silence: Duration::from_secs(120),
-            door: None,
+            listener: None,
             duration_s_max: 0,
             rate_bps_max: 0,
         }

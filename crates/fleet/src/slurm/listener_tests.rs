@@ -1,6 +1,6 @@
-//! The door against strangers, with real connections on the loopback: wrong keys, keys of old runs, garbage,
-//! recorded greetings, silence, floods, a damaged stream; and that those who are awaited come in all the
-//! same.
+//! The listener against strangers, with real connections on the loopback: wrong keys, keys of old runs,
+//! garbage, recorded handshakes, silence, floods, a damaged stream; and that those who are awaited come in
+//! all the same.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::door::{Door, Guest, UNKNOWN_MAX};
+use super::listener::{Guest, Listener, UNKNOWN_MAX};
 use crate::sealed;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -23,15 +23,15 @@ fn key(byte: u8) -> Key {
 /// Dials as a node program does.
 async fn dial(to: SocketAddr, key: Key, node: &str) -> std::io::Result<(TcpStream, Sealed)> {
     let mut stream = TcpStream::connect(to).await?;
-    let mut greeting = SealedHandshake::dial(&key).unwrap();
-    stream.write_all(&greeting.take_output()).await?;
+    let mut handshake = SealedHandshake::dial(&key).unwrap();
+    stream.write_all(&handshake.take_output()).await?;
     let mut buffer = [0; 256];
     let mut sealed = loop {
         let count = stream.read(&mut buffer).await?;
         if count == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some(sealed) = greeting.received(&buffer[..count]).unwrap() {
+        if let Some(sealed) = handshake.received(&buffer[..count]).unwrap() {
             break sealed;
         }
     };
@@ -48,44 +48,44 @@ async fn rest(mut stream: TcpStream) -> Vec<u8> {
     bytes
 }
 
-fn run(body: impl AsyncFnOnce(Door, SocketAddr)) {
+fn run(body: impl AsyncFnOnce(Listener, SocketAddr)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let door = Door::open(&[LOOPBACK], key(1)).await.unwrap();
-        let address = door.addresses()[0];
-        body(door, address).await;
+        let listener = Listener::open(&[LOOPBACK], key(1)).await.unwrap();
+        let address = listener.addresses()[0];
+        body(listener, address).await;
     });
 }
 
-/// The guests of a door while something else happens, until that has ended.
-async fn guests_during<T>(door: &mut Door, work: impl Future<Output = T>) -> (Vec<Guest>, T) {
+/// The guests of a listener while something else happens, until that has ended.
+async fn guests_during<T>(listener: &mut Listener, work: impl Future<Output = T>) -> (Vec<Guest>, T) {
     let mut guests = Vec::new();
     tokio::pin!(work);
     loop {
         tokio::select! {
-            guest = door.next() => guests.push(guest),
+            guest = listener.next() => guests.push(guest),
             done = &mut work => return (guests, done),
         }
     }
 }
 
 /// Waits until so many were cut off; gives the words about the last.
-async fn turned_away(door: &mut Door, count: u64) -> String {
+async fn turned_away(listener: &mut Listener, count: u64) -> String {
     for _ in 0..10_000 {
-        if door.turned_away.count >= count {
+        if listener.turned_away.count >= count {
             break;
         }
-        // The door works only while somebody waits at it.
-        let guest = timeout(Duration::from_millis(10), door.next()).await;
+        // The listener works only while somebody waits at it.
+        let guest = timeout(Duration::from_millis(10), listener.next()).await;
         assert!(guest.is_err(), "{guest:?}");
     }
-    assert_eq!(door.turned_away.count, count);
-    door.turned_away.last.as_ref().map(|(_, why)| why.to_string()).unwrap_or_default()
+    assert_eq!(listener.turned_away.count, count);
+    listener.turned_away.last.as_ref().map(|(_, why)| why.to_string()).unwrap_or_default()
 }
 
 #[test]
 fn strangers_are_cut_off_without_an_answer_and_a_node_comes_in() {
-    run(async |mut door, to| {
+    run(async |mut listener, to| {
         let strangers = async {
             for bytes in [
                 b"GET / HTTP/1.0\r\n\r\n".to_vec(),
@@ -98,10 +98,10 @@ fn strangers_are_cut_off_without_an_answer_and_a_node_comes_in() {
                 assert_eq!(rest(stream).await, b"", "nothing is said to a stranger");
             }
         };
-        let (guests, ()) = guests_during(&mut door, strangers).await;
+        let (guests, ()) = guests_during(&mut listener, strangers).await;
         assert!(guests.is_empty());
-        turned_away(&mut door, 3).await;
-        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        turned_away(&mut listener, 3).await;
+        let (guest, node) = tokio::join!(listener.next(), dial(to, key(1), "n1"));
         node.unwrap();
         assert_eq!(guest.caller, Caller { node: "n1".into(), pid: 7 });
     });
@@ -110,10 +110,10 @@ fn strangers_are_cut_off_without_an_answer_and_a_node_comes_in() {
 #[test]
 fn the_key_of_an_old_run_opens_nothing() {
     let old = run_and_forget();
-    run(async |mut door, to| {
-        let (guests, refused) = guests_during(&mut door, dial(to, old.clone(), "n1")).await;
+    run(async |mut listener, to| {
+        let (guests, refused) = guests_during(&mut listener, dial(to, old.clone(), "n1")).await;
         assert!(guests.is_empty() && refused.is_err());
-        assert!(turned_away(&mut door, 1).await.contains("key of this run"));
+        assert!(turned_away(&mut listener, 1).await.contains("key of this run"));
     });
 }
 
@@ -122,25 +122,25 @@ fn run_and_forget() -> Key {
     let old = Key::new(crate::clock::random().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut door = Door::open(&[LOOPBACK], old.clone()).await.unwrap();
-        let to = door.addresses()[0];
-        let (_, node) = tokio::join!(door.next(), dial(to, old.clone(), "n1"));
+        let mut listener = Listener::open(&[LOOPBACK], old.clone()).await.unwrap();
+        let to = listener.addresses()[0];
+        let (_, node) = tokio::join!(listener.next(), dial(to, old.clone(), "n1"));
         node.unwrap();
-        drop(door);
-        assert!(TcpStream::connect(to).await.is_err(), "nothing listens when the door is gone");
+        drop(listener);
+        assert!(TcpStream::connect(to).await.is_err(), "nothing listens when the listener is gone");
     });
     old
 }
 
 #[test]
-fn a_recorded_greeting_does_not_bring_a_second_guest() {
-    run(async |mut door, to| {
-        let mut greeting = SealedHandshake::dial(&key(1)).unwrap();
-        let recorded = greeting.take_output();
+fn a_recorded_handshake_does_not_bring_a_second_guest() {
+    run(async |mut listener, to| {
+        let mut handshake = SealedHandshake::dial(&key(1)).unwrap();
+        let recorded = handshake.take_output();
         let again = async {
             let mut stream = TcpStream::connect(to).await.unwrap();
             stream.write_all(&recorded).await.unwrap();
-            // The answer is for somebody who has the numbers behind the greeting; anything else that follows
+            // The answer is for somebody who has the numbers behind the handshake; anything else that follows
             // is forged.
             let mut answer = [0; 56];
             stream.read_exact(&mut answer).await.unwrap();
@@ -148,26 +148,26 @@ fn a_recorded_greeting_does_not_bring_a_second_guest() {
             stream.write_all(&[9; 40]).await.unwrap();
             assert_eq!(rest(stream).await, b"");
         };
-        let (guests, ()) = guests_during(&mut door, again).await;
+        let (guests, ()) = guests_during(&mut listener, again).await;
         assert!(guests.is_empty());
-        assert!(turned_away(&mut door, 1).await.contains("record 0"));
+        assert!(turned_away(&mut listener, 1).await.contains("record 0"));
     });
 }
 
 #[test]
 fn silent_connections_are_bounded_and_keep_nobody_out() {
-    run(async |mut door, to| {
+    run(async |mut listener, to| {
         let mut silent = Vec::new();
         for _ in 0..UNKNOWN_MAX + 44 {
-            let (guests, stream) = guests_during(&mut door, TcpStream::connect(to)).await;
+            let (guests, stream) = guests_during(&mut listener, TcpStream::connect(to)).await;
             assert!(guests.is_empty());
             silent.push(stream.unwrap());
         }
-        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        let (guest, node) = tokio::join!(listener.next(), dial(to, key(1), "n1"));
         node.unwrap();
         assert_eq!(guest.caller.node, "n1");
         // Those beyond the limit were cut off, the oldest first.
-        assert!(door.turned_away.count >= 44, "{:?}", door.turned_away);
+        assert!(listener.turned_away.count >= 44, "{:?}", listener.turned_away);
         assert_eq!(rest(silent.swap_remove(0)).await, b"");
         // All others are cut off by their time, also those that begin and do not go on.
         let last = silent.pop().unwrap();
@@ -177,27 +177,27 @@ fn silent_connections_are_bounded_and_keep_nobody_out() {
             let _ = last.write_all(b"LRDIAL").await;
             rest(last).await
         };
-        let (guests, said) = guests_during(&mut door, half).await;
+        let (guests, said) = guests_during(&mut listener, half).await;
         assert!(guests.is_empty() && said.is_empty());
     });
 }
 
 #[test]
-fn a_failed_accept_neither_closes_the_door_nor_holds_up_those_inside() {
-    run(async |mut door, to| {
+fn a_failed_accept_neither_closes_the_listener_nor_holds_up_those_inside() {
+    run(async |mut listener, to| {
         // One that is inside already, and one that comes while no descriptor is left.
-        let (inside, _silent) = guests_during(&mut door, TcpStream::connect(to)).await;
+        let (inside, _silent) = guests_during(&mut listener, TcpStream::connect(to)).await;
         assert!(inside.is_empty());
-        door.pause();
-        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+        listener.pause();
+        let (guest, node) = tokio::join!(listener.next(), dial(to, key(1), "n1"));
         assert_eq!((guest.caller.node.as_str(), node.is_ok()), ("n1", true));
     });
 }
 
 #[test]
 fn a_stream_goes_both_ways_and_a_damaged_one_says_so() {
-    run(async |mut door, to| {
-        let (guest, node) = tokio::join!(door.next(), dial(to, key(1), "n1"));
+    run(async |mut listener, to| {
+        let (guest, node) = tokio::join!(listener.next(), dial(to, key(1), "n1"));
         let (mut stream, mut node) = node.unwrap();
         let said = sealed::Said::default();
         let mut pipes = sealed::pipes(guest.connection, guest.sealed, said.clone());

@@ -17,8 +17,8 @@ use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
 use crate::unproven::{self, Limits, PROOF_TIME, ProofRead, Unproven};
 
 /// Labels of both proofs.
-const PROOF: &str = "door proof";
-const WELCOME: &str = "door welcome";
+const PROOF: &str = "admission proof";
+const WELCOME: &str = "admission welcome";
 
 struct Candidate {
     stream: TcpStream,
@@ -61,7 +61,7 @@ fn first_proven(
         socket::wait(&sockets, Ready::Readable, SLICE).map_err(LoadError::io("wait for the sender"))?;
         let now = Instant::now();
         candidates
-            .fill(now, || listener.accept(), |_, (stream, _)| greet(stream, nonces).ok())
+            .fill(now, || listener.accept(), |_, (stream, _)| handshake(stream, nonces).ok())
             .map_err(LoadError::io("accept the sender"))?;
         if let Some((candidate, ())) = candidates.next_proven(now, |candidate| candidate.look(job)) {
             return Ok(candidate);
@@ -69,7 +69,7 @@ fn first_proven(
     }
 }
 
-fn greet(stream: TcpStream, nonces: &Nonces) -> io::Result<Candidate> {
+fn handshake(stream: TcpStream, nonces: &Nonces) -> io::Result<Candidate> {
     stream.set_nonblocking(true)?;
     socket::reset_on_close(&stream)?;
     let nonce = nonces.next()?;
@@ -99,7 +99,7 @@ impl Candidate {
     fn welcome(mut self, job: &Job<'_>) -> Result<TcpStream, LoadError> {
         prepare(&self.stream).map_err(LoadError::io("prepare a connection"))?;
         let proof = job.token.stamp(WELCOME, &self.nonce);
-        self.stream.write_all(&proof).map_err(LoadError::io("greet the sender"))?;
+        self.stream.write_all(&proof).map_err(LoadError::io("handshake the sender"))?;
         Ok(self.stream)
     }
 }

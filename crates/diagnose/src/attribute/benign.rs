@@ -1,5 +1,5 @@
 //! Differences between the suspects and their peers that no cause explains: candidates of low probability, or
-//! innocent.
+//! benign.
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::BenignDifference;
@@ -73,7 +73,7 @@ pub(crate) fn unexplained(
                 population.values.is_empty() && linerate_knowledge::keys::nic_of(key).is_none();
             if population.differs(value, rules) || absent_elsewhere {
                 let known = knowledge.causes().any(|c| {
-                    c.betrays.iter().any(|t| population::any_fits(&t.keys, key))
+                    c.indicators.iter().any(|t| population::any_fits(&t.keys, key))
                         || population::any_fits(&c.accompanies, key)
                 });
                 found.push(BenignDifference {

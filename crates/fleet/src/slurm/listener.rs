@@ -1,9 +1,9 @@
-//! The door at which node programs arrive that dial back.
+//! The listener at which node programs arrive that dial back.
 //!
 //! What comes in: own addresses and the key of the run. What goes out: connections whose other end has shown
 //! that it knows the key, with the name that it gives itself. Everybody else is cut off: without an answer,
 //! after a bounded number of bytes and seconds, and where too many are there at once the one that has said
-//! nothing for longest makes room for the next. Nothing listens when the door is dropped.
+//! nothing for longest makes room for the next. Nothing listens when the listener is dropped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::error::NodeError;
 
-/// Longest time of a greeting. One that is honest takes two round trips.
-const GREETING_WAIT: Duration = Duration::from_secs(5);
+/// Longest time of a handshake. One that is honest takes two RTTs.
+const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 /// Connections that may be there without having said who they are. Each is an open file.
 pub(super) const UNKNOWN_MAX: usize = 256;
 /// Where so many are there, each has this long before it has to make room. Thousands of nodes come in the
@@ -33,14 +33,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a connection was cut off.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GreetingError {
+pub(super) enum HandshakeError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error("it closed the connection without saying who it is")]
     Closed,
-    #[error("it did not say who it is within {} s", GREETING_WAIT.as_secs())]
+    #[error("it did not say who it is within {} s", HANDSHAKE_WAIT.as_secs())]
     Late,
     #[error("it did not say who it is, and {others} others waited as well")]
     Crowded { others: usize },
@@ -65,15 +65,15 @@ pub(super) struct TurnedAway {
     /// How many.
     pub count: u64,
     /// The last of them, and why.
-    pub last: Option<(SocketAddr, GreetingError)>,
+    pub last: Option<(SocketAddr, HandshakeError)>,
 }
 
 /// See the file's head.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct Listener {
     listeners: Vec<TcpListener>,
     key: Key,
-    unknown: JoinSet<(SocketAddr, Result<Guest, GreetingError>)>,
+    unknown: JoinSet<(SocketAddr, Result<Guest, HandshakeError>)>,
     /// Those in `unknown` and some that have ended, the oldest first.
     order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
     pub(super) turned_away: TurnedAway,
@@ -81,7 +81,7 @@ pub(super) struct Door {
     paused_until: Option<Instant>,
 }
 
-impl Door {
+impl Listener {
     /// Listens on each of these addresses, on ports that the system chooses.
     pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, NodeError> {
         let mut listeners = Vec::new();
@@ -114,7 +114,7 @@ impl Door {
             let ended = tokio::select! {
                 accepted = accept(&self.listeners), if !crowded && paused_until.is_none() => {
                     match accepted {
-                        Ok((connection, from)) => self.greet(connection, from),
+                        Ok((connection, from)) => self.handshake(connection, from),
                         Err(_) => self.pause(),
                     }
                     continue;
@@ -152,20 +152,20 @@ impl Door {
         if let Some((_, from, oldest)) = self.order.pop_front() {
             oldest.abort();
             let others = self.order.len();
-            self.turn_away(from, GreetingError::Crowded { others });
+            self.turn_away(from, HandshakeError::Crowded { others });
         }
     }
 
-    fn greet(&mut self, connection: TcpStream, from: SocketAddr) {
+    fn handshake(&mut self, connection: TcpStream, from: SocketAddr) {
         let key = self.key.clone();
         let task = self.unknown.spawn(async move {
-            let guest = timeout(GREETING_WAIT, greet(connection, from, &key)).await;
-            (from, guest.unwrap_or(Err(GreetingError::Late)))
+            let guest = timeout(HANDSHAKE_WAIT, handshake(connection, from, &key)).await;
+            (from, guest.unwrap_or(Err(HandshakeError::Late)))
         });
         self.order.push_back((Instant::now(), from, task));
     }
 
-    fn turn_away(&mut self, from: SocketAddr, why: GreetingError) {
+    fn turn_away(&mut self, from: SocketAddr, why: HandshakeError) {
         self.turned_away.count += 1;
         self.turned_away.last = Some((from, why));
     }
@@ -181,18 +181,18 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
 }
 
 /// Both ends show that they know the key, and the other one says its name.
-async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, GreetingError> {
-    let mut greeting = SealedHandshake::answer(key)?;
+async fn handshake(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, HandshakeError> {
+    let mut handshake = SealedHandshake::answer(key)?;
     let mut buffer = [0; 1024];
     let mut sealed = loop {
         let bytes = some(&mut connection, &mut buffer).await?;
-        if let Some(sealed) = greeting.received(bytes)? {
+        if let Some(sealed) = handshake.received(bytes)? {
             break sealed;
         }
     };
     // Frames are small and each is waited for.
     connection.set_nodelay(true)?;
-    connection.write_all(&greeting.take_output()).await?;
+    connection.write_all(&handshake.take_output()).await?;
     let record = loop {
         if let Some(record) = sealed.opener.next_record()? {
             break record;
@@ -204,9 +204,9 @@ async fn greet(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result
     Ok(Guest { caller, from, connection, sealed })
 }
 
-async fn some<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8], GreetingError> {
+async fn some<'a>(connection: &mut TcpStream, buffer: &'a mut [u8]) -> Result<&'a [u8], HandshakeError> {
     match connection.read(buffer).await {
-        Ok(0) => Err(GreetingError::Closed),
+        Ok(0) => Err(HandshakeError::Closed),
         Ok(count) => Ok(&buffer[..count]),
         Err(error) => Err(error.into()),
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use linerate_model::foreign::{Imported, Unread};
+use linerate_model::imported::{Imported, Unread};
 use linerate_model::printable;
 use linerate_model::snapshot::Snapshot;
 use maud::{Markup, html};
@@ -27,10 +27,10 @@ struct Row {
 }
 
 /// Pieces of the same file, format and host are one line, at the place of the first.
-fn rows(foreign: &Imported) -> Vec<Row> {
+fn rows(imported: &Imported) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
-    for piece in &foreign.pieces {
+    for piece in &imported.pieces {
         let place = *places.entry((&piece.file, &piece.format, &piece.host)).or_insert_with(|| {
             rows.push(Row {
                 file: piece.file.clone(),
@@ -66,10 +66,10 @@ pub fn quoted(unread: &Unread) -> String {
 }
 
 /// Lines that were not understood, for people: the first ones, and how many there are.
-pub fn unread(foreign: &Imported) -> Vec<String> {
-    let mut lines: Vec<String> = foreign.unread.iter().take(QUOTES_MAX).map(quoted).collect();
-    let shown: u64 = foreign.unread.iter().take(QUOTES_MAX).map(|u| u.lines as u64).sum();
-    let more = foreign.unread_lines.saturating_sub(shown);
+pub fn unread(imported: &Imported) -> Vec<String> {
+    let mut lines: Vec<String> = imported.unread.iter().take(QUOTES_MAX).map(quoted).collect();
+    let shown: u64 = imported.unread.iter().take(QUOTES_MAX).map(|u| u.lines as u64).sum();
+    let more = imported.unread_lines.saturating_sub(shown);
     if more > 0 {
         lines.push(format!("and {more} more lines: `linerate report --json` has them"));
     }
@@ -78,8 +78,8 @@ pub fn unread(foreign: &Imported) -> Vec<String> {
 
 /// The table and the quotations, for a terminal.
 pub fn account(snapshot: &Snapshot, style: Style) -> String {
-    let Some(foreign) = &snapshot.foreign else { return String::new() };
-    let rows = rows(foreign);
+    let Some(imported) = &snapshot.imported else { return String::new() };
+    let rows = rows(imported);
     let width = |of: fn(&Row) -> &str, most: usize| {
         rows.iter().map(|r| of(r).chars().count()).max().unwrap_or(4).clamp(4, most)
     };
@@ -103,9 +103,9 @@ pub fn account(snapshot: &Snapshot, style: Style) -> String {
     if rows.len() > ROWS_MAX {
         let _ = writeln!(out, "and {} more", rows.len() - ROWS_MAX);
     }
-    let lines = unread(foreign);
+    let lines = unread(imported);
     if !lines.is_empty() {
-        let _ = writeln!(out, "\n{} lines are not understood:", foreign.unread_lines);
+        let _ = writeln!(out, "\n{} lines are not understood:", imported.unread_lines);
         for line in lines {
             let _ = writeln!(out, "  {}", names::cut(&line, style.width.saturating_sub(2)));
         }
@@ -115,11 +115,11 @@ pub fn account(snapshot: &Snapshot, style: Style) -> String {
 
 /// What would say more, with the commands, for a terminal.
 pub fn missing(snapshot: &Snapshot, style: Style) -> String {
-    let Some(foreign) = snapshot.foreign.as_ref().filter(|f| !f.missing.is_empty()) else {
+    let Some(imported) = snapshot.imported.as_ref().filter(|f| !f.missing.is_empty()) else {
         return String::new();
     };
     let mut out = format!("\n{}\n", style.bold("What would say more"));
-    for missing in &foreign.missing {
+    for missing in &imported.missing {
         let _ = writeln!(out, "  {}", printable::clean(&missing.what));
         let _ = writeln!(out, "      {}", printable::clean(&missing.command));
     }
@@ -137,8 +137,8 @@ fn end_of(path: &str, most: usize) -> String {
 
 /// The same as a section of a page.
 pub fn section(snapshot: &Snapshot) -> Markup {
-    let Some(foreign) = &snapshot.foreign else { return html! {} };
-    let rows = rows(foreign);
+    let Some(imported) = &snapshot.imported else { return html! {} };
+    let rows = rows(imported);
     html! {
         h2 { "What was read" }
         table.plain {
@@ -149,9 +149,9 @@ pub fn section(snapshot: &Snapshot) -> Markup {
                 }
             }
         }
-        @if foreign.unread_lines > 0 {
-            p { (foreign.unread_lines) " lines are not understood:" }
-            ul { @for line in unread(foreign) { li { (line) } } }
+        @if imported.unread_lines > 0 {
+            p { (imported.unread_lines) " lines are not understood:" }
+            ul { @for line in unread(imported) { li { (line) } } }
         }
     }
 }
@@ -159,7 +159,7 @@ pub fn section(snapshot: &Snapshot) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::foreign::Piece;
+    use linerate_model::imported::Piece;
 
     fn sample() -> Snapshot {
         let piece = |file: &str, format: &str, host: &str, readings| Piece {
@@ -170,7 +170,7 @@ mod tests {
             host: host.into(),
             readings,
         };
-        let foreign = Imported {
+        let imported = Imported {
             pieces: vec![
                 piece("a.txt", "ethtool-k", "arc-1", 2),
                 piece("a.txt", "ping", "", 1),
@@ -186,7 +186,7 @@ mod tests {
             unread_lines: 9,
             ..Imported::default()
         };
-        Snapshot { foreign: Some(Box::new(foreign)), ..Snapshot::default() }
+        Snapshot { imported: Some(Box::new(imported)), ..Snapshot::default() }
     }
 
     #[test]

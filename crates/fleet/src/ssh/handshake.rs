@@ -1,8 +1,8 @@
 //! What is said on a host before its node program runs: which machine, is the program there, is it root.
 //!
-//! What comes in: a session with `greet.sh`, the programs that can be copied. What goes out: the beginning of
-//! the session with the node, and what was learned. Bounded in time; the program is copied only where its
-//! hash is not there yet, and to the first folder that will do.
+//! What comes in: a session with `handshake.sh`, the programs that can be copied. What goes out: the
+//! beginning of the session with the node, and what was learned. Bounded in time; the program is copied only
+//! where its hash is not there yet, and to the first folder that will do.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ type Line = (String, String);
 
 /// Talks until the node program starts. `old` is the process id of a program of ours there that no longer
 /// answers, or 0.
-pub(crate) async fn greet(
+pub(crate) async fn handshake(
     pipes: &mut Pipes,
     (host, spec): (&Host, &SshSpec),
     programs: &NodePrograms,
