@@ -1,16 +1,15 @@
 //! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had
-//! better be left alone. Cells, facts and findings come in, advice goes out. Published values stand beside it
-//! as a reference; they are never the reason.
+//! better be left alone. Cells, facts and findings come in, advice with its figures goes out. Published values
+//! stand beside it as a reference; they are never the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::advice::{Advice, Advised};
+use linerate_model::advice::{Advice, Advised, BufferWindow, Reason};
 use linerate_model::finding::{Cell, Finding, Metric, TermName};
 
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
 use crate::rules::Rules;
-use crate::words;
 
 /// All advice for a snapshot.
 pub(crate) fn of(
@@ -52,6 +51,24 @@ impl Window<'_> {
 
     fn allowed_bps(&self) -> f64 {
         self.tighter().2 * 8e6 / self.rtt_us
+    }
+
+    /// As the reason for advice about buffers.
+    fn reason(&self, hosts: Vec<String>) -> Reason {
+        let (host, limit, allowed_bytes) = self.tighter();
+        let window = BufferWindow {
+            from: self.from.to_owned(),
+            to: self.to.to_owned(),
+            rtt_us: self.rtt_us,
+            ceiling_bps: self.ceiling_bps,
+            measured_bps: self.measured_bps,
+            needed_bytes: self.needed_bytes(),
+            limit: limit.to_owned(),
+            host: host.to_owned(),
+            allowed_bytes,
+            allowed_bps: self.allowed_bps(),
+        };
+        Reason::Buffers(Box::new(window), hosts)
     }
 
     /// The window is below what the path needs, and what was measured is what the window gives: all of the
@@ -100,27 +117,9 @@ fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Ve
     };
     let binding: Vec<&Window<'_>> = windows.iter().filter(|w| w.binds()).collect();
     if binding.is_empty() {
-        let (host, limit, bytes) = nearest.tighter();
-        let reason = format!(
-            "of all pairs {} to {} comes nearest to its window: {} over a loaded RTT of {} needs {}, and {limit} of {host} allows {}, \
-             which is {}",
-            nearest.from,
-            nearest.to,
-            words::bps(nearest.ceiling_bps),
-            words::us(nearest.rtt_us),
-            size(nearest.needed_bytes()),
-            size(bytes),
-            words::bps(nearest.allowed_bps()),
-        );
-        if tight(nearest) < rules.notes.window_enough {
-            let sentence = format!(
-                "do not raise the buffers yet: {reason}; but it reaches {}, so something else holds it back first",
-                words::bps(nearest.measured_bps)
-            );
-            return vec![advice(Advised::Measure, "tcp buffers", sentence, nearest.link_bps)];
-        }
-        let sentence = format!("leave the TCP buffers alone: {reason}");
-        return vec![advice(Advised::Leave, "tcp buffers", sentence, nearest.link_bps)];
+        let is_tight = tight(nearest) < rules.notes.window_enough;
+        let advised = if is_tight { Advised::Measure } else { Advised::Leave };
+        return vec![advice(advised, "tcp buffers", nearest.reason(Vec::new()), nearest.link_bps)];
     }
     vec![raise(&binding, rules)]
 }
@@ -143,28 +142,13 @@ fn raise(binding: &[&Window<'_>], rules: &Rules) -> Advice {
         .iter()
         .min_by(|a, b| a.allowed_bps().total_cmp(&b.allowed_bps()))
         .expect("somebody binds, else this is not asked");
-    let (host, limit, bytes) = worst.tighter();
-    let sentence = format!(
-        "raise the TCP buffers of {}: {} to {} needs {} for {} over a loaded RTT of {}, {limit} of {host} allows {}, and the measured {} is \
-         what that gives ({})",
-        crowd(&wanted.keys().map(|(host, _)| *host).collect(), rules.notes.named_max),
-        worst.from,
-        worst.to,
-        size(worst.needed_bytes()),
-        words::bps(worst.ceiling_bps),
-        words::us(worst.rtt_us),
-        size(bytes),
-        words::bps(worst.measured_bps),
-        words::bps(worst.allowed_bps()),
-    );
+    let hosts: BTreeSet<&str> = wanted.keys().map(|(host, _)| *host).collect();
+    let reason = worst.reason(hosts.into_iter().map(str::to_owned).collect());
     let settings = wanted.iter().map(|((host, limit), value)| {
         let middle = if *limit == "tcp_rmem" { "131072" } else { "16384" };
         format!("{host} net.ipv4.{limit} = 4096 {middle} {value:.0}")
     });
-    Advice {
-        settings: settings.collect(),
-        ..advice(Advised::Change, "tcp buffers", sentence, worst.link_bps)
-    }
+    Advice { settings: settings.collect(), ..advice(Advised::Change, "tcp buffers", reason, worst.link_bps) }
 }
 
 /// Retransmits of pairs that are at their ceiling.
@@ -178,15 +162,14 @@ fn retransmits(facts: &Facts<'_>, report: &[Cell]) -> Option<Advice> {
     let most = cells
         .iter()
         .max_by(|a, b| a.retransmits_per_s.unwrap_or(0.0).total_cmp(&b.retransmits_per_s.unwrap_or(0.0)))?;
-    let sentence = format!(
-        "change nothing because of retransmissions: {} to {} has {} a second and is at {} of its ceiling{}",
-        most.from,
-        most.to,
-        words::digits(most.retransmits_per_s.unwrap_or(0.0)),
-        words::percent(most.share.unwrap_or(0.0)),
-        more(cells.len() - 1, "such pair"),
-    );
-    Some(advice(Advised::Leave, "retransmits", sentence, 0.0))
+    let reason = Reason::Retransmits {
+        from: most.from.clone(),
+        to: most.to.clone(),
+        per_s: most.retransmits_per_s.unwrap_or(0.0),
+        share: most.share.unwrap_or(0.0),
+        others: cells.len() - 1,
+    };
+    Some(advice(Advised::Leave, "retransmits", reason, 0.0))
 }
 
 /// Counters of dropped packets that grow at hosts to which nothing is lost.
@@ -220,21 +203,17 @@ fn drops(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<Adv
         .filter(|(host, each)| *each >= rules.drops_min && !suspected.contains(host) && at_ease(host))
         .collect();
     let (host, each) = hosts.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let sentence = format!(
-        "change nothing because of rx_dropped: it grows by {} per test at {host}{}, but no datagram is lost there and nothing is sent \
-         again. The kernel counts there what nobody on the host wants: unknown protocols, VLANs and IPv6 that are not set up",
-        words::digits(*each),
-        more(hosts.len() - 1, "further host"),
-    );
-    let mut advice = advice(Advised::Leave, "drop counters", sentence, 0.0);
+    let reason = Reason::Drops { host: (*host).to_owned(), per_test: *each, others: hosts.len() - 1 };
+    let mut advice = advice(Advised::Leave, "drop counters", reason, 0.0);
     advice.references =
         vec!["Red Hat knowledge base, solution 657483: rx_dropped since kernel 2.6.37".to_owned()];
     Some(advice)
 }
 
-fn advice(advised: Advised, about: &str, sentence: String, link_bps: f64) -> Advice {
+fn advice(advised: Advised, about: &str, reason: Reason, link_bps: f64) -> Advice {
     let references = if about == "tcp buffers" { vec![published(link_bps)] } else { Vec::new() };
-    Advice { advised, about: about.to_owned(), sentence, settings: Vec::new(), references }
+    let (sentence, settings) = (String::new(), Vec::new());
+    Advice { advised, about: about.to_owned(), sentence, reason: Some(reason), settings, references }
 }
 
 /// What ESnet publishes for wide-area hosts of this speed (`fasterdata_tuning.py` of 2025, and the 100G
@@ -250,30 +229,6 @@ fn published(link_bps: f64) -> String {
         "ESnet for wide-area hosts with {class}: tcp_rmem 4096 87380 {most}, tcp_wmem 4096 65536 {most}, rmem_max and wmem_max {limit} \
          (bltierney/fasterdata-tuning; fasterdata.es.net)"
     )
-}
-
-fn size(bytes: f64) -> String {
-    if bytes >= 1e6 {
-        format!("{} MB", words::digits(bytes / 1e6))
-    } else {
-        format!("{} kB", words::digits(bytes / 1e3))
-    }
-}
-
-fn more(count: usize, what: &str) -> String {
-    match count {
-        0 => String::new(),
-        1 => format!(" (and one {what})"),
-        n => format!(" (and {n} {what}s)"),
-    }
-}
-
-fn crowd(hosts: &BTreeSet<&str>, most: usize) -> String {
-    let named: Vec<&str> = hosts.iter().copied().take(most).collect();
-    match hosts.len().saturating_sub(named.len()) {
-        0 => named.join(", "),
-        rest => format!("{} and {rest} more", named.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -298,10 +253,10 @@ mod tests {
     fn buffers_that_are_large_enough_are_left_alone() {
         let advice = advised(USUAL, "throughput_mbit = 5000\nrtt_loaded_us = 210");
         assert_eq!((advice[0].advised, advice[0].about.as_str()), (Advised::Leave, "tcp buffers"));
+        let Some(Reason::Buffers(window, _)) = &advice[0].reason else { panic!("{advice:?}") };
         assert!(
-            advice[0].sentence.contains("needs 247 kB") && advice[0].sentence.contains("3.15 MB"),
-            "{}",
-            advice[0].sentence
+            (window.needed_bytes - 247e3).abs() < 1e3 && (window.allowed_bytes - 3_145_728.0).abs() < 1.0,
+            "{window:?}"
         );
         assert!(advice[0].references[0].contains("134217728"), "{:?}", advice[0].references);
     }
@@ -332,10 +287,10 @@ mod tests {
     #[test]
     fn retransmits_at_the_ceiling_and_drops_without_loss_are_left_alone() {
         let sample = "throughput_mbit = 9400\nretransmits_per_s = 30";
+        let advice = advised("", sample);
         assert!(
-            advised("", sample)[0].sentence.contains("at 100 % of its ceiling"),
-            "{:?}",
-            advised("", sample)
+            matches!(advice[0].reason, Some(Reason::Retransmits { share, .. }) if share > 0.99),
+            "{advice:?}"
         );
         let sample = "throughput_mbit = 9400\nretransmits_per_s = 1\nrx_counters = { \"nic.eth0.stat.rx_dropped\" = 40 }";
         let advice = advised("", sample);

@@ -9,12 +9,12 @@ use linerate_model::fact::FactValue;
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::units;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{collect, peer_rates};
 use crate::rules::{Rules, TrialRules};
 use crate::stats::{Rng, median};
-use crate::words;
 
 /// What differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
             let small = !large && tests.is_some_and(|(b, a)| small_but_real(b, a, ratio));
             (large || small).then(|| {
                 let subject = format!("{} to {} ({})", key.1, key.2, key.0);
-                let change = words::percent((ratio - 1.0).abs());
+                let change = units::percent((ratio - 1.0).abs());
                 let said = match (small, ratio > 1.0) {
                     (true, true) => format!(
                         ", a real but small gain: {change} more, every test after above every test before"
@@ -161,14 +161,18 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
                     (true, false) => format!(
                         ", a real but small loss: {change} less, every test after below every test before"
                     ),
-                    (false, _) => format!(", {}", words::ratio(ratio)),
+                    (false, _) => format!(", {}", units::ratio(ratio)),
                 };
                 RunDifference {
                     kind: DiffKind::Cell,
-                    sentence: format!("{subject}: {} before, {} after{said}", words::bps(*a), words::bps(*b)),
+                    sentence: format!(
+                        "{subject}: {} before, {} after{said}",
+                        units::rate(*a),
+                        units::rate(*b)
+                    ),
                     subject,
-                    before: words::bps(*a),
-                    after: words::bps(*b),
+                    before: units::rate(*a),
+                    after: units::rate(*b),
                     ratio: Some(ratio),
                     interval: None,
                     proven: false,
@@ -200,7 +204,7 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     let still = control.is_none_or(|c| c.ln().abs() < RULES.control_share * ratio.ln().abs());
     let middle =
         |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
-    let (a, b) = (words::bps(middle(|p| p.0)), words::bps(middle(|p| p.1)));
+    let (a, b) = (units::rate(middle(|p| p.0)), units::rate(middle(|p| p.1)));
     let proven = still && (interval.0 > RULES.proven_min || interval.1 < RULES.proven_max);
     let verdict = match (proven, ratio > 1.0) {
         (true, true) => "fix proven",
@@ -209,15 +213,15 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     };
     let subject = format!("{} pairs that were slow before", slow.len());
     let control = control.map_or(String::new(), |c| {
-        format!("; the {} other pairs changed by {}", fine.len(), words::ratio(c))
+        format!("; the {} other pairs changed by {}", fine.len(), units::ratio(c))
     });
     vec![RunDifference {
         kind: DiffKind::Effect,
         sentence: format!(
             "{verdict}: the {subject} went from {a} to {b}, {} (95 % interval {} to {}){control}",
-            words::ratio(ratio),
-            words::ratio(interval.0),
-            words::ratio(interval.1)
+            units::ratio(ratio),
+            units::ratio(interval.0),
+            units::ratio(interval.1)
         ),
         subject,
         before: a,

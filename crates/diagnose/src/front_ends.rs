@@ -4,58 +4,16 @@
 //! medians and ranges of each step, and for the slow ones the step with the largest loss. Pure. A front end
 //! is compared with the best ones, not with the average: three slow ones of five must not look normal.
 
-use linerate_model::http::HttpFetch;
+use linerate_model::http::{HttpFetch, Step};
 
 use crate::rules::{HttpRules, Rules};
 use crate::stats::median;
-
-/// A step of a download.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DownloadStep {
-    /// Resolving the name.
-    Dns,
-    /// TCP connection.
-    Connect,
-    /// TLS handshake.
-    Tls,
-    /// From the request to the first byte.
-    FirstByte,
-    /// Rate of the body.
-    Rate,
-}
-
-impl DownloadStep {
-    /// All, in the order of a download.
-    pub const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::FirstByte, Self::Rate];
-
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Dns => "resolving its name",
-            Self::Connect => "connecting",
-            Self::Tls => "the TLS handshake",
-            Self::FirstByte => "the first byte",
-            Self::Rate => "the rate",
-        }
-    }
-
-    /// Milliseconds, or bit/s for the rate.
-    pub fn of(self, fetch: &HttpFetch) -> Option<f64> {
-        match self {
-            Self::Dns => fetch.dns_ms,
-            Self::Connect => fetch.connect_ms,
-            Self::Tls => fetch.tls_ms,
-            Self::FirstByte => fetch.first_byte_ms,
-            Self::Rate => fetch.rate_bps().filter(|_| fetch.error.is_none()),
-        }
-    }
-}
 
 /// Values of one step through one front end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Which.
-    pub step: DownloadStep,
+    pub step: Step,
     /// Median.
     pub median: f64,
     /// Smallest and largest.
@@ -66,7 +24,7 @@ pub struct Spread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowReason {
     /// The step with the largest loss.
-    pub step: DownloadStep,
+    pub step: Step,
     /// How many times worse than the best front ends, by the medians.
     pub times: f64,
     /// Probability that it is no chance, corrected for the number of comparisons; `None` when there were too
@@ -102,7 +60,7 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             names.push(&fetch.via);
         }
     }
-    let of = |name: &str, step: DownloadStep| -> Vec<f64> {
+    let of = |name: &str, step: Step| -> Vec<f64> {
         fetches
             .iter()
             .filter(|f| f.via == name)
@@ -111,16 +69,15 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             .collect()
     };
     let all: Vec<Vec<Vec<f64>>> =
-        DownloadStep::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
+        Step::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
     names
         .iter()
         .enumerate()
         .map(|(index, name)| {
             let mine: Vec<&HttpFetch> = fetches.iter().filter(|f| f.via == *name).collect();
             let failed = mine.iter().filter(|f| f.error.is_some()).count();
-            let steps =
-                DownloadStep::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
-            let slow = DownloadStep::ALL
+            let steps = Step::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
+            let slow = Step::ALL
                 .iter()
                 .zip(&all)
                 .filter_map(|(step, values)| judged(*step, values, index, rules))
@@ -136,22 +93,22 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
         .collect()
 }
 
-fn spread(step: DownloadStep, values: &[f64]) -> Option<Spread> {
+fn spread(step: Step, values: &[f64]) -> Option<Spread> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
     Some(Spread { step, median: median(values)?, range: (least, most) })
 }
 
 /// Whether one front end is slow in a step. `values` has those of all front ends.
-fn judged(step: DownloadStep, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<SlowReason> {
+fn judged(step: Step, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<SlowReason> {
     // Bigger is worse: for a rate the time of a bit.
-    let cost = |v: f64| if step == DownloadStep::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
+    let cost = |v: f64| if step == Step::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
     let costs: Vec<Vec<f64>> = values.iter().map(|list| list.iter().map(|v| cost(*v)).collect()).collect();
     let medians: Vec<Option<f64>> = costs.iter().map(|list| median(list)).collect();
     let best = medians.iter().flatten().copied().reduce(f64::min)?;
     let mine = medians[index]?;
     let times = mine / best;
-    if times < rules.slower_min || (step != DownloadStep::Rate && mine - best < rules.lost_ms_min) {
+    if times < rules.slower_min || (step != Step::Rate && mine - best < rules.lost_ms_min) {
         return None;
     }
     let others: Vec<f64> = costs
@@ -253,10 +210,7 @@ mod tests {
         };
         assert_eq!(names(&once), ["arc-1", "arc-2", "arc-4"]);
         assert!(
-            compare(&once)
-                .iter()
-                .filter_map(|f| f.slow)
-                .all(|s| s.sure.is_none() && s.step == DownloadStep::Rate)
+            compare(&once).iter().filter_map(|f| f.slow).all(|s| s.sure.is_none() && s.step == Step::Rate)
         );
         let often: Vec<HttpFetch> = (0..5)
             .flat_map(|n| rates.map(|(via, rate)| fetch(via, 1.0, rate * (1.0 + f64::from(n) / 50.0))))
@@ -283,7 +237,7 @@ mod tests {
             })
             .collect();
         let slow = compare(&late).remove(1).slow.expect("b is slow");
-        assert_eq!(slow.step, DownloadStep::FirstByte);
+        assert_eq!(slow.step, Step::FirstByte);
         assert!((slow.times - 12.0).abs() < 1e-9 && slow.sure.is_some_and(|p| p > 0.95), "{slow:?}");
         // Three milliseconds that overlap with the others are no news.
         let wild = [2.0, 30.0, 1.0, 40.0, 3.0, 2.0];

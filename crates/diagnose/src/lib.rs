@@ -37,14 +37,13 @@ mod context;
 pub mod diff;
 pub mod disks;
 pub mod front_ends;
+mod remarks;
 pub mod replica_limits;
 pub mod stats;
 mod storage;
-mod summary;
 mod together;
 pub mod trial;
 mod verdict;
-pub mod words;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Cell, Diagnosis};

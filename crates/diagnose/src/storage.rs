@@ -2,21 +2,20 @@
 //! transport. Figures come in, findings and refused evidence go out.
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
+use linerate_model::finding::{Direction, LayerScope, Metric, ReplicaLoss, ReplicaPattern, Suspect};
 use linerate_model::names::natural;
+use linerate_model::remark::{DiskRemark, Refused};
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
+use linerate_model::units::{percent, short};
 
 use crate::attribute::shape::Shape;
 use crate::disks::figures;
 use crate::rules::DiskRules;
-use crate::words::{digits, percent};
 
 /// A replicated figure below its ceiling.
 pub(crate) struct StorageLoss {
-    /// What is slow: `replication`, `random writes replicated`, `resync`.
-    pub kind: &'static str,
-    /// Variant of the transport.
-    pub variant: String,
+    /// What is slow.
+    pub of: ReplicaLoss,
     /// Bytes per second reached.
     pub measured: f64,
     /// Bytes per second of the slower of disk and transport.
@@ -31,8 +30,8 @@ pub(crate) struct StorageLoss {
 pub(crate) const PLACE: (Suspect, Direction, LayerScope, Metric) =
     (Suspect::All, Direction::Both, LayerScope::Any, Metric::Storage);
 
-/// Figures that must not be used, with the reason.
-pub(crate) fn refused(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
+/// Figures that must not be used.
+pub(crate) fn cached(snapshot: &Snapshot, rules: &DiskRules) -> Vec<Refused> {
     let written = |figure: &StorageFigure| {
         snapshot
             .storage
@@ -47,16 +46,7 @@ pub(crate) fn refused(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
         .storage
         .iter()
         .filter(|f| is_cached(f, written(f), rules))
-        .map(|f| {
-            format!(
-                "{} {} {} of {} MB/s: {} times what is written there, so it was read from the page cache, not from the disk",
-                f.what,
-                f.variant,
-                f.pattern,
-                digits(f.bytes_per_s / 1e6),
-                digits(f.bytes_per_s / written(f))
-            )
-        })
+        .map(|f| Refused::PageCache { figure: Box::new(f.clone()), written: written(f) })
         .collect()
 }
 
@@ -65,19 +55,27 @@ pub(crate) fn refused(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
 const DRIVES: [&str; 2] = ["sd", "hd"];
 
 /// What is worth knowing about disks.
-pub(crate) fn notes(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
-    let mut notes = of_drives(snapshot, rules);
-    notes.extend(volumes(snapshot));
-    notes
+pub(crate) fn remarks(snapshot: &Snapshot, rules: &DiskRules) -> Vec<DiskRemark> {
+    let mut remarks = of_drives(snapshot, rules);
+    remarks.extend(volumes(snapshot));
+    remarks
 }
 
 /// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is
 /// slow: one thing to say.
-fn of_drives(snapshot: &Snapshot, rules: &DiskRules) -> Vec<String> {
+fn of_drives(snapshot: &Snapshot, rules: &DiskRules) -> Vec<DiskRemark> {
     let slow = figures::slow(&snapshot.storage, rules);
     let is_slow = |f: &StorageFigure| slow.iter().any(|d| d.host == f.host && d.device == f.variant);
     let saturated = saturated(snapshot, is_slow, rules);
-    slow.into_iter().map(|drive| drive.sentence).chain(saturated).collect()
+    let slow = slow.into_iter().map(|drive| DiskRemark::Slow {
+        host: drive.host.to_owned(),
+        device: drive.device.to_owned(),
+        pattern: drive.pattern,
+        wait_ms: drive.waits_ms[0],
+        usual_ms: drive.waits_ms[1],
+        others: drive.others,
+    });
+    slow.chain(saturated).collect()
 }
 
 /// Drives that had no time left under the load that they were seen with.
@@ -85,14 +83,14 @@ fn saturated(
     snapshot: &Snapshot,
     is_slow: impl Fn(&StorageFigure) -> bool,
     rules: &DiskRules,
-) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+) -> Vec<DiskRemark> {
     let devices = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Device);
     let is_drive = |f: &&StorageFigure| DRIVES.iter().any(|start| f.variant.starts_with(start));
     let is_full = |f: &&StorageFigure| {
         f.pattern == StoragePattern::Read && f.busy.is_some_and(|b| b >= rules.saturated)
     };
-    for read in devices().filter(is_drive).filter(is_full).filter(|f| !is_slow(f)) {
+    let full = devices().filter(is_drive).filter(is_full).filter(|f| !is_slow(f));
+    full.map(|read| {
         let same = |f: &&StorageFigure| {
             f.pattern == StoragePattern::Write && f.host == read.host && f.variant == read.variant
         };
@@ -100,61 +98,45 @@ fn saturated(
         let sum = |pick: fn(&StorageFigure) -> Option<f64>| {
             pick(read).unwrap_or(0.0) + write.and_then(pick).unwrap_or(0.0)
         };
-        let merged = match sum(|f| f.merged_per_s) {
-            merged if merged >= 1.0 => format!(" after merging {} a second", digits(merged)),
-            _ => String::new(),
-        };
-        let place = if read.host.is_empty() { String::new() } else { format!("{} ", read.host) };
-        notes.push(format!(
-            "{place}{}: busy for {} of the time with {} requests a second{merged}: if it is a rotating disk, it is the limit",
-            read.variant,
-            percent(read.busy.unwrap_or(0.0)),
-            digits(sum(|f| f.requests_per_s)),
-        ));
-    }
-    notes
+        DiskRemark::Saturated {
+            host: read.host.clone(),
+            device: read.variant.clone(),
+            busy: read.busy.unwrap_or(0.0),
+            per_s: sum(|f| f.requests_per_s),
+            merged_per_s: sum(|f| f.merged_per_s),
+        }
+    })
+    .collect()
 }
 
 /// What stands behind the names of the device mapper that figures speak of.
-fn volumes(snapshot: &Snapshot) -> Vec<String> {
-    let figures = snapshot
-        .storage
-        .iter()
-        .filter(|f| f.what == StorageSubject::Device && f.pattern == StoragePattern::Write);
+fn volumes(snapshot: &Snapshot) -> Vec<DiskRemark> {
+    let is_write =
+        |f: &&StorageFigure| f.what == StorageSubject::Device && f.pattern == StoragePattern::Write;
+    let figures = snapshot.storage.iter().filter(is_write);
     figures
         .filter_map(|f| {
             let facts = &snapshot.facts.get(&f.host)?.readings;
             let name = facts.get(&format!("disk.{}.dm_name", f.variant))?;
-            let below = match facts.get(&format!("disk.{}.on", f.variant)) {
+            let on = match facts.get(&format!("disk.{}.on", f.variant)) {
                 Some(FactValue::List(devices)) => {
                     let mut devices = devices.clone();
                     devices.sort_by(|a, b| natural(a, b));
-                    format!(" on {}", devices.join(", "))
+                    devices
                 }
-                Some(other) => format!(" on {other}"),
-                None => String::new(),
+                Some(other) => vec![other.to_string()],
+                None => Vec::new(),
             };
-            let busy = f.busy.map_or(String::new(), |b| format!(", busy for {} of the time", percent(b)));
-            let requests =
-                f.requests_per_s.map_or(String::new(), |r| format!(": {} requests a second", digits(r)));
-            Some(format!("{} {} is the volume {name}{below}{requests}{busy}", f.host, f.variant))
+            Some(DiskRemark::Volume {
+                host: f.host.clone(),
+                device: f.variant.clone(),
+                name: name.to_string(),
+                on,
+                per_s: f.requests_per_s,
+                busy: f.busy,
+            })
         })
         .collect()
-}
-
-/// The line for a snapshot in which no pair was measured.
-pub(crate) fn headline(snapshot: &Snapshot, rules: &DiskRules) -> String {
-    let figures_known = snapshot.storage.len();
-    match of_drives(snapshot, rules).into_iter().next() {
-        Some(first) => first,
-        None if figures_known == 1 => {
-            "no pair was measured; one figure of disks, not at its limit".to_owned()
-        }
-        None if figures_known > 0 => {
-            format!("no pair was measured; {figures_known} figures of disks, none of them at its limit")
-        }
-        None => "nothing was measured".to_owned(),
-    }
 }
 
 fn is_cached(figure: &StorageFigure, written: f64, rules: &DiskRules) -> bool {
@@ -202,16 +184,16 @@ impl Figures<'_> {
         let last = format!(
             "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
             f.variant,
-            digits(f.bytes_per_s / 1e6),
+            short(f.bytes_per_s / 1e6),
             percent(f.bytes_per_s / disk),
             percent(f.bytes_per_s / transport)
         );
         let evidence = vec![
-            format!("the local disk writes {} MB/s", digits(disk / 1e6)),
-            format!("the transport {} carries {} MB/s", f.variant, digits(transport / 1e6)),
+            format!("the local disk writes {} MB/s", short(disk / 1e6)),
+            format!("the transport {} carries {} MB/s", f.variant, short(transport / 1e6)),
             last,
         ];
-        self.below(f, "replication", disk.min(transport), evidence)
+        self.below(f, ReplicaPattern::Write, disk.min(transport), evidence)
     }
 
     /// Random writes, where sequential ones are fine: then each write costs more than its bytes.
@@ -228,15 +210,15 @@ impl Figures<'_> {
             return None;
         }
         let evidence = vec![
-            format!("the local disk writes {} MB/s at random", digits(disk / 1e6)),
+            format!("the local disk writes {} MB/s at random", short(disk / 1e6)),
             format!("sequential writes reach {} of the slower of disk and transport", percent(stream_share)),
             format!(
                 "replicated random writes: {} MB/s, {} of the disk",
-                digits(f.bytes_per_s / 1e6),
+                short(f.bytes_per_s / 1e6),
                 percent(f.bytes_per_s / disk)
             ),
         ];
-        let mut loss = self.below(f, "random writes replicated", expected, evidence)?;
+        let mut loss = self.below(f, ReplicaPattern::RandomWrite, expected, evidence)?;
         loss.shape.set("random_over_stream", f.bytes_per_s / expected / stream_share);
         Some(loss)
     }
@@ -247,12 +229,12 @@ impl Figures<'_> {
             .find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))
             .or_else(|| self.find(StorageSubject::Transport, StoragePattern::Stream, None))?;
         let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None).unwrap_or(f64::INFINITY);
-        let mut evidence = vec![format!("the transport carries {} MB/s", digits(transport / 1e6))];
+        let mut evidence = vec![format!("the transport carries {} MB/s", short(transport / 1e6))];
         if disk.is_finite() {
-            evidence.push(format!("the local disk writes {} MB/s", digits(disk / 1e6)));
+            evidence.push(format!("the local disk writes {} MB/s", short(disk / 1e6)));
         }
-        evidence.push(format!("the resync runs at {} MB/s", digits(f.bytes_per_s / 1e6)));
-        let mut loss = self.below(f, "resync", disk.min(transport), evidence)?;
+        evidence.push(format!("the resync runs at {} MB/s", short(f.bytes_per_s / 1e6)));
+        let mut loss = self.below(f, ReplicaPattern::Resync, disk.min(transport), evidence)?;
         loss.shape.set("resync", 1.0);
         Some(loss)
     }
@@ -261,7 +243,7 @@ impl Figures<'_> {
     fn below(
         &self,
         f: &StorageFigure,
-        kind: &'static str,
+        pattern: ReplicaPattern,
         expected: f64,
         evidence: Vec<String>,
     ) -> Option<StorageLoss> {
@@ -272,14 +254,8 @@ impl Figures<'_> {
         let mut shape = Shape::default();
         shape.set("throughput_share", share);
         shape.set("resync", 0.0);
-        Some(StorageLoss {
-            kind,
-            variant: f.variant.clone(),
-            measured: f.bytes_per_s,
-            expected,
-            evidence,
-            shape,
-        })
+        let of = ReplicaLoss { pattern, transport: f.variant.clone() };
+        Some(StorageLoss { of, measured: f.bytes_per_s, expected, evidence, shape })
     }
 }
 
@@ -315,20 +291,10 @@ mod tests {
             ],
             ..Snapshot::default()
         };
-        let said = notes(&snapshot, RULES);
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(
-            said[0]
-                .starts_with("home sdx: busy for 94 % of the time with 1110 requests a second after merging"),
-            "{said:?}"
-        );
-        assert_eq!(headline(&snapshot, RULES), said[0]);
+        let found = remarks(&snapshot, RULES);
+        let [DiskRemark::Saturated { device, busy, per_s, .. }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((device.as_str(), *busy, *per_s), ("sdx", 0.94, 1110.0));
         snapshot.storage.remove(0);
-        assert!(
-            headline(&snapshot, RULES).contains("no pair was measured; 3 figures"),
-            "{}",
-            headline(&snapshot, RULES)
-        );
-        assert_eq!(headline(&Snapshot::default(), RULES), "nothing was measured");
+        assert!(remarks(&snapshot, RULES).is_empty());
     }
 }

@@ -1,27 +1,27 @@
 //! Counters of several hosts that move together count the same events: packets that reach all of them, and
-//! that only these do not want. A snapshot with watched counters comes in, sentences go out.
+//! that only these do not want. A snapshot with watched counters comes in, remarks go out.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use linerate_model::finding::{Cell, Finding, Metric, Suspect};
-use linerate_model::snapshot::{CounterWatch, Snapshot};
+use linerate_model::finding::{AtRest, Cell, Finding, Metric, Suspect};
+use linerate_model::inventory::HostName;
+use linerate_model::remark::{Remark, Together};
+use linerate_model::snapshot::CounterWatch;
 
 use crate::evidence::Facts;
 use crate::stats::median;
-use crate::words;
 
 /// What the watched counters say.
-pub(crate) fn notes(facts: &Facts<'_>) -> Vec<String> {
+pub(crate) fn remarks(facts: &Facts<'_>) -> Vec<Remark> {
     let mut by_key: BTreeMap<&str, Vec<&CounterWatch>> = BTreeMap::new();
     for watched in facts.snapshot.watched.iter().filter(|w| w.growth.len() >= facts.rules.notes.intervals_min)
     {
         by_key.entry(&watched.key).or_default().push(watched);
     }
-    by_key.into_iter().filter_map(|(key, series)| note(facts, key, &series)).collect()
+    by_key.into_iter().filter_map(|(key, series)| remark(facts, key, &series)).collect()
 }
 
-fn note(facts: &Facts<'_>, key: &str, series: &[&CounterWatch]) -> Option<String> {
+fn remark(facts: &Facts<'_>, key: &str, series: &[&CounterWatch]) -> Option<Remark> {
     let rules = &facts.rules.notes;
     let correlation = |a: &[f64], b: &[f64]| correlation(a, b, rules.intervals_min);
     // The busiest one, and those that move with it.
@@ -44,20 +44,16 @@ fn note(facts: &Facts<'_>, key: &str, series: &[&CounterWatch]) -> Option<String
         .filter(|w| w.host != leader.host)
         .filter_map(|w| correlation(&leader.growth, &w.growth))
         .fold(1.0, f64::min);
-    let names = |list: &[&&CounterWatch]| list.iter().map(|w| w.host.as_str()).collect::<Vec<_>>().join(", ");
-    let mut text = format!(
-        "{key}: {} count the same packets: their counters move together (correlation {least:.2})",
-        names(&same)
-    );
-    if !quiet.is_empty() {
-        let _ = write!(text, "; {} count hardly any", names(&quiet));
-    }
-    let shared = shared(facts, &same, &quiet);
-    if !shared.is_empty() {
-        let _ = write!(text, ". What they share and the others have not: {}", shared.join("; "));
-    }
-    let rate = median(&leader.growth)? / leader.every_s.max(f64::MIN_POSITIVE) * 60.0;
-    Some(format!("{text}. {} a minute at {}", words::digits(rate), leader.host))
+    let names = |list: &[&&CounterWatch]| -> Vec<HostName> { list.iter().map(|w| w.host.clone()).collect() };
+    let per_minute = median(&leader.growth)? / leader.every_s.max(f64::MIN_POSITIVE) * 60.0;
+    Some(Remark::Together(Box::new(Together {
+        key: key.to_owned(),
+        hosts: names(&same),
+        correlation: least,
+        quiet: names(&quiet),
+        shared: shared(facts, &same, &quiet),
+        most: (leader.host.clone(), per_minute),
+    })))
 }
 
 fn total(watched: &CounterWatch) -> f64 {
@@ -99,39 +95,30 @@ fn shared(facts: &Facts<'_>, mine: &[&&CounterWatch], others: &[&&CounterWatch])
     found
 }
 
-/// Whether the snapshot has any.
-pub(crate) fn any(snapshot: &Snapshot) -> bool {
-    !snapshot.watched.is_empty()
-}
-
 /// Counter of the segments that a host sends again.
 const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
 
-/// Whether retransmits of a host show only under load, where its counter was watched over a time.
-pub(crate) fn at_rest(facts: &Facts<'_>, finding: &Finding) -> String {
+/// Retransmits of a host at rest, where they show only under load and its counter was watched over a time.
+pub(crate) fn at_rest(facts: &Facts<'_>, finding: &Finding) -> Option<AtRest> {
     match finding.places.first().map(|p| &p.suspect) {
         Some(Suspect::Host(host)) if finding.responses.first() == Some(&Metric::Retransmits) => {
             only_under_load(facts, host, finding.measured)
         }
-        _ => String::new(),
+        _ => None,
     }
 }
 
-fn only_under_load(facts: &Facts<'_>, host: &str, under_load: f64) -> String {
+fn only_under_load(facts: &Facts<'_>, host: &str, under_load: f64) -> Option<AtRest> {
     let mut watched = facts.snapshot.watched.iter().filter(|w| w.host == host && w.key == RETRANSMITTED);
-    let Some(watched) = watched.next().filter(|w| w.every_s > 0.0 && !w.growth.is_empty()) else {
-        return String::new();
-    };
+    let watched = watched.next().filter(|w| w.every_s > 0.0 && !w.growth.is_empty())?;
     let a_second = watched.growth.iter().sum::<f64>() / (watched.every_s * watched.growth.len() as f64);
-    if a_second >= facts.rules.notes.at_rest * under_load {
-        return String::new();
-    }
-    format!(" It shows only under load: otherwise {} a day at {host}.", words::digits(a_second * 86400.0))
+    (a_second < facts.rules.notes.at_rest * under_load)
+        .then(|| AtRest { host: host.to_owned(), per_day: a_second * 86400.0 })
 }
 
 /// The one host to which everybody sends again, where that is too little for a finding: its throughput does
 /// not suffer.
-pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<String> {
+pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<Remark> {
     let rules = &facts.rules.notes;
     if findings.iter().any(|f| f.responses.contains(&Metric::Retransmits)) {
         return None;
@@ -146,12 +133,9 @@ pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding
     {
         return None;
     }
-    let rate = median(&there.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())?;
-    Some(format!(
-        "host {most}, what it receives: every sender retransmits, {} segments a second, and none does elsewhere.{}",
-        words::digits(rate),
-        only_under_load(facts, most, rate)
-    ))
+    let per_s = median(&there.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())?;
+    let at_rest = only_under_load(facts, most, per_s);
+    Some(Remark::SentAgain { host: most.to_owned(), per_s, at_rest })
 }
 
 #[cfg(test)]

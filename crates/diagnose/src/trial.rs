@@ -3,25 +3,12 @@
 
 use linerate_model::finding::Metric;
 use linerate_model::trial::{Arm, Effect, EffectSize};
+use linerate_model::units;
 
 use crate::rules::{Rules, TrialRules};
 use crate::stats::{median, median_ratio_interval};
 
 const RULES: &TrialRules = &Rules::DEFAULT.trials;
-
-/// Whether less is better for this response.
-fn less_is_better(response: Metric) -> bool {
-    matches!(
-        response,
-        Metric::Loss
-            | Metric::Retransmits
-            | Metric::RttIdle
-            | Metric::RttLoaded
-            | Metric::Reordering
-            | Metric::Stalls
-            | Metric::CpuCost
-    )
-}
 
 /// Added to both sides of the ratio, in the unit of the response.
 fn floor(response: Metric) -> f64 {
@@ -43,7 +30,7 @@ pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
             .map(|v| v + add)
             .collect()
     };
-    let less = less_is_better(response);
+    let less = !response.more_is_better();
     let (before, after) = (pick(false, false), pick(true, false));
     let (ratio, interval) = ratio_with_interval(&before, &after, less, seed);
     let (control_before, control_after) = (pick(false, true), pick(true, true));
@@ -105,17 +92,17 @@ fn judge(
 }
 
 fn sentence(size: &EffectSize, enough: bool, response: Metric) -> String {
-    let what = crate::words::response_name(response);
+    let what = response.label();
     let numbers = format!(
         "{} before, {} after, ratio {} (95 % interval {} to {})",
-        crate::words::value(size.before, response),
-        crate::words::value(size.after, response),
-        crate::words::ratio(size.ratio),
-        crate::words::ratio(size.interval.0),
-        crate::words::ratio(size.interval.1),
+        units::value(size.before, response.unit()),
+        units::value(size.after, response.unit()),
+        units::ratio(size.ratio),
+        units::ratio(size.interval.0),
+        units::ratio(size.interval.1),
     );
     let control = if size.control_interval.1 < f64::MAX {
-        format!("; the untouched control moved by {}", crate::words::ratio(size.control_ratio))
+        format!("; the untouched control moved by {}", units::ratio(size.control_ratio))
     } else {
         String::new()
     };

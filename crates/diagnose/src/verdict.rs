@@ -1,8 +1,7 @@
-//! Puts a diagnosis together: cells, located losses, causes, wrong settings, storage; and says it in
-//! sentences. A snapshot and the knowledge come in, the diagnosis goes out.
+//! Puts a diagnosis together: cells, located losses, causes, wrong settings, storage. A snapshot and the
+//! knowledge come in, the diagnosis goes out, without texts of its own.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{
@@ -10,6 +9,7 @@ use linerate_model::finding::{
 };
 use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
+use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::{Judged, Place, Scored, UNEXPLAINED, judge, remedy, subjects, unexplained};
@@ -20,9 +20,8 @@ use crate::evidence::Facts;
 use crate::locate::{columns, locate};
 use crate::merge::Wrong;
 use crate::merge::{adopt, consequences, join_same};
-use crate::rules::{MergeRules, Rules};
-use crate::words;
-use crate::{ceilings, evidence, merge, metrics, next, storage, summary};
+use crate::rules::Rules;
+use crate::{ceilings, evidence, merge, metrics, next, remarks, storage};
 
 /// The whole diagnosis.
 pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
@@ -36,49 +35,54 @@ pub(crate) fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules
         .collect();
     let storage = storage_findings(&context, knowledge, calibration);
     findings.extend(static_findings(&context, &judged, &storage, knowledge, calibration));
-    adopt(&context, knowledge, &mut findings, sentence);
-    join_same(&context, &mut findings, sentence);
+    adopt(&context, knowledge, &mut findings);
+    join_same(&context, &mut findings);
     let consequences = consequences(knowledge, &mut findings);
     findings.extend(storage);
     findings.sort_by_key(rank_of);
-    let notes = consequences.into_iter().chain(notes(&context, &report, &judged, &findings)).collect();
+    let remarks = consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
     Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
-        headline: summary::headline(&context, &report, &judged, &findings),
-        notes,
+        summary: remarks::summary(&context, &report, &judged),
+        remarks,
         advice: crate::advice::of(&context.facts, &context.cells, &report, &findings),
         findings,
-        refused: summary::refused(snapshot, &report, rules),
-        blind: summary::blind(snapshot, &context.cells, rules),
+        not_used: remarks::not_used(snapshot, &report, rules),
+        blind: remarks::blind(snapshot, &context.cells, rules),
         cells: report,
+        ..Diagnosis::default()
     }
 }
 
 /// Where nothing gets through first, then the other measured losses, then what made tests worthless, then
 /// what was only read; among equals as they were found.
 fn rank_of(finding: &Finding) -> u8 {
-    match finding.responses.first() {
-        Some(primary) if nothing_gets_through(finding, *primary) => 0,
-        _ if finding.was_only_read() => 3,
-        _ if finding.responses == [Metric::Setting] => 2,
-        _ => 1,
+    if finding.nothing_gets_through() {
+        0
+    } else if finding.was_only_read() {
+        3
+    } else if finding.responses == [Metric::Setting] {
+        2
+    } else {
+        1
     }
 }
 
 /// What is worth knowing and is no finding, from everywhere.
-fn notes(
+fn remarks(
     context: &Context<'_>,
     report: &[Cell],
     judged: &[Judged<'_, '_>],
     findings: &[Finding],
-) -> Vec<String> {
-    let mut notes = summary::notes(context, report, judged);
-    notes.extend(storage::notes(context.facts.snapshot, &context.facts.rules.disks));
-    notes.extend(crate::together::notes(&context.facts));
-    notes.extend(crate::together::sent_again(&context.facts, report, findings));
-    notes.extend(summary::front_ends(&context.facts));
-    notes
+) -> Vec<Remark> {
+    let mut remarks = remarks::of_tests(context, report, judged);
+    let disks = storage::remarks(context.facts.snapshot, &context.facts.rules.disks);
+    remarks.extend(disks.into_iter().map(Remark::Disk));
+    remarks.extend(crate::together::remarks(&context.facts));
+    remarks.extend(crate::together::sent_again(&context.facts, report, findings));
+    remarks.extend(remarks::front_ends(&context.facts));
+    remarks
 }
 
 /// Tests of the second stage, numbered.
@@ -167,14 +171,15 @@ fn finding(
         responses: judged.responses.clone(),
         expected,
         measured,
-        unit: words::unit(primary),
+        unit: primary.unit(),
         probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
-        decide: next::words(context, judged),
+        next: next::next(context, judged),
         decide_tests: next::tests(context, judged),
         causes,
         benign,
         affected,
-        sentence: String::new(),
+        intermittent: judged.located.values.is_some() && primary != Metric::TwoState,
+        ..Finding::default()
     };
     let passing: BTreeSet<(&str, &str)> = judged
         .located
@@ -183,11 +188,8 @@ fn finding(
         .iter()
         .map(|i| (context.cells[*i].from, context.cells[*i].to))
         .collect();
-    finding.sentence = sentence(&finding, passing.len());
-    if judged.located.values.is_some() && primary != Metric::TwoState {
-        finding.sentence += " It comes and goes: other tests there were good.";
-    }
-    finding.sentence += &crate::together::at_rest(&context.facts, &finding);
+    finding.tested = passing.len();
+    finding.at_rest = crate::together::at_rest(&context.facts, &finding);
     finding
 }
 
@@ -262,114 +264,6 @@ fn unknown_causes(
         .collect()
 }
 
-/// The verdict: where, how much, why, how sure, what else, what to try, what it risks.
-fn sentence(finding: &Finding, tested: usize) -> String {
-    let place = finding.places.first().map_or(String::new(), |p| words::place(&p.suspect, p.direction));
-    sentence_of(finding, &place, tested)
-}
-
-fn sentence_of(finding: &Finding, place: &str, tested: usize) -> String {
-    let primary = finding.responses.first().copied().unwrap_or_default();
-    let mut text = format!("{place}{}: {}", words::layer(finding.layer), loss(finding, primary));
-    if !finding.affected.is_empty() && tested > 1 {
-        let _ = write!(text, " (on {} of {tested} pairs)", finding.affected.len());
-    }
-    if let Some(other) = finding.places.get(1).filter(|p| p.probability >= RULES.mentioned_min) {
-        let others: Vec<String> = finding
-            .places
-            .iter()
-            .skip(1)
-            .filter(|p| p.probability >= RULES.mentioned_min)
-            .map(|p| words::place(&p.suspect, p.direction))
-            .collect();
-        let _ = other;
-        let _ = write!(text, ". The same evidence would fit {}", others.join("; or "));
-    }
-    text += ". ";
-    match finding.causes.first() {
-        Some(cause) => {
-            let how = if cause.probability < summary::RULES.likely { "Perhaps" } else { "Most likely" };
-            let _ = write!(text, "{how} ({}): {}", words::percent(cause.probability), cause.title);
-            if !cause.evidence.is_empty() {
-                let _ = write!(
-                    text,
-                    " [{}]",
-                    cause.evidence.iter().take(RULES.quoted_max).cloned().collect::<Vec<_>>().join("; ")
-                );
-            }
-            text += ".";
-        }
-        None => text += "No known cause fits.",
-    }
-    let others: Vec<String> = finding
-        .causes
-        .iter()
-        .skip(1)
-        .filter(|c| c.probability >= RULES.mentioned_min)
-        .map(|c| format!("{} ({})", c.title, words::percent(c.probability)))
-        .collect();
-    if !others.is_empty() {
-        let _ = write!(text, " It could also be: {}.", others.join("; "));
-    }
-    let sure = if finding.probability > RULES.certain {
-        "more than 99 %".to_owned()
-    } else {
-        words::percent(finding.probability)
-    };
-    let _ = write!(text, " Sure to {sure} that something is wrong there.");
-    // Of a guess nobody changes anything.
-    let cause = finding.causes.first().filter(|c| !c.evidence.is_empty() || c.probability >= RULES.fix_min);
-    if let Some(remedy) = cause.and_then(|c| c.remedy.as_ref()) {
-        let _ = write!(text, " To try: {}; risk: {}.", remedy.title, remedy.risk);
-    }
-    if let Some(decide) = &finding.decide {
-        let _ = write!(text, " To settle it: {decide}.");
-    }
-    text
-}
-
-/// Sentences are made by the numbers in force.
-const RULES: &MergeRules = &Rules::DEFAULT.merge;
-
-/// Whether all is lost.
-fn nothing_gets_through(finding: &Finding, primary: Metric) -> bool {
-    match primary {
-        Metric::Throughput => finding.measured < 1.0,
-        Metric::Loss => finding.measured > RULES.nothing,
-        _ => false,
-    }
-}
-
-/// How much is lost, in words.
-fn loss(finding: &Finding, primary: Metric) -> String {
-    let name = words::response_name(primary);
-    let (measured, expected) =
-        (words::value(finding.measured, primary), words::value(finding.expected, primary));
-    match primary {
-        Metric::Throughput if nothing_gets_through(finding, primary) => {
-            format!("nothing gets through, {expected} expected")
-        }
-        _ if nothing_gets_through(finding, primary) => "nothing gets through".to_owned(),
-        Metric::Throughput | Metric::Storage if finding.expected > 0.0 => {
-            let lost = 1.0 - finding.measured / finding.expected;
-            format!("{name} {measured} instead of {expected}, {} lost", words::percent(lost.clamp(0.0, 1.0)))
-        }
-        Metric::TwoState => {
-            format!("throughput jumps between {expected} and {measured} (never a mean of the two)")
-        }
-        Metric::PathMtu => {
-            format!("packets above {measured} do not arrive, although {expected} should fit")
-        }
-        Metric::Setting if !finding.affected.is_empty() => {
-            format!(
-                "the host was held back during {measured} of the tests there, which made many of them worthless"
-            )
-        }
-        Metric::Setting => "what was read there is wrong or differs; no loss was measured of it".to_owned(),
-        _ => format!("{name} {measured} instead of {expected}"),
-    }
-}
-
 fn static_findings(
     context: &Context<'_>,
     judged: &[Judged<'_, '_>],
@@ -437,8 +331,6 @@ fn join_mismatch(known: &mut Finding, other: Finding) {
     for (cause, of_other) in known.causes.iter_mut().zip(other.causes) {
         cause.evidence.extend(of_other.evidence);
     }
-    let place = &known.places[0];
-    known.sentence = sentence_of(known, &words::read_at(&place.suspect, place.direction), 0);
 }
 
 fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
@@ -463,30 +355,20 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
         suspect = Suspect::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
     }
     let direction = if matches!(suspect, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
-    let mut finding = Finding {
+    let read_on = (suspect == Suspect::All)
+        .then(|| (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len()));
+    Finding {
         places: vec![PlaceFound { suspect, direction, probability: calibration.place.chance(1.0) }],
         layer: wrong.layer,
         responses: vec![Metric::Setting],
         expected: 1.0,
         measured: 1.0,
-        unit: words::unit(Metric::Setting),
+        unit: Metric::Setting.unit(),
         probability: calibration.finding.chance(rules.read_finding),
         causes: vec![cause],
-        benign: Vec::new(),
-        decide: None,
-        decide_tests: Vec::new(),
-        affected: Vec::new(),
-        sentence: String::new(),
-    };
-    let place = &finding.places[0];
-    let (of, hosts) = (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len());
-    let where_it_is = match &place.suspect {
-        Suspect::All if of < hosts => format!("{of} of {hosts} hosts"),
-        Suspect::All => format!("all {hosts} hosts"),
-        suspect => words::read_at(suspect, place.direction),
-    };
-    finding.sentence = sentence_of(&finding, &where_it_is, 0);
-    finding
+        read_on,
+        ..Finding::default()
+    }
 }
 
 fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &Calibration) -> Vec<Finding> {
@@ -521,23 +403,18 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                     cause
                 })
                 .collect();
-            let mut finding = Finding {
+            Finding {
                 places: vec![PlaceFound { suspect: suspect.clone(), direction, probability: 1.0 }],
                 layer,
                 responses: vec![response],
                 expected: loss.expected,
                 measured: loss.measured,
-                unit: words::unit(response),
+                unit: response.unit(),
                 probability: rules.storage_finding,
                 causes,
-                benign: Vec::new(),
-                decide: None,
-                decide_tests: Vec::new(),
-                affected: Vec::new(),
-                sentence: String::new(),
-            };
-            finding.sentence = format!("{} over {}: {}", loss.kind, loss.variant, sentence(&finding, 0));
-            finding
+                replica: Some(loss.of),
+                ..Finding::default()
+            }
         })
         .collect()
 }

@@ -19,7 +19,7 @@ fn every_case_gives_its_verdict() {
         count += 1;
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let case = case::parse(&name, &std::fs::read_to_string(&path).unwrap()).unwrap();
-        let diagnosis = case::diagnose(&case, &knowledge);
+        let diagnosis = linerate_report::words::written(case::diagnose(&case, &knowledge));
         println!("{name}: {}", diagnosis.headline);
         for finding in &diagnosis.findings {
             println!("    {}", finding.sentence);

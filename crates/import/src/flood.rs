@@ -9,6 +9,7 @@ use linerate_model::fact::HostFacts;
 use linerate_model::inventory::HostName;
 use linerate_model::kind::{TcpPlan, UdpPlan};
 use linerate_model::sample::{Outcome, Sample};
+use linerate_model::units::rate;
 
 /// Share of the path's capacity from which an offered rate is too high: headers and other traffic take the
 /// rest.
@@ -65,8 +66,4 @@ impl Carried {
         let tcp = || self.tcp.get(&(from.clone(), to.clone())).copied().filter(|bps| *bps > 0.0);
         links.reduce(f64::min).or_else(tcp)
     }
-}
-
-fn rate(bps: f64) -> String {
-    if bps >= 1e9 { format!("{:.2} Gbit/s", bps / 1e9) } else { format!("{:.0} Mbit/s", bps / 1e6) }
 }

@@ -16,6 +16,7 @@ use linerate_diagnose::rules::Rules;
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::snapshot::Snapshot;
+use linerate_report::words::written;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{JudgedRun, LabeledRun};
@@ -99,7 +100,7 @@ pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> 
     let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let mut records = Vec::new();
     each(folders, &mut |kept, snapshot| {
-        let diagnosis = snapshot.as_ref().map(|s| diagnose_with(s, &knowledge, rules));
+        let diagnosis = snapshot.as_ref().map(|s| written(diagnose_with(s, &knowledge, rules)));
         let reason = kept.error.as_deref().unwrap_or("no snapshot").to_owned();
         let verdict = diagnosis.as_ref().ok_or(reason.as_str());
         let inventory = snapshot.as_ref().map(|s| &s.inventory);

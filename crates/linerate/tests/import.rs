@@ -168,8 +168,8 @@ fn a_setting_is_found_without_any_measurement_on_one_host_and_once_for_most_of_t
     assert!(code == 1 && one.starts_with("host n1: selective acknowledgements"), "{one}");
     assert!(one.contains("Nothing; it was only read.") && one.contains("try tcp-sack-off --on n1"), "{one}");
     let (code, most) = without_sack(11);
-    assert!(code == 1 && most.starts_with("most hosts: selective acknowledgements"), "{most}");
-    assert!(most.contains("11 of 12 hosts:") && most.contains("likewise on n[5-11]"), "{most}");
+    assert!(code == 1 && most.starts_with("11 of 12 hosts: selective acknowledgements"), "{most}");
+    assert!(most.contains("likewise on n[5-11]"), "{most}");
     assert!(most.contains("and 3 more of the same kind"), "{most}");
     assert_eq!(most.matches("Most likely").count(), 1, "{most}");
 }

@@ -1,4 +1,4 @@
-//! What a diagnosis says: a sentence that a person can check, never a score alone.
+//! What a diagnosis finds, as facts; its texts are written by the reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,7 @@ use crate::change::Remedy;
 use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
 use crate::plan::Test;
+use crate::remark::{Refused, Remark, Summary};
 use crate::units::MetricUnit;
 
 /// Where the loss sits.
@@ -246,10 +247,60 @@ pub struct BenignDifference {
     pub why: String,
 }
 
-/// One thing that is wrong.
+/// The measurement that would decide what is still open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NextTest {
+    /// The tests of the pair again.
+    Repeat,
+    /// Both hosts against a third one.
+    ThirdHost,
+    /// From a host of a further group to this one, which tells it from its senders; with the machines of
+    /// these, where they are groups.
+    FurtherGroup {
+        /// The suspected group.
+        group: GroupName,
+        /// The senders, each with its machine.
+        senders: Vec<(HostName, Option<GroupName>)>,
+    },
+    /// The suspect against two partners in other groups.
+    Partners,
+}
+
+/// A host that retransmits under load only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AtRest {
+    /// Host.
+    pub host: HostName,
+    /// Segments a day while nothing is tested.
+    pub per_day: f64,
+}
+
+/// Which figure of a replica is below the slower of its disk and its transport.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplicaLoss {
+    /// What is slow.
+    pub pattern: ReplicaPattern,
+    /// The transport that was used.
+    pub transport: String,
+}
+
+/// What a replica does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicaPattern {
+    /// Sequential writes.
+    Write,
+    /// Random writes.
+    RandomWrite,
+    /// It is brought up to date.
+    Resync,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The whole verdict as a sentence.
+    /// The whole verdict as a sentence; empty until a report writes it.
     pub sentence: String,
     /// Where, most probable first; more than one when the evidence cannot tell them apart.
     pub places: Vec<LossLocation>,
@@ -271,7 +322,10 @@ pub struct Finding {
     #[serde(default)]
     #[serde(alias = "innocent")]
     pub benign: Vec<BenignDifference>,
-    /// The measurement that would settle what is still open, in words.
+    /// The measurement that would settle what is still open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextTest>,
+    /// The same in words; empty until a report writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<String>,
     /// The same as tests for the second stage.
@@ -280,6 +334,21 @@ pub struct Finding {
     /// Affected ordered pairs and how many were tested, for "since when and how broad".
     #[serde(default)]
     pub affected: Vec<(HostName, HostName)>,
+    /// Ordered pairs that were tested and pass the first of the places; 0 where nothing was tested for it.
+    #[serde(default)]
+    pub tested: usize,
+    /// Other tests there were good.
+    #[serde(default)]
+    pub intermittent: bool,
+    /// Retransmits that are next to none at rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_rest: Option<AtRest>,
+    /// On how many hosts it was read, and how many there are, where it stands for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_on: Option<(usize, usize)>,
+    /// Which figure of a replica it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaLoss>,
 }
 
 impl Finding {
@@ -287,6 +356,17 @@ impl Finding {
     #[must_use]
     pub fn was_only_read(&self) -> bool {
         self.responses == [Metric::Setting] && self.affected.is_empty()
+    }
+
+    /// Whether all is lost.
+    #[must_use]
+    pub fn nothing_gets_through(&self) -> bool {
+        match self.responses.first() {
+            Some(Metric::Throughput) => self.measured < 1.0,
+            // A lost share above this is all of it.
+            Some(Metric::Loss) => self.measured > 0.999,
+            _ => false,
+        }
     }
 }
 
@@ -297,16 +377,25 @@ pub struct Diagnosis {
     pub schema: u32,
     /// Run that was diagnosed.
     pub run: String,
-    /// One line for the whole.
+    /// One line for the whole; empty until a report writes it.
     pub headline: String,
+    /// What the headline says beside the findings.
+    #[serde(default)]
+    pub summary: Summary,
     /// The matrix, all layers.
     pub cells: Vec<Cell>,
     /// Worst first.
     pub findings: Vec<Finding>,
     /// Evidence that was refused, with the reason (page cache, two states averaged, bytes differ).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_used: Vec<Refused>,
+    /// The same in words; empty until a report writes it.
     #[serde(default)]
     pub refused: Vec<String>,
     /// Things worth knowing that need no action.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+    /// The same in words; empty until a report writes it.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Tuning advice, computed; "leave it" among it.

@@ -67,3 +67,35 @@ impl HttpFetch {
         (seconds > 1e-4 && self.bytes > 0).then(|| self.bytes as f64 * 8.0 / seconds)
     }
 }
+
+/// A step of a download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Resolving the name.
+    Dns,
+    /// TCP connection.
+    Connect,
+    /// TLS handshake.
+    Tls,
+    /// From the request to the first byte.
+    FirstByte,
+    /// Rate of the body.
+    Rate,
+}
+
+impl Step {
+    /// All, in the order of a download.
+    pub const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::FirstByte, Self::Rate];
+
+    /// Milliseconds, or bit/s for the rate.
+    pub fn of(self, fetch: &HttpFetch) -> Option<f64> {
+        match self {
+            Self::Dns => fetch.dns_ms,
+            Self::Connect => fetch.connect_ms,
+            Self::Tls => fetch.tls_ms,
+            Self::FirstByte => fetch.first_byte_ms,
+            Self::Rate => fetch.rate_bps().filter(|_| fetch.error.is_none()),
+        }
+    }
+}

@@ -37,6 +37,7 @@ pub mod path_mtu;
 pub mod plan;
 pub mod printable;
 pub mod random;
+pub mod remark;
 mod response;
 pub mod sample;
 pub mod shell;

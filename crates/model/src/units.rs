@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Unit of a measured metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MetricUnit {
     /// Throughput of TCP payload.
     #[serde(rename = "bit/s")]
@@ -14,6 +14,7 @@ pub enum MetricUnit {
     BytePerSecond,
     /// 0 to 1.
     #[serde(rename = "share")]
+    #[default]
     Share,
     /// Microseconds.
     #[serde(rename = "us")]
@@ -33,6 +34,11 @@ pub enum MetricUnit {
 pub fn factor(value: f64) -> String {
     const MOST: f64 = 10_000.0;
     if value > MOST { format!("over {MOST}") } else { short(value) }
+}
+
+/// A ratio: `2.41x`.
+pub fn ratio(value: f64) -> String {
+    if value >= f64::MAX / 2.0 { "unknown".to_owned() } else { format!("{}x", factor(value)) }
 }
 
 /// A number with three significant digits: `0.3`, `9.41`, `187`, `2330`.

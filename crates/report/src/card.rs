@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use linerate_model::change::{Change, Remedy, Risk};
-use linerate_model::finding::{Direction, Finding, LayerScope, RankedCause, Suspect};
+use linerate_model::finding::{Finding, RankedCause};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Arm, Effect, Trial, TrialStatus};
 use linerate_model::units;
 
-use super::names;
+use super::{names, words};
 
 /// How a row is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     let measured = if finding.was_only_read() {
         vec!["Nothing; it was only read.".to_owned()]
     } else {
-        vec![names::measured(finding), shows_in(finding), breadth(finding)]
+        vec![sentence(&words::loss(finding)), shows_in(finding), breadth(finding)]
     };
     card.push("Measured", RowStyle::Prose, measured);
     why(&mut card, finding);
@@ -77,14 +77,8 @@ pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
 }
 
 fn whereabouts(finding: &Finding, inventory: &Inventory) -> String {
-    let Some(place) = finding.places.first() else { return "not localised".to_owned() };
-    let layer = match finding.layer {
-        LayerScope::Any => String::new(),
-        LayerScope::Only(layer) => format!("; only in the {layer}"),
-    };
-    let name =
-        names::read_at(finding).unwrap_or_else(|| names::place(&place.suspect, place.direction, inventory));
-    name + &layer
+    let members = finding.places.first().map_or(String::new(), |p| names::members(&p.suspect, inventory));
+    words::location(finding) + &members
 }
 
 fn shows_in(finding: &Finding) -> String {
@@ -155,8 +149,8 @@ fn how_sure(finding: &Finding) -> String {
 
 fn otherwise(finding: &Finding, inventory: &Inventory) -> Vec<String> {
     let places = finding.places.iter().skip(1).filter(|p| p.probability >= 0.01).take(4).map(|p| {
-        let where_ = names::place(&p.suspect, p.direction, inventory);
-        format!("another place: {where_} ({})", units::sure(p.probability))
+        let members = names::members(&p.suspect, inventory);
+        format!("another place: {}{members} ({})", p.suspect.label(p.direction), units::sure(p.probability))
     });
     let causes = finding.causes.iter().skip(1).filter(|c| c.probability >= 0.01).take(4).map(other_cause);
     places.chain(causes).collect()
@@ -360,25 +354,6 @@ fn meaning(trial: &Trial) -> String {
         (TrialStatus::Measured, Some(Effect::NotShown) | None) => {
             "Nothing is proven: try it again when the cluster is quieter.".to_owned()
         }
-    }
-}
-
-/// The suspect and direction of a finding in three words, for titles.
-pub fn short_place(finding: &Finding) -> String {
-    if let Some(read_at) = names::read_at(finding) {
-        return read_at;
-    }
-    match finding.places.first() {
-        None => "not localised".to_owned(),
-        Some(p) => match p.suspect {
-            Suspect::All | Suspect::Mismatch(..) | Suspect::Pair(..) | Suspect::GroupToGroup(..) => {
-                names::suspect(&p.suspect)
-            }
-            Suspect::Host(_) | Suspect::Group(_) if p.direction == Direction::Both => {
-                format!("{}, both directions", names::suspect(&p.suspect))
-            }
-            _ => format!("{}, {}", names::suspect(&p.suspect), names::direction(p.direction)),
-        },
     }
 }
 

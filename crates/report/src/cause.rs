@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::words;
 use linerate_knowledge::{
     Cause, Condition, FactSide, FactTest, FeatureTest, LayerFit, NicRole, Op, SuspectKind,
 };
@@ -110,7 +109,7 @@ fn linked(line: &str) -> String {
 }
 
 fn symptom(cause: &Cause) -> String {
-    let responses: Vec<&str> = cause.symptom.responses.iter().map(|r| words::response_name(*r)).collect();
+    let responses: Vec<&str> = cause.symptom.responses.iter().map(|r| r.label()).collect();
     let suspects: Vec<&str> = cause.symptom.suspects.iter().map(|e| suspect(*e)).collect();
     let layer = match cause.symptom.layers {
         LayerFit::OverlayOnly => "; only in the overlay",

@@ -79,14 +79,12 @@ impl Grid {
     /// Title: `underlay: throughput in percent of the ceiling`.
     pub fn title(&self) -> String {
         let what = match self.metric {
-            GridMetric::Share => "TCP throughput in percent of the ceiling".to_owned(),
-            GridMetric::Rate => "TCP throughput in bit/s (no ceiling is known)".to_owned(),
+            GridMetric::Share => format!("{} in percent of the ceiling", Metric::Throughput.label()),
+            GridMetric::Rate => format!("{} in bit/s (no ceiling is known)", Metric::Throughput.label()),
             GridMetric::Other(r) => match r {
-                Metric::Loss => "UDP datagrams lost, in percent".to_owned(),
-                Metric::CpuCost => "CPU seconds of both ends per gigabyte".to_owned(),
-                Metric::RttIdle => "RTT time on an idle path".to_owned(),
-                Metric::RttLoaded => "RTT time while the path is loaded".to_owned(),
-                Metric::Retransmits => "retransmitted segments per second".to_owned(),
+                Metric::Loss => format!("{}, in percent", r.label()),
+                Metric::CpuCost => format!("{}, seconds of both ends per gigabyte", r.label()),
+                Metric::Retransmits => format!("{} per second", r.label()),
                 other => other.label().to_owned(),
             },
         };
@@ -293,16 +291,16 @@ fn title(cell: &Cell) -> String {
         let _ =
             write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(cell.ceiling.binding));
     }
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = write!(text, "; {name} {value}");
-        }
-    };
-    add("UDP lost", cell.loss.map(units::percent));
-    add("RTT idle", cell.rtt_idle_us.map(units::duration_us));
-    add("RTT loaded", cell.rtt_loaded_us.map(units::duration_us));
-    add("retransmits per second", cell.retransmits_per_s.map(units::short));
-    add("CPU s/GB", cell.cpu_s_per_gb.map(units::short));
+    let metrics = [
+        (Metric::Loss, cell.loss),
+        (Metric::RttIdle, cell.rtt_idle_us),
+        (Metric::RttLoaded, cell.rtt_loaded_us),
+        (Metric::Retransmits, cell.retransmits_per_s),
+        (Metric::CpuCost, cell.cpu_s_per_gb),
+    ];
+    for (metric, value) in metrics.into_iter().filter_map(|(metric, value)| Some((metric, value?))) {
+        let _ = write!(text, "; {} {}", metric.label(), units::value(value, metric.unit()));
+    }
     text
 }
 

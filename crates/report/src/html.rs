@@ -213,7 +213,7 @@ fn findings(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
         }
         @for finding in diagnosis.findings.iter().take(FINDINGS_MAX) {
             article.card {
-                p.over { (card::short_place(finding)) }
+                p.over { (super::words::location(finding)) }
                 (card_body(&card::finding(finding, &snapshot.inventory)))
             }
         }

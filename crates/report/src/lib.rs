@@ -38,6 +38,7 @@ pub mod text;
 pub mod transfer;
 pub mod udp;
 pub mod view;
+pub mod words;
 pub mod wrap;
 
 pub use material::{Format, Material};

@@ -1,11 +1,10 @@
-//! Words for suspects, directions, layers, responses and settings. Model values in, plain English out. Never
+//! Names of groups, settings, values and hosts, as they are shown. Model values in, plain English out. Never
 //! formats a number (see `units`).
 
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, Finding, Metric, Suspect, TermName};
+use linerate_model::finding::{Suspect, TermName};
 use linerate_model::inventory::Inventory;
 use linerate_model::printable::clean;
-use linerate_model::units::{MetricUnit, percent_lost, short, value};
 
 /// `a`, `a and b`, `a, b and c`; more than `max` names are counted.
 pub fn list(names: &[String], max: usize) -> String {
@@ -17,75 +16,26 @@ pub fn list(names: &[String], max: usize) -> String {
     }
 }
 
-/// A group with its members: `vs-4 (hypervisor of arc-1, arc-2 and arc-4)`.
+/// A group with its members: `vs-4: hypervisor of arc-1, arc-2 and arc-4`.
 pub fn group(name: &str, inventory: &Inventory) -> String {
+    kind_of(name, inventory).map_or_else(|| name.to_owned(), |words| format!("{name}: {words}"))
+}
+
+fn kind_of(name: &str, inventory: &Inventory) -> Option<String> {
     let members: Vec<String> = inventory.members(name).iter().map(|h| h.name.clone()).collect();
     let kind =
         inventory.group(name).map_or("group", |g| if g.kind.is_empty() { "group" } else { g.kind.as_str() });
-    if members.is_empty() { name.to_owned() } else { format!("{name} ({kind} of {})", list(&members, 6)) }
+    (!members.is_empty()).then(|| format!("{kind} of {}", list(&members, 6)))
 }
 
-/// Where a loss sits, as the object of a sentence.
-pub fn place(suspect: &Suspect, direction: Direction, inventory: &Inventory) -> String {
-    let verb = |tx: &str, rx: &str, both: &str| match direction {
-        Direction::Tx => tx.to_owned(),
-        Direction::Rx => rx.to_owned(),
-        Direction::Both => both.to_owned(),
-    };
+/// The members of the groups of a suspect, as an addition to its name; empty where it has none.
+pub fn members(suspect: &Suspect, inventory: &Inventory) -> String {
     match suspect {
-        Suspect::Host(host) => {
-            format!("{host}, {}", verb("what it sends", "what it receives", "both directions"))
-        }
-        Suspect::Group(name) => format!(
-            "{}, {}",
-            group(name, inventory),
-            verb("what leaves it", "what enters it", "what enters and leaves it")
-        ),
+        Suspect::Group(one) => kind_of(one, inventory).map_or(String::new(), |words| format!(" ({words})")),
         Suspect::GroupToGroup(from, to) => {
-            format!("everything from {} to {}", group(from, inventory), group(to, inventory))
+            format!(" ({}; {})", group(from, inventory), group(to, inventory))
         }
-        Suspect::Pair(from, to) => match direction {
-            Direction::Both => format!("between {from} and {to}, both directions"),
-            _ => format!("from {from} to {to}"),
-        },
-        Suspect::Mismatch(key, hosts) if hosts.len() > 1 => {
-            format!("{}: {} differs", list(hosts, 6), setting(key))
-        }
-        Suspect::Mismatch(key, hosts) => {
-            format!("{} against the others: {} differs", list(hosts, 6), setting(key))
-        }
-        Suspect::All => "every pair".to_owned(),
-    }
-}
-
-/// Where something was read that harmed nothing that was measured; none where a loss was, or where a
-/// direction matters.
-pub fn read_at(finding: &Finding) -> Option<String> {
-    let place =
-        finding.places.first().filter(|p| finding.was_only_read() && p.direction == Direction::Both)?;
-    match &place.suspect {
-        Suspect::All => Some("most hosts".to_owned()),
-        Suspect::Host(host) => Some(host.clone()),
-        _ => None,
-    }
-}
-
-/// The suspect alone, for titles and tables.
-pub fn suspect(suspect: &Suspect) -> String {
-    match suspect {
-        Suspect::Host(name) | Suspect::Group(name) => name.clone(),
-        Suspect::GroupToGroup(from, to) | Suspect::Pair(from, to) => format!("{from} to {to}"),
-        Suspect::Mismatch(key, hosts) => format!("{} ({key})", list(hosts, 6)),
-        Suspect::All => "every pair".to_owned(),
-    }
-}
-
-/// Direction in two words.
-pub fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Tx => "sending",
-        Direction::Rx => "receiving",
-        Direction::Both => "both directions",
+        _ => String::new(),
     }
 }
 
@@ -156,30 +106,6 @@ pub fn binding(term: TermName) -> &'static str {
         TermName::Tool => "the measuring tool on these hosts",
         TermName::Peers => "what comparable pairs reach",
         TermName::Unknown => "nothing known",
-    }
-}
-
-/// What was measured and what was to be expected, in words:
-/// `9.2 Mbit/s, where 190 Mbit/s is to be expected: 95 % lost`.
-pub fn measured(finding: &Finding) -> String {
-    use MetricUnit::{CpuPerGigabyte, Micros, PerSecond, Share};
-    let (expected, measured) = (finding.expected, finding.measured);
-    let beside = format!("where {} is to be expected", value(expected, finding.unit));
-    let both = format!("{}, {beside}", value(measured, finding.unit));
-    match finding.unit {
-        _ if !expected.is_finite() || !measured.is_finite() => "No figure.".to_owned(),
-        Micros | CpuPerGigabyte | PerSecond if expected > 0.0 => {
-            format!("{both}: {} times as much.", short(measured / expected))
-        }
-        Share if measured > 0.999 && finding.responses.first() == Some(&Metric::Loss) => {
-            "Nothing gets through.".to_owned()
-        }
-        Share | Micros | CpuPerGigabyte | PerSecond => both + ".",
-        _ if measured <= 0.0 && expected > 0.0 => format!("Nothing gets through, {beside}."),
-        _ if expected > 0.0 && measured < expected => {
-            format!("{both}: {} lost.", percent_lost(1.0 - measured / expected))
-        }
-        _ => both + ".",
     }
 }
 

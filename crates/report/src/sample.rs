@@ -255,11 +255,11 @@ fn finding() -> Finding {
             why: "belongs to RDMA connection set-up, which no test used".to_owned(),
         }],
         decide: Some("test arc-6 to arc-1 alone, with rx-gro-hw off on vs-4".to_owned()),
-        decide_tests: Vec::new(),
         affected: ["arc-3", "arc-5", "arc-6"]
             .iter()
             .flat_map(|f| ["arc-1", "arc-2", "arc-4"].map(|t| ((*f).to_owned(), t.to_owned())))
             .collect(),
+        ..Finding::default()
     }
 }
 
@@ -292,11 +292,13 @@ pub(crate) fn sick() -> (Snapshot, Diagnosis) {
             about: "retransmits".to_owned(),
             sentence: "change nothing because of retransmissions: arc-1 to arc-2 has 30.1 a second and is at 99 % of its ceiling"
                 .to_owned(),
+            reason: None,
             settings: Vec::new(),
             references: vec!["a published value".to_owned()],
         }],
         notes: vec!["arc-5 to arc-3 jumps between two levels, too seldom to call".to_owned()],
         blind: snapshot.gaps.clone(),
+        ..Diagnosis::default()
     };
     (snapshot, diagnosis)
 }

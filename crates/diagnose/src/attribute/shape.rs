@@ -9,13 +9,13 @@ use linerate_model::inventory::Layer;
 use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::units;
 
 use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
 use crate::metrics::Row;
 use crate::rules::{AttributeRules, Rules};
 use crate::stats::{mad, mean, median};
-use crate::words;
 
 /// Values of a shape, by name.
 #[derive(Debug, Clone, Default)]
@@ -392,7 +392,7 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
                 test.says.clone()
             }
         };
-        let text = || says().replace("{%}", &words::percent(value)).replace("{}", &words::digits(value));
+        let text = || says().replace("{%}", &units::percent(value)).replace("{}", &units::short(value));
         if holds {
             scored.score += test.weight;
             // That something else is absent speaks for the cause, but needs words to be understood.
@@ -407,7 +407,7 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
                 scored.against.push(format!(
                     "not as expected: {} is {}",
                     test.value.replace('_', " "),
-                    words::digits(value)
+                    units::short(value)
                 ));
             }
         }

@@ -3,8 +3,6 @@
 use linerate_model::finding::{Diagnosis, Finding};
 use serde::Deserialize;
 
-use crate::words;
-
 /// Expectations; what is not given is not checked.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,7 +105,7 @@ fn missing(wrong: &mut Vec<String>, what: &str, wanted: &[String], texts: &[Stri
 }
 
 fn check_finding(wrong: &mut Vec<String>, number: usize, wanted: &ExpectFinding, finding: &Finding) {
-    let places: Vec<String> = finding.places.iter().map(|p| words::place(&p.suspect, p.direction)).collect();
+    let places: Vec<String> = finding.places.iter().map(|p| p.suspect.label(p.direction)).collect();
     let ids: Vec<String> = finding.causes.iter().map(|c| c.id.clone()).collect();
     let mut say = |text: String| wrong.push(format!("finding {number}: {text}"));
     if let Some(place) = &wanted.place

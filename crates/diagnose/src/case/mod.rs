@@ -10,6 +10,7 @@ mod file;
 use include_dir::{Dir, include_dir};
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
+use linerate_model::remark::Remark;
 
 pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
@@ -37,7 +38,7 @@ pub fn builtin() -> Result<Vec<(String, Case)>, CaseError> {
         .collect()
 }
 
-/// The diagnosis of a case; where it has a state before, the proof of the fix is the first note and opens the
+/// The diagnosis of a case; where it has a state before, the proof of the fix is the first remark and opens the
 /// headline.
 pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
     diagnose_with(case, knowledge, &Rules::DEFAULT)
@@ -52,13 +53,12 @@ pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagn
             |kind: diff::DiffKind| changes.iter().filter(move |d| d.kind == kind).map(|d| d.sentence.clone());
         let mut effects: Vec<String> = of(diff::DiffKind::Effect).collect();
         if let Some(first) = effects.first() {
-            let verdict = first.split(':').next().unwrap_or(first);
-            diagnosis.headline = format!("{verdict}; {}", diagnosis.headline);
+            diagnosis.summary.fix = first.split(':').next().map(str::to_owned);
         }
         // Of a few pairs each one is told.
         let cells: Vec<String> = of(diff::DiffKind::Cell).collect();
         effects.extend(cells.into_iter().take(CELLS_TOLD));
-        diagnosis.notes.splice(0..0, effects);
+        diagnosis.remarks.splice(0..0, effects.into_iter().map(Remark::Compared));
     }
     diagnosis
 }

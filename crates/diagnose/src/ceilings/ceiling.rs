@@ -5,6 +5,7 @@
 
 use linerate_model::finding::{Ceiling, CeilingTerm, TermName};
 use linerate_model::inventory::Layer;
+use linerate_model::units;
 
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
@@ -66,7 +67,7 @@ fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
             terms.push(term(
                 TermName::Link,
                 bps * share,
-                &format!("{place}: {} x {share:.3} framing", crate::words::bps(bps)),
+                &format!("{place}: {} x {share:.3} framing", units::rate(bps)),
             ));
         }
     }
@@ -88,7 +89,7 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
                 Some((format!("{} {nic}", group.machine.as_ref()?), bps))
             };
             let (place, bps) = group.uplink_bps.map(|bps| (group.name.clone(), bps)).or_else(machine)?;
-            let why = format!("uplink of {place}: {} x {share:.3} framing", crate::words::bps(bps));
+            let why = format!("uplink of {place}: {} x {share:.3} framing", units::rate(bps));
             Some(term(TermName::Uplink, bps * share, &why))
         })
         .collect()
@@ -127,7 +128,8 @@ fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
     };
     let limit = |host: &str, key: &str, share: f64| {
         let bytes = facts.get(host, key)?.number(2)? * share;
-        let why = format!("{host} {key}: {bytes:.0} bytes of window over {}", crate::words::us(rtt_s * 1e6));
+        let why =
+            format!("{host} {key}: {bytes:.0} bytes of window over {}", units::duration_us(rtt_s * 1e6));
         Some(term(TermName::Window, bytes * 8.0 / rtt_s, &why))
     };
     [
@@ -146,11 +148,7 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
         .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > cell.rules.ceilings.core_busy_min)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let bps = cell.throughput_bps?;
-    let why = format!(
-        "busiest CPU of the {end} at {} carried {}",
-        crate::words::percent(busy),
-        crate::words::bps(bps)
-    );
+    let why = format!("busiest CPU of the {end} at {} carried {}", units::percent(busy), units::rate(bps));
     Some(term(TermName::Core, bps / busy.min(1.0), &why))
 }
 
@@ -160,7 +158,7 @@ fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     let own = |host: &str| Some((host.to_owned(), facts.of(host)?.tool_bps?));
     let (host, bps) =
         [own(cell.from), own(cell.to)].into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let why = format!("the tool's own load reaches {} over the loopback of {host}", crate::words::bps(bps));
+    let why = format!("the tool's own load reaches {} over the loopback of {host}", units::rate(bps));
     Some(term(TermName::Tool, bps.max(cell.throughput_bps.unwrap_or(0.0)), &why))
 }
 

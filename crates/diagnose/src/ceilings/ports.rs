@@ -2,19 +2,18 @@
 //! link, hosts that all reach the speed of a slower kind of port, with everyone and both ways, are taken for
 //! hosts with such ports and not for a loss.
 //!
-//! In: cells. Out: what each of them can reach given the ports at its ends, and words for it; nothing where
+//! In: cells. Out: what each of them can reach given the ports at its ends, and the classes; nothing where
 //! no such classes are plain.
 
 use std::collections::BTreeMap;
 
 use linerate_model::finding::Cell;
 use linerate_model::inventory::Layer;
-use linerate_model::names::ranges;
+use linerate_model::remark::PortClass;
 
 use crate::evidence::CellEvidence;
 use crate::rules::CeilingRules;
 use crate::stats::median;
-use crate::words;
 
 /// Hosts that are taken for having ports of one speed.
 struct Class<'a> {
@@ -60,22 +59,15 @@ impl<'a> Ports<'a> {
         Some(end(cell.ends[0])?.min(end(cell.ends[1])?))
     }
 
-    /// What was taken for ports, as one sentence; nothing where the links are known. `report`: the cells with
-    /// their ceilings.
-    pub(crate) fn words(&self, report: &[Cell]) -> Option<String> {
+    /// What was taken for ports; nothing where the links are known. `report`: the cells with their ceilings.
+    pub(crate) fn guessed(&self, report: &[Cell]) -> Vec<PortClass> {
         let unknown = |layer: Layer| report.iter().any(|c| c.layer == layer && c.ceiling.is_guess());
-        let said: Vec<String> = self
-            .classes
-            .iter()
-            .filter(|class| unknown(class.layer))
-            .map(|class| {
-                let link =
-                    class.link_bps.map_or(String::new(), |bps| format!(" (ports of {} Gbit/s)", bps / 1e9));
-                format!("{} reach {}{link}", ranges(&class.hosts), words::bps(class.bps))
-            })
-            .collect();
-        (!said.is_empty())
-            .then(|| format!("as it seems, their ports have different speeds: {}", said.join(", ")))
+        let class = |class: &Class<'_>| PortClass {
+            hosts: class.hosts.iter().map(|host| (*host).to_owned()).collect(),
+            bps: class.bps,
+            link_bps: class.link_bps,
+        };
+        self.classes.iter().filter(|c| unknown(c.layer)).map(class).collect()
     }
 }
 

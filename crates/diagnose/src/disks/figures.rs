@@ -1,7 +1,7 @@
 //! One slow drive among its equals, by figures that other tools took: means over some time, without what the
 //! drives belong to.
 //!
-//! In: figures of devices, as `linerate import` reads them. Out: sentences. The comparison is that of
+//! In: figures of devices, as `linerate import` reads them. Out: the drives. The comparison is that of
 //! `linerate disk watch` (`findings.rs`), which knows kinds and sizes of the drives and many intervals, and
 //! so can be surer.
 
@@ -12,7 +12,6 @@ use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 
 use super::equals;
 use crate::rules::DiskRules;
-use crate::words::digits;
 
 /// A drive whose requests take much longer than its equals'.
 pub(crate) struct SlowDrive<'a> {
@@ -20,8 +19,12 @@ pub(crate) struct SlowDrive<'a> {
     pub host: &'a str,
     /// Name that the kernel has for it.
     pub device: &'a str,
-    /// In words.
-    pub sentence: String,
+    /// What it does: `read`, `write`.
+    pub pattern: StoragePattern,
+    /// Of a request, and of one of its equals at its rate, ms.
+    pub waits_ms: [f64; 2],
+    /// How many others.
+    pub others: usize,
 }
 
 /// A figure with its requests per second, and milliseconds that each takes.
@@ -82,15 +85,9 @@ fn slow_of<'a>(group: &[Seen<'a>], pattern: StoragePattern, rules: &DiskRules) -
         is_slow.then(|| SlowDrive {
             host: &figure.host,
             device: &figure.variant,
-            sentence: format!(
-                "{}{}{}: a {pattern} takes {} ms, one of the {} other drives {} ms at its rate: slow among its equals, if all are of one kind; `linerate disk watch` looks at it over time",
-                figure.host,
-                if figure.host.is_empty() { "" } else { " " },
-                figure.variant,
-                digits(*wait),
-                others.len(),
-                digits(usual)
-            ),
+            pattern,
+            waits_ms: [*wait, usual],
+            others: others.len(),
         })
     });
     let slow: Vec<SlowDrive<'_>> = compared.collect();
@@ -136,8 +133,8 @@ mod tests {
         let found = slow(&figures);
         let [one] = &found[..] else { panic!("{}", found.len()) };
         assert_eq!((one.host, one.device), ("store", "sdh"));
-        assert!(one.sentence.starts_with("store sdh: a read takes 72"), "{}", one.sentence);
-        assert!(one.sentence.contains("11 other drives"), "{}", one.sentence);
+        assert_eq!((one.pattern, one.others), (StoragePattern::Read, 11));
+        assert!((one.waits_ms[0] - 72.0).abs() < 1.0, "{:?}", one.waits_ms);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
+use linerate_model::units::{percent, short};
 
 use super::RULES;
 use super::degraded::{degraded, drives_of_rebuilding, rebuilding};
@@ -15,7 +16,6 @@ use super::equals;
 use super::reach::counted;
 use super::tree::Layout;
 use crate::stats::median;
-use crate::words::{digits, percent};
 
 /// What is wrong with the devices of one host, the worst kind first.
 #[must_use]
@@ -96,8 +96,8 @@ impl Compared {
         };
         format!(
             "; inside the drive 99 of 100 take at most {} ms, of the others {} ms",
-            digits(own),
-            digits(others)
+            short(own),
+            short(others)
         )
     }
 }
@@ -129,10 +129,10 @@ impl Seen<'_> {
                     let sentence = format!(
                         "{} is slow among its equals: a {word} takes {} ms, one of the {} others of {} {} ms under the same load (in {} of {} intervals){}",
                         self.layout.called(device),
-                        digits(pick(|s| Some(s.wait))),
+                        short(pick(|s| Some(s.wait))),
                         group.len() - 1,
                         self.layout.called(&above.device),
-                        digits(pick(|s| Some(s.usual))),
+                        short(pick(|s| Some(s.usual))),
                         seen.slow.len(),
                         seen.seen,
                         seen.tail()
@@ -180,13 +180,13 @@ impl Seen<'_> {
             let mean = |value: fn(&DiskRates) -> f64| self.mean(&disk.device, value).unwrap_or_default();
             let merged = mean(|d| d.read.merged_per_s + d.write.merged_per_s);
             let after =
-                if merged >= 1.0 { format!(" after merging {}", digits(merged)) } else { String::new() };
+                if merged >= 1.0 { format!(" after merging {}", short(merged)) } else { String::new() };
             let sentence = format!(
                 "{} has no time left: {} busy with {} reads and {} writes a second{after}",
                 self.layout.called(&disk.device),
                 percent(busy),
-                digits(mean(|d| d.read.requests_per_s)),
-                digits(mean(|d| d.write.requests_per_s)),
+                short(mean(|d| d.read.requests_per_s)),
+                short(mean(|d| d.write.requests_per_s)),
             );
             Some((disk.device.clone(), DiskTrouble::Saturated, sentence))
         });
@@ -211,9 +211,9 @@ impl Seen<'_> {
                     let sentence = format!(
                         "{} gets {} writes a second, the others of {} {}: they do not carry the same",
                         self.layout.called(device),
-                        digits(rate),
+                        short(rate),
                         self.layout.called(&above.device),
-                        digits(usual)
+                        short(usual)
                     );
                     found.push((device.to_owned(), DiskTrouble::Uneven, sentence));
                 }
@@ -241,10 +241,10 @@ impl Seen<'_> {
                 let sentence = format!(
                     "{} is asked {} times a second; {} reach its {}, for {} are merged into others on the way",
                     self.layout.called(&top.device),
-                    digits(asked),
-                    digits(reached),
+                    short(asked),
+                    short(reached),
                     counted(drives.len() as f64),
-                    digits(merged)
+                    short(merged)
                 );
                 found.push((top.device.clone(), DiskTrouble::Merged, sentence));
             }

@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 
 use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
+use linerate_model::units::{percent, short};
 use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 use serde::Serialize;
 
 use super::RULES;
 use super::volume::{Class, VolumeMembers};
-use crate::words::percent;
 
 /// What binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -56,15 +56,9 @@ pub struct DiskExpectation {
     pub sentence: String,
 }
 
-/// Three digits, without zeros behind the point.
-fn digits(value: f64) -> String {
-    let text = crate::words::digits(value);
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 /// How many drives.
 pub(super) fn counted(drives: f64) -> String {
-    if (drives - 1.0).abs() < 1e-9 { "1 drive".to_owned() } else { format!("{} drives", digits(drives)) }
+    if (drives - 1.0).abs() < 1e-9 { "1 drive".to_owned() } else { format!("{} drives", short(drives)) }
 }
 
 /// A bound: requests per second, what it comes from, and how.
@@ -156,11 +150,11 @@ fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let rate = if piece <= 16_384.0 { seek_rate } else { rate };
     let requests = busy * rate / cost;
     let depth = busy < drives || each < RULES.queue_choice;
-    let mut sentence = format!("{} x {} a second", counted(busy), digits(rate));
+    let mut sentence = format!("{} x {} a second", counted(busy), short(rate));
     if (cost - 1.0).abs() > 1e-9 {
-        let _ = write!(sentence, ", {} requests to drives for each", digits(cost));
+        let _ = write!(sentence, ", {} requests to drives for each", short(cost));
     }
-    let _ = write!(sentence, " = {} requests a second", digits(requests));
+    let _ = write!(sentence, " = {} requests a second", short(requests));
     if depth {
         let needed = (RULES.queue_choice * drives / cost).ceil();
         let _ = write!(
@@ -168,7 +162,7 @@ fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
             "; {} under way leave {} little choice or nothing to do, {} would keep them busy (--depth)",
             phase.outstanding(),
             counted(f64::from(volume.drives)),
-            digits(needed)
+            short(needed)
         );
     }
     (requests, if depth { Term::Depth } else { Term::Seeks }, sentence)
@@ -188,16 +182,16 @@ fn transfer(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let mut sentence = format!(
         "{} x {} MB/s = {} MB/s in a row, where neighbours are merged",
         counted(spread),
-        digits(ROTATING_BYTES_PER_S / 1e6),
-        digits(bytes / 1e6)
+        short(ROTATING_BYTES_PER_S / 1e6),
+        short(bytes / 1e6)
     );
     if spread < drives {
         let _ = write!(
             sentence,
             "; {} KiB under way reach {} of {} drives",
-            digits(under_way / 1024.0),
-            digits(spread),
-            digits(drives)
+            short(under_way / 1024.0),
+            short(spread),
+            short(drives)
         );
     }
     (bytes / block, if spread < drives { Term::Depth } else { Term::Transfer }, sentence)
@@ -236,8 +230,8 @@ fn flush(volume: &VolumeMembers, phase: &DiskPhase, every: u32) -> Bound {
         "{} waits for {}, {} ms each at 7,200 a minute{what}: {} safe writes a second of {} threads",
         if by_itself { "without a write cache a write" } else { "a flush" },
         if waits > 1.0 { "two revolutions" } else { "a revolution" },
-        digits(RULES.revolution_ms),
-        digits(requests),
+        short(RULES.revolution_ms),
+        short(requests),
         phase.threads
     );
     (requests, Term::Flush, sentence)
@@ -249,8 +243,8 @@ fn without_cache(phase: &DiskPhase) -> Bound {
     let requests = turns(phase);
     let sentence = format!(
         "without a write cache each write waits for a revolution, {} ms at 7,200 a minute: {} writes a second of {} threads; more under way would not miss their place (--depth)",
-        digits(RULES.revolution_ms),
-        digits(requests),
+        short(RULES.revolution_ms),
+        short(requests),
         phase.threads
     );
     (requests, Term::Depth, sentence)
@@ -268,7 +262,7 @@ fn wire(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let sentence = format!(
         "{} x {} MB/s of {words}: no drive can be faster than its wire, many are slower",
         counted(drives),
-        digits(each / 1e6)
+        short(each / 1e6)
     );
     (bytes / f64::from(phase.block_bytes), Term::Link, sentence)
 }
@@ -317,14 +311,14 @@ fn binds(result: &DiskResult, should: Option<&DiskExpectation>) -> (String, Stri
     let p50 = |histogram: &linerate_model::histogram::Histogram| histogram.quantile(0.5).unwrap_or(0) as f64;
     let (flush, whole) = (p50(&result.flush_ns), p50(&result.write.took_ns));
     if flush > 0.0 && flush >= RULES.flush_share * whole {
-        let of = digits(flush / 1e6);
+        let of = short(flush / 1e6);
         return (
             "flush".to_owned(),
-            format!("the flush takes {of} of the {} ms of a safe write{merged}", digits(whole / 1e6)),
+            format!("the flush takes {of} of the {} ms of a safe write{merged}", short(whole / 1e6)),
         );
     }
     if result.doubts.contains(&Doubt::WriteBack) {
-        let (last, all) = (digits(result.last_flush_s * 1e3), digits(result.elapsed_s * 1e3));
+        let (last, all) = (short(result.last_flush_s * 1e3), short(result.elapsed_s * 1e3));
         return (
             "cache".to_owned(),
             format!("writes ended in memory; the flush at the end took {last} of {all} ms{merged}"),
@@ -340,7 +334,7 @@ fn binds(result: &DiskResult, should: Option<&DiskExpectation>) -> (String, Stri
         let each_us = result.elapsed_s * 1e6 / requests as f64;
         return (
             "latency".to_owned(),
-            format!("one request at a time: each takes {} us on average{merged}", digits(each_us)),
+            format!("one request at a time: each takes {} us on average{merged}", short(each_us)),
         );
     }
     let what = if result.device.is_some_and(|d| d.busy > RULES.busy_device) {
@@ -359,6 +353,6 @@ fn merged(result: &DiskResult) -> String {
     if (device.merged as f64) <= asked * RULES.merged_min || device.requests as f64 >= asked {
         return String::new();
     }
-    let (asked, reached) = (digits(asked), digits(device.requests as f64));
+    let (asked, reached) = (short(asked), short(device.requests as f64));
     format!("; of {asked} requests {reached} reached the device, for neighbours were merged")
 }

@@ -7,16 +7,12 @@
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Direction, Finding, Metric, RankedCause, Suspect};
+use linerate_model::remark::Remark;
 
 use crate::context::Context;
 
-/// Joins them. `sentence` words a finding anew, by the pairs that pass its place.
-pub(crate) fn adopt(
-    context: &Context<'_>,
-    knowledge: &Knowledge,
-    findings: &mut Vec<Finding>,
-    sentence: impl Fn(&Finding, usize) -> String,
-) {
+/// Joins them.
+pub(crate) fn adopt(context: &Context<'_>, knowledge: &Knowledge, findings: &mut Vec<Finding>) {
     let share = context.facts.rules.merge.setting_share;
     let mut index = 0;
     while index < findings.len() {
@@ -36,21 +32,16 @@ pub(crate) fn adopt(
             place.probability *= share;
             loss.places.insert(0, place);
             loss.causes = setting.causes;
-            loss.decide = None;
+            loss.next = None;
             loss.decide_tests.clear();
-            let passing = passing(context, &loss.places[0].suspect, loss.places[0].direction);
-            loss.sentence = sentence(loss, passing);
+            loss.tested = passing(context, &loss.places[0].suspect, loss.places[0].direction);
         }
         index += 1;
     }
 }
 
 /// A path and a host of it with the same cause: the host, with all the pairs of both.
-pub(crate) fn join_same(
-    context: &Context<'_>,
-    findings: &mut Vec<Finding>,
-    sentence: impl Fn(&Finding, usize) -> String,
-) {
+pub(crate) fn join_same(context: &Context<'_>, findings: &mut Vec<Finding>) {
     let mut index = 0;
     while index < findings.len() {
         let path = &findings[index];
@@ -70,16 +61,16 @@ pub(crate) fn join_same(
                 kept.affected.push(pair);
             }
         }
-        let passing = passing(context, &kept.places[0].suspect, kept.places[0].direction);
-        kept.sentence = sentence(kept, passing);
+        kept.intermittent |= path.intermittent;
+        kept.tested = passing(context, &kept.places[0].suspect, kept.places[0].direction);
     }
 }
 
-/// Takes out what another finding brings about; goes out as notes.
-pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -> Vec<String> {
+/// Takes out what another finding brings about; goes out as remarks.
+pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -> Vec<Remark> {
     let first = |finding: &Finding| finding.causes.first().map(|c| c.id.clone());
     let found: Vec<Option<String>> = findings.iter().map(first).collect();
-    let mut notes = Vec::new();
+    let mut remarks = Vec::new();
     findings.retain(|finding| {
         let (Some(cause), Some(place)) = (finding.causes.first(), finding.places.first()) else {
             return true;
@@ -87,12 +78,12 @@ pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -
         let sources = knowledge.get(&cause.id).map_or(&[][..], |known| &known.follows_from);
         let source = sources.iter().find(|id| found.contains(&Some((*id).clone())));
         let Some(source) = source.filter(|_| finding.responses == [Metric::Setting]) else { return true };
-        let of = knowledge.get(source).map_or(source.as_str(), |known| &known.title);
-        let place = crate::words::place(&place.suspect, place.direction);
-        notes.push(format!("{place}: {}; a consequence of this: {of}", cause.title));
+        let of = knowledge.get(source).map_or(source, |known| &known.title).clone();
+        let at = (place.suspect.clone(), place.direction);
+        remarks.push(Remark::Consequence { at, title: cause.title.clone(), of });
         false
     });
-    notes
+    remarks
 }
 
 /// Whether a host has the first cause of a path, and all of the path goes through it.
@@ -142,10 +133,13 @@ fn passing(context: &Context<'_>, suspect: &Suspect, direction: Direction) -> us
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use linerate_model::finding::{LayerScope, LossLocation};
-    use linerate_model::units::MetricUnit;
+    use linerate_model::finding::{Diagnosis, LossLocation};
+    use linerate_model::snapshot::Snapshot;
 
     use super::*;
+    use crate::ceilings::Ports;
+    use crate::evidence::Facts;
+    use crate::rules::Rules;
 
     fn finding(host: &str, id: &str, response: Metric) -> Finding {
         let cause = RankedCause {
@@ -159,23 +153,54 @@ mod tests {
             sources: Vec::new(),
         };
         Finding {
-            sentence: String::new(),
             places: vec![LossLocation {
                 suspect: Suspect::Host(host.to_owned()),
                 direction: Direction::Rx,
                 probability: 0.99,
             }],
-            layer: LayerScope::Any,
             responses: vec![response],
-            expected: 0.0,
-            measured: 0.0,
-            unit: MetricUnit::Share,
             probability: 0.97,
             causes: vec![cause],
-            benign: Vec::new(),
-            decide: None,
-            decide_tests: Vec::new(),
-            affected: Vec::new(),
+            ..Finding::default()
+        }
+    }
+
+    /// Between `a` and `b`, at times.
+    fn path(causes: Vec<RankedCause>) -> Finding {
+        let pair = ("a".to_owned(), "b".to_owned());
+        let suspect = Suspect::Pair(pair.0.clone(), pair.1.clone());
+        Finding {
+            places: vec![LossLocation { suspect, direction: Direction::Tx, probability: 0.9 }],
+            responses: vec![Metric::Throughput],
+            expected: 9e9,
+            measured: 5e9,
+            causes,
+            affected: vec![pair],
+            intermittent: true,
+            ..Finding::default()
+        }
+    }
+
+    #[test]
+    fn what_is_intermittent_says_so_after_it_was_merged() {
+        let (snapshot, knowledge) = (Snapshot::default(), Knowledge::builtin().unwrap());
+        let context =
+            Context::new(Facts::new(&snapshot, &Rules::DEFAULT), Vec::new(), Vec::new(), Ports::default());
+        let setting = finding("b", "tcp-sack-off", Metric::Setting);
+        let mut merged = vec![path(Vec::new()), setting];
+        adopt(&context, &knowledge, &mut merged);
+        let host = finding("b", "tcp-sack-off", Metric::Throughput);
+        let mut joined = vec![path(host.causes.clone()), host];
+        join_same(&context, &mut joined);
+        for findings in [merged, joined] {
+            assert_eq!(findings.len(), 1);
+            let diagnosis = linerate_report::words::written(Diagnosis { findings, ..Diagnosis::default() });
+            let sentence = &diagnosis.findings[0].sentence;
+            assert!(sentence.starts_with("host b, what it receives: "), "{sentence}");
+            assert!(
+                sentence.contains("tcp-sack-off") && sentence.contains("It comes and goes"),
+                "{sentence}"
+            );
         }
     }
 
@@ -187,12 +212,11 @@ mod tests {
                 vec![finding("a", route, Metric::Setting), finding("b", "fragments-lost", response)];
             (consequences(&knowledge, &mut findings), findings.len())
         };
-        let (notes, count) = left("route-mtu-limit", Metric::Setting);
+        let (remarks, count) = left("route-mtu-limit", Metric::Setting);
         assert_eq!(count, 1);
-        assert!(
-            notes[0].contains("b, what it receives: fragments-lost; a consequence of this: a route"),
-            "{notes:?}"
-        );
+        let [Remark::Consequence { at, title, of }] = &remarks[..] else { panic!("{remarks:?}") };
+        assert_eq!((at, title.as_str()), (&(Suspect::Host("b".to_owned()), Direction::Rx), "fragments-lost"));
+        assert!(of.starts_with("a route"), "{of}");
         assert_eq!(left("route-mtu-limit", Metric::Loss), (Vec::new(), 2));
         assert_eq!(left("sack-off", Metric::Setting), (Vec::new(), 2));
     }

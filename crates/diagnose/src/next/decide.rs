@@ -1,9 +1,9 @@
 //! The second stage: what to measure next when the evidence so far leaves alternatives or rests on single
-//! tests. Judged places come in, serial tests and a sentence go out.
+//! tests. Judged places come in, serial tests and what they would decide go out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::finding::{Metric, Suspect};
+use linerate_model::finding::{Metric, NextTest, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::plan::Test;
@@ -251,39 +251,28 @@ fn same(a: &TestKind, b: &TestKind, rules: &Rules) -> bool {
     a.name() == b.name() && streams(a) == streams(b) && is_small(a) == is_small(b)
 }
 
-/// The measurement that would settle what is open, in words; `None` when nothing is.
-pub(crate) fn words(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<String> {
-    let (suspect, direction, _) = judged.places.first()?;
+/// The measurement that would settle what is open; `None` when nothing is.
+pub(crate) fn next(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<NextTest> {
+    let (suspect, _, _) = judged.places.first()?;
     if judged.located.unconfirmed {
-        return Some("repeat the tests of this pair three times with nothing else running".to_owned());
+        return Some(NextTest::Repeat);
     }
     if judged.shape.two_hosts {
-        return Some("measure both hosts against a third one: the slow end stays slow".to_owned());
+        return Some(NextTest::ThirdHost);
     }
     if !is_open(judged, context.facts.rules.next.certain) {
         return None;
     }
-    let suspected = crate::words::place(suspect, *direction);
-    let senders: BTreeSet<String> = judged
+    let Suspect::Group(group) = suspect else { return Some(NextTest::Partners) };
+    let senders: BTreeMap<&str, Option<String>> = judged
         .subjects
         .senders
         .iter()
-        .map(|h| {
-            let host = Suspect::Host((*h).to_owned());
-            match alias(&context.facts, &host) {
-                Some(Suspect::Group(g)) => format!("{h} on {g}"),
-                _ => (*h).to_owned(),
-            }
+        .map(|h| match alias(&context.facts, &Suspect::Host((*h).to_owned())) {
+            Some(Suspect::Group(g)) => (*h, Some(g)),
+            _ => (*h, None),
         })
         .collect();
-    let senders = senders.into_iter().collect::<Vec<_>>().join(" and ");
-    Some(match suspect {
-        Suspect::Group(g) => format!(
-            "measure from a host in a further group (another machine than those of {senders}) to a host of {g}: if that is \
-             slow too, it is {suspected}; if it is fast, it is the senders {senders}"
-        ),
-        _ => format!(
-            "measure {suspected} against two partners in other groups that are fine, both directions, alone, three times"
-        ),
-    })
+    let senders = senders.into_iter().map(|(host, group)| (host.to_owned(), group)).collect();
+    Some(NextTest::FurtherGroup { group: group.clone(), senders })
 }

@@ -2,4 +2,4 @@
 
 mod decide;
 
-pub(crate) use decide::{add_new, tests, words};
+pub(crate) use decide::{add_new, next, tests};

@@ -16,10 +16,5 @@ super::number::stage! {
         read_finding: f64 = 0.99, "probability", "Of a wrong setting, before calibration: it was read";
         read_cause: f64 = 0.9, "probability", "Of its cause, before calibration";
         storage_finding: f64 = 0.95, "probability", "Of a loss of storage";
-        nothing: f64 = 0.999, "share", "A larger loss is all of it";
-        mentioned_min: f64 = 0.05, "probability", "Less probable alternatives are not mentioned";
-        quoted_max: usize = 3, "lines", "Readings quoted in the verdict";
-        certain: f64 = 0.99, "probability", "Higher probabilities are not written out";
-        fix_min: f64 = 0.5, "probability", "A cause without a reading whose fix is proposed";
     }
 }

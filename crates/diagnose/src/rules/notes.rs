@@ -4,7 +4,6 @@ super::number::stage! {
     /// Headline, notes and tuning advice.
     NoteRules {
         at_ceiling: f64 = 0.9, "share", "Share of its ceiling at which a cell is at its ceiling";
-        likely: f64 = 0.4, "probability", "A less probable first cause is one of several";
         retransmits_min: f64 = 20.0, "1/s", "Fewer retransmits mean nothing";
         retransmit_cells_max: usize = 4, "cells", "Cells of a survey whose retransmits get a note each";
         loss_min: f64 = 0.002, "share", "Less loss means nothing: of 4000 datagrams 8";
@@ -25,6 +24,5 @@ super::number::stage! {
         window_margin: f64 = 1.5, "factor", "Proposed buffer over what the path needs: the RTT grows with the queue";
         drops_min: f64 = 10.0, "packets", "Fewer drops in a test mean nothing";
         drops_loss_max: f64 = 0.001, "share", "Loss from which on drops matter";
-        named_max: usize = 3, "hosts", "Hosts named in advice; the rest is counted";
     }
 }

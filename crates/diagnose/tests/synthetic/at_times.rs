@@ -1,7 +1,7 @@
 //! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are
 //! believed, and before they are dropped.
 
-use linerate_diagnose::{diagnose, second_stage};
+use linerate_diagnose::second_stage;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Diagnosis, Direction, Suspect};
@@ -12,6 +12,7 @@ use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
 use super::cluster::{Cluster, Layout, SIX, THREE};
+use super::diagnose;
 
 const TWO: Layout = &[("left", &["west-1"]), ("right", &["east-1"])];
 const FIRST_ID: u32 = 5000;

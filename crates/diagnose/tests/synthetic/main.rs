@@ -9,15 +9,19 @@ mod two;
 
 use cluster::{Cluster, Layout, SIX, THREE, TWELVE};
 use faults::{Fault, Spot};
+use linerate_diagnose::second_stage;
 use linerate_diagnose::stats::Rng;
-use linerate_diagnose::{diagnose, second_stage};
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, Gap};
-use linerate_model::finding::{Direction, Suspect};
+use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 
 const LAYOUTS: [Layout; 3] = [THREE, SIX, TWELVE];
+
+fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+    linerate_report::words::written(linerate_diagnose::diagnose(snapshot, knowledge))
+}
 
 #[derive(Default)]
 struct Tally {

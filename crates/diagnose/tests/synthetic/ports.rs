@@ -1,6 +1,5 @@
 //! Tables of throughput alone, of clusters whose ports have different speeds that nobody told.
 
-use linerate_diagnose::diagnose;
 use linerate_diagnose::stats::Rng;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, HostFacts};
@@ -11,6 +10,7 @@ use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::snapshot::Snapshot;
 
 use super::cluster::sample;
+use super::diagnose;
 
 /// What ports of 1, 10 and 25 Gbit/s reach.
 const GBIT: [f64; 3] = [0.94e9, 9.4e9, 23.5e9];

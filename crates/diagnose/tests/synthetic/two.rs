@@ -1,12 +1,12 @@
 //! Two hosts: throughput alone cannot tell sender, receiver and way apart, so the true place has to be among
 //! those that are offered, and the cause has to be right all the same.
 
-use linerate_diagnose::diagnose;
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Direction, Finding, Suspect};
 use linerate_model::inventory::Layer;
 
 use super::cluster::{Cluster, Layout, Path};
+use super::diagnose;
 use super::faults::{self, Fault, Spot};
 
 const TWO: Layout = &[("left", &["east-1"]), ("right", &["west-1"])];

@@ -19,7 +19,7 @@ fn differences(name: &str, snapshot: Snapshot, before: Option<Snapshot>) -> Vec<
     let mut case = demanded(name);
     case.snapshot = snapshot;
     case.before = before;
-    let diagnosis = case::diagnose(&case, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_report::words::written(case::diagnose(&case, &Knowledge::builtin().unwrap()));
     case::check(&case, &diagnosis)
 }
 

@@ -110,7 +110,7 @@ pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -
         wrong: named
             .iter()
             .filter(|one| !is_right(one, &world.truth))
-            .map(|(suspect, direction)| linerate_diagnose::words::place(suspect, *direction))
+            .map(|(suspect, direction)| suspect.label(*direction))
             .collect(),
         claims: claims(&diagnosis, &world.truth),
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Subcommand;
-use linerate_diagnose::words;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 
@@ -43,7 +42,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
     let row = store.find_run(run.as_deref())?;
     let (snapshot, renamer) = anonymous::anonymous(&store.load_snapshot(&row.id)?);
-    let diagnosis = linerate_diagnose::diagnose(&snapshot, &open::knowledge()?);
+    let diagnosis =
+        linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &open::knowledge()?));
     let title = title.as_deref().unwrap_or(&diagnosis.headline);
     let json = serde_json::to_string(&snapshot).context("the snapshot cannot be written")?;
     let text = file(title, &json, &diagnosis);
@@ -78,7 +78,7 @@ fn file(title: &str, json: &str, diagnosis: &Diagnosis) -> String {
     for finding in &diagnosis.findings {
         text += "\n[[expect.finding]]\n";
         if let Some(place) = finding.places.first() {
-            let _ = writeln!(text, "place = {}", quoted(&words::place(&place.suspect, place.direction)));
+            let _ = writeln!(text, "place = {}", quoted(&place.suspect.label(place.direction)));
         }
         if let Some(cause) = finding.causes.first() {
             let _ = writeln!(text, "causes = [{}]", quoted(&cause.id));

@@ -48,7 +48,7 @@ fn diagnosed(
     knowledge: &Knowledge,
 ) -> anyhow::Result<(Snapshot, Diagnosis)> {
     let judged = |snapshot: Snapshot| {
-        let diagnosis = linerate_diagnose::diagnose(&snapshot, knowledge);
+        let diagnosis = linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, knowledge));
         (snapshot, diagnosis)
     };
     let paths: Vec<PathBuf> = what.iter().map(PathBuf::from).collect();
@@ -57,7 +57,7 @@ fn diagnosed(
     if let Some(path) = has("toml") {
         let text = input::text(path, input::CASE_BYTES_MAX)?;
         let case = linerate_diagnose::case::parse(&path.display().to_string(), &text)?;
-        let diagnosis = linerate_diagnose::case::diagnose(&case, knowledge);
+        let diagnosis = linerate_report::words::written(linerate_diagnose::case::diagnose(&case, knowledge));
         return Ok((case.snapshot, diagnosis));
     }
     if let Some(path) = has("json") {

@@ -61,12 +61,8 @@ pub async fn run(
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: headline(&snapshot.samples),
-        cells: Vec::new(),
-        advice: Vec::new(),
-        findings: Vec::new(),
-        refused: Vec::new(),
-        notes: Vec::new(),
         blind: snapshot.gaps.clone(),
+        ..Diagnosis::default()
     };
     context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))

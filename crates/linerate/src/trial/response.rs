@@ -70,7 +70,7 @@ pub fn value(response: Metric, outcome: &Outcome) -> Option<f64> {
         Outcome::Measured(m) => measured(response, m).filter(|v| v.is_finite()),
         // Nothing through is the worst throughput there is, and says nothing about a time or a cost.
         Outcome::NothingThrough { .. } => match response {
-            Metric::Throughput | Metric::TwoState | Metric::Setting | Metric::PathMtu => Some(0.0),
+            Metric::Throughput | Metric::TwoState | Metric::PathMtu => Some(0.0),
             Metric::Loss => Some(1.0),
             _ => None,
         },
@@ -80,7 +80,9 @@ pub fn value(response: Metric, outcome: &Outcome) -> Option<f64> {
 
 fn measured(response: Metric, m: &Measurement) -> Option<f64> {
     match response {
-        Metric::Throughput | Metric::Setting => m.throughput_bps,
+        Metric::Throughput => m.throughput_bps,
+        // It is read; the throughput is what a change of it is measured by.
+        Metric::Setting => None,
         Metric::TwoState => low_level(m).or(m.throughput_bps),
         Metric::Loss => m.loss,
         Metric::Reordering => Some(m.reordered? + m.duplicated.unwrap_or(0.0)),

@@ -135,16 +135,19 @@ fn verdict(diagnosis: &Diagnosis) -> String {
     let findings: Vec<String> = (0..diagnosis.findings.len())
         .map(|i| {
             let place = diagnosis.findings[i].places.first();
-            let place =
-                place.map_or(String::new(), |p| linerate_diagnose::words::place(&p.suspect, p.direction));
+            let place = place.map_or(String::new(), |p| p.suspect.label(p.direction));
             format!("{place}: {}", causes(i))
         })
         .collect();
     if findings.is_empty() { diagnosis.headline.clone() } else { findings.join("; ") }
 }
 
+fn diagnosed(case: &case::Case, knowledge: &Knowledge) -> Diagnosis {
+    linerate_report::words::written(case::diagnose(case, knowledge))
+}
+
 fn changed(name: &str, case: &case::Case, without: &Knowledge, with: &Knowledge) -> Option<Change> {
-    let (before, after) = (case::diagnose(case, without), case::diagnose(case, with));
+    let (before, after) = (diagnosed(case, without), diagnosed(case, with));
     let missed = case::check(case, &before);
     let broken: Vec<String> = case::check(case, &after).into_iter().filter(|w| !missed.contains(w)).collect();
     let (before, after) = (verdict(&before), verdict(&after));
@@ -159,7 +162,7 @@ fn by_case(proof: &str, name: &str, cases: &[(String, case::Case)], with: &Knowl
             said: "no such case: neither built in nor in a folder `cases` beside the file".to_owned(),
         };
     };
-    let diagnosis = case::diagnose(case, with);
+    let diagnosis = diagnosed(case, with);
     let found = diagnosis.findings.iter().any(|f| f.causes.first().is_some_and(|c| c.id == id));
     Proof { name: proof.to_owned(), found: Some(found), said: verdict(&diagnosis) }
 }

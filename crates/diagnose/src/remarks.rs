@@ -1,12 +1,13 @@
-//! What a diagnosis says beside its findings: the headline, notes, what was not used, what was not seen.
-//! Pure.
+//! What a diagnosis knows beside its findings: facts of the headline, remarks, what was not used, what was not
+//! seen. Pure.
 
 use std::collections::BTreeMap;
 
 use linerate_model::fact::Gap;
-use linerate_model::finding::{Cell, Finding};
+use linerate_model::finding::{Cell, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
+use linerate_model::remark::{Overall, Refused, Remark, Repetition, Summary};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
@@ -15,123 +16,67 @@ use crate::context::Context;
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
 use crate::rules::{NoteRules, Rules};
-use crate::{storage, words};
+use crate::storage;
 
-/// The most important in one sentence.
-pub(crate) fn headline(
-    context: &Context<'_>,
-    report: &[Cell],
-    judged: &[Judged<'_, '_>],
-    findings: &[Finding],
-) -> String {
-    if let Some((first, others)) = findings.split_first() {
-        return format!("{}{}", place_and_cause(first), also(others));
-    }
+/// Facts of the headline beside the findings.
+pub(crate) fn summary(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Summary {
     let rules = &context.facts.rules.notes;
     let shares: Vec<f64> = report.iter().filter(|c| !c.ceiling.is_guess()).filter_map(|c| c.share).collect();
-    let words = match crate::stats::median(&shares) {
-        Some(share) if share >= rules.at_ceiling => {
-            format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor())
-        }
-        Some(share) => format!("nothing stands out: {} of the ceiling", words::percent(share)),
-        None if context.cells.is_empty() && crate::together::any(context.facts.snapshot) => {
-            let said = crate::together::notes(&context.facts).into_iter().next();
-            said.unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned())
-        }
-        None if context.cells.is_empty() => {
-            storage::headline(context.facts.snapshot, &context.facts.rules.disks)
-        }
-        None => {
-            let ports = context.ports.words(report).map_or(String::new(), |words| format!("; {words}"));
-            format!("nothing stands out among the peers; no ceiling is known{ports}")
-        }
+    let snapshot = context.facts.snapshot;
+    let overall = match crate::stats::median(&shares) {
+        Some(share) if share >= rules.at_ceiling => Overall::AtCeiling(share),
+        Some(share) => Overall::OfCeiling(share),
+        None if !context.cells.is_empty() => Overall::NoCeiling,
+        None if !snapshot.watched.is_empty() => Overall::Counters,
+        None if !snapshot.storage.is_empty() => Overall::Figures(snapshot.storage.len()),
+        None => Overall::Nothing,
     };
-    let unseen = contended(&context.cells, rules);
-    let unseen: Vec<String> =
-        unseen.iter().map(|(layer, w, of)| format!("{w} of {of} pairs ({layer})")).collect();
-    let words = if unseen.is_empty() {
-        words
-    } else {
-        format!("{words}, as far as it was seen; contended in every transfer: {}", unseen.join(", "))
-    };
-    words + &untested(context, judged)
+    let untested = untested(context, judged);
+    Summary { overall, fix: None, unmeasured: contended(&context.cells, rules), untested }
 }
 
-/// Sentences are made by the numbers in force.
-pub(crate) const RULES: &NoteRules = &Rules::DEFAULT.notes;
-
-fn place_and_cause(finding: &Finding) -> String {
-    let what = match finding.causes.first() {
-        None => "no known cause fits".to_owned(),
-        Some(cause) if cause.probability < RULES.likely => {
-            format!("the cause is not known; perhaps {} ({})", cause.title, words::percent(cause.probability))
-        }
-        Some(cause) => cause.title.clone(),
-    };
-    let words = if finding.was_only_read() { words::read_at } else { words::place };
-    let place = finding.places.first().map_or(String::new(), |p| words(&p.suspect, p.direction));
-    format!("{place}{}: {what}", words::layer(finding.layer))
-}
-
-/// Findings after the first: one in full, for who reads only the headline must not repair the half; of more
-/// the number.
-fn also(others: &[Finding]) -> String {
-    match others {
-        [] => String::new(),
-        [one] => format!("; and {}", place_and_cause(one)),
-        [one, rest @ ..] => format!("; and {} (and {} more)", place_and_cause(one), rest.len()),
-    }
-}
-
-/// What is worth knowing and is no finding.
-pub(crate) fn notes(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<String> {
+/// What is worth knowing of tests and is no finding.
+pub(crate) fn of_tests(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Vec<Remark> {
     let rules = &context.facts.rules.notes;
-    let mut notes = Vec::new();
+    let mut remarks = Vec::new();
     for cell in
         report.iter().filter(|c| c.share.is_some_and(|s| s >= rules.at_ceiling) && !c.ceiling.is_guess())
     {
         let rate = cell.retransmits_per_s.filter(|r| *r >= rules.retransmits_min);
-        if let Some((rate, share)) =
+        if let Some((per_s, share)) =
             rate.zip(cell.share).filter(|_| report.len() <= rules.retransmit_cells_max)
         {
-            notes.push(format!(
-                "{} to {}: {} of the ceiling, so its {} retransmits per second do not matter",
-                cell.from,
-                cell.to,
-                words::percent(share),
-                words::digits(rate)
-            ));
+            let (from, to) = (cell.from.clone(), cell.to.clone());
+            remarks.push(Remark::Retransmits { from, to, share, per_s });
         }
     }
-    notes.extend(context.ports.words(report).map(|words| {
-        format!("{words}; no link speed was read, so `ethtool` of a NIC of each tells whether it is what it should be")
-    }));
+    let ports = context.ports.guessed(report);
+    remarks.extend((!ports.is_empty()).then_some(Remark::Ports(ports)));
     if judged.iter().all(|j| j.located.unconfirmed) {
-        notes.extend(lost_once(report, rules));
+        remarks.extend(lost_once(report, rules));
     }
-    notes.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(context, j)));
-    notes
+    remarks.extend(judged.iter().filter(|j| j.located.unconfirmed).map(|j| suspicion(context, j)));
+    remarks
 }
 
 /// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say
 /// what it would be.
-fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> String {
+fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> Remark {
     let (suspect, direction, _) = &judged.places[0];
-    let place = words::place(suspect, *direction);
-    let outcome = if is_contended(context, judged) {
-        "and its repetition was contended; survey again when the hosts are idle"
-    } else if is_untested(context, judged) && context.facts.snapshot.imported.is_some() {
-        "and not repeated; measure that again before you believe it"
-    } else if is_untested(context, judged) {
-        "and not tested again; a survey that has more time repeats it"
+    let repetition = if is_contended(context, judged) {
+        Repetition::Invalid
+    } else if !is_untested(context, judged) {
+        Repetition::Refuted
+    } else if context.facts.snapshot.imported.is_some() {
+        Repetition::MissingInImport
     } else {
-        return format!("{place}: suspected once and not confirmed by a repetition");
+        Repetition::Missing
     };
     let read = judged.causes.first().filter(|(scored, _)| !scored.hits.is_empty());
-    let cause = read.map_or(String::new(), |(scored, _)| {
-        format!(". What would explain it: {} [{}]", scored.cause.title, scored.evidence.join("; "))
-    });
-    format!("{place}: suspected once {outcome}{cause}")
+    let cause = read
+        .filter(|_| repetition != Repetition::Refuted)
+        .map(|(scored, _)| (scored.cause.title.clone(), scored.evidence.clone()));
+    Remark::Suspicion { at: (suspect.clone(), *direction), repetition, cause }
 }
 
 /// The samples that a located loss rests on.
@@ -156,110 +101,69 @@ fn is_contended(context: &Context<'_>, judged: &Judged<'_, '_>) -> bool {
 }
 
 /// What a sentence about a cluster in which nothing was found must not pass over: that nothing got through
-/// once. A transfer that was slow once is a note, for that happens in healthy clusters; of what others
+/// once. A transfer that was slow once is a remark, for that happens in healthy clusters; of what others
 /// measured it may be all that they ask about.
-fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> String {
-    let places: Vec<String> = judged
+fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> Vec<(Suspect, Direction)> {
+    judged
         .iter()
         .filter(|j| is_untested(context, j))
         .filter(|j| {
             let is_dead = |s: &Sample| matches!(s.outcome, Outcome::NothingThrough { .. });
             context.facts.snapshot.imported.is_some() || samples(context, j).any(is_dead)
         })
-        .map(|j| words::place(&j.places[0].0, j.places[0].1))
-        .collect();
-    match places.as_slice() {
-        [] => String::new(),
-        [one] => format!("; suspected and not tested again: {one}"),
-        [one, rest @ ..] => format!("; suspected and not tested again: {one} (and {} more)", rest.len()),
-    }
+        .map(|j| (j.places[0].0.clone(), j.places[0].1))
+        .collect()
 }
 
 /// Pairs that lost datagrams where nothing else was found: too little to name a place, and not nothing.
-fn lost_once(report: &[Cell], rules: &NoteRules) -> Vec<String> {
+fn lost_once(report: &[Cell], rules: &NoteRules) -> Vec<Remark> {
     let lossy = || report.iter().filter_map(|c| Some((c, c.loss.filter(|l| *l >= rules.loss_min)?)));
-    let mut notes: Vec<String> = lossy()
-        .take(rules.lossy_pairs_max)
-        .map(|(c, loss)| {
-            format!(
-                "{} to {} ({}): {} of the datagrams of a probe were lost, and nothing else points to it; survey again to see whether it comes back",
-                c.from,
-                c.to,
-                c.layer,
-                words::percent(loss)
-            )
-        })
+    let named = lossy().take(rules.lossy_pairs_max);
+    let mut remarks: Vec<Remark> = named
+        .map(|(c, loss)| Remark::LostOnce { from: c.from.clone(), to: c.to.clone(), layer: c.layer, loss })
         .collect();
     let more = lossy().count().saturating_sub(rules.lossy_pairs_max);
-    if more > 0 {
-        notes.push(format!("{more} more pairs lost datagrams in a probe"));
-    }
-    notes
+    remarks.extend((more > 0).then_some(Remark::MoreLost(more)));
+    remarks
 }
 
-/// Front ends through which a download is slow, and what a round robin over them means.
-pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<String> {
+/// Front ends through which a download is slow, and that a round robin over them crosses hosts.
+pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<Remark> {
     let snapshot = facts.snapshot;
-    let mut notes = Vec::new();
+    let mut remarks = Vec::new();
     for sample in &snapshot.samples {
         let Outcome::Measured(m) = &sample.outcome else { continue };
         let Some(tx) = m.tx.as_ref().filter(|t| !t.http.is_empty()) else { continue };
         let fronts = crate::front_ends::compare_with(&tx.http, &facts.rules.http);
-        let slow: Vec<String> = fronts
-            .iter()
-            .filter_map(|f| {
-                let slow = f.slow?;
-                Some(format!("{} ({} {} worse)", f.name, slow.step.words(), words::ratio(slow.times)))
-            })
-            .collect();
+        let slow: Vec<_> = fronts.iter().filter_map(|f| Some((f.name.clone(), f.slow?))).collect();
         if !slow.is_empty() {
-            let fine: Vec<&str> =
-                fronts.iter().filter(|f| f.slow.is_none()).map(|f| f.name.as_str()).collect();
-            notes.push(format!(
-                "downloads are slow through {}; fine through {}",
-                slow.join(", "),
-                fine.join(", ")
-            ));
+            let fine = fronts.iter().filter(|f| f.slow.is_none()).map(|f| f.name.clone()).collect();
+            let slow = slow.into_iter().map(|(name, slow)| (name, slow.step, slow.times)).collect();
+            remarks.push(Remark::FrontEnds { slow, fine });
         }
         // Each front end is also a host on which the service may run.
         let hosts = fronts.iter().filter(|f| snapshot.inventory.host(&f.name).is_some()).count();
         if hosts >= facts.rules.notes.front_ends_min && hosts == fronts.len() {
-            notes.push(format!(
-                "requests in turn over {hosts} front ends, one of which has the service, cross to another host in {} of the cases: \
-                 that is structure, no fault",
-                words::percent(1.0 - 1.0 / hosts as f64)
-            ));
+            remarks.push(Remark::Crossing(hosts));
         }
     }
-    notes
+    remarks
 }
 
-/// Means that must not be used because the series has two states.
-fn two_state_notes(report: &[Cell]) -> Vec<String> {
-    report
-        .iter()
-        .filter_map(|c| c.two_state_bps.map(|levels| (c, levels)))
-        .map(|(c, (high, low))| {
-            format!(
-                "{} to {} ({}): the mean throughput, for it jumps between {} and {}",
-                c.from,
-                c.to,
-                c.layer,
-                words::bps(high),
-                words::bps(low)
-            )
-        })
-        .collect()
-}
-
-/// What is no evidence, and why.
-pub(crate) fn refused(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> Vec<String> {
-    let mut refused = storage::refused(snapshot, &rules.disks);
-    refused.extend(two_state_notes(report));
+/// What is no evidence: reads from memory, means of two levels, invalid tests.
+pub(crate) fn not_used(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> Vec<Refused> {
+    let mut refused = storage::cached(snapshot, &rules.disks);
+    refused.extend(report.iter().filter_map(|c| {
+        let levels = c.two_state_bps?;
+        Some(Refused::Mean { from: c.from.clone(), to: c.to.clone(), layer: c.layer, levels })
+    }));
     refused.extend(snapshot.samples.iter().filter_map(|s| match &s.outcome {
-        Outcome::Invalid { reason } => {
-            Some(format!("{} {} to {}: {reason}", s.test.kind.name(), s.test.from, s.test.to))
-        }
+        Outcome::Invalid { reason } => Some(Refused::Test {
+            kind: s.test.kind.name().to_owned(),
+            from: s.test.from.clone(),
+            to: s.test.to.clone(),
+            reason: reason.clone(),
+        }),
         _ => None,
     }));
     refused
@@ -365,9 +269,10 @@ mod tests {
         probe("b", "a", 0.0005);
         let seen = crate::diagnose(&snapshot, &Knowledge::default());
         assert!(seen.findings.is_empty());
-        let notes: Vec<&String> = seen.notes.iter().filter(|note| note.contains("datagrams")).collect();
-        assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].starts_with("a to b (overlay): 0.8"), "{notes:?}");
+        let [Remark::LostOnce { from, to, layer, loss }, Remark::Suspicion { .. }] = &seen.remarks[..] else {
+            panic!("{:?}", seen.remarks)
+        };
+        assert_eq!((from.as_str(), to.as_str(), *layer, *loss), ("a", "b", Layer::Overlay, 0.0089));
     }
 
     fn host(name: &str) -> linerate_model::inventory::Host {
@@ -386,14 +291,10 @@ mod tests {
     fn pairs_without_a_valid_transfer_are_not_called_healthy() {
         let knowledge = Knowledge::default();
         let seen = crate::diagnose(&snapshot(1), &knowledge);
-        assert!(seen.blind.is_empty() && !seen.headline.contains("seen"), "{}", seen.headline);
+        assert!(seen.blind.is_empty() && seen.summary.unmeasured.is_empty(), "{:?}", seen.summary);
         let half = crate::diagnose(&snapshot(7), &knowledge);
         assert!(half.findings.is_empty());
-        assert!(
-            half.headline.ends_with("contended in every transfer: 7 of 12 pairs (overlay)"),
-            "{}",
-            half.headline
-        );
+        assert_eq!(half.summary.unmeasured, [(Layer::Overlay, 7, 12)]);
         assert_eq!(half.blind.len(), 1);
         assert_eq!(half.blind[0].what.to_string(), "the throughput of 7 of 12 pairs (overlay)");
     }

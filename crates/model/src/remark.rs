@@ -1,0 +1,246 @@
+//! What a diagnosis knows beside its findings, as facts; their texts are written by the reports.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{AtRest, Direction, Suspect};
+use crate::http::Step;
+use crate::inventory::{HostName, Layer};
+use crate::snapshot::{StorageFigure, StoragePattern};
+
+/// What there is to say of the whole where nothing was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overall {
+    /// The median pair is at its ceiling: its share of it.
+    AtCeiling(f64),
+    /// The median pair reaches this share of its ceiling.
+    OfCeiling(f64),
+    /// No ceiling is known.
+    NoCeiling,
+    /// No pair was measured; counters were watched.
+    Counters,
+    /// No pair was measured; so many figures of disks are known.
+    Figures(usize),
+    /// Nothing was measured.
+    #[default]
+    Nothing,
+}
+
+/// Facts of the headline.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Of the whole.
+    #[serde(default)]
+    pub overall: Overall,
+    /// What a comparison with the state before a fix proved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+    /// Layers of which too many pairs have no valid transfer: how many, of how many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<(Layer, usize, usize)>,
+    /// Suspects that were not tested again and are too grave to be passed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untested: Vec<(Suspect, Direction)>,
+}
+
+/// Evidence that must not be used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refused {
+    /// A read that came from memory.
+    PageCache {
+        /// The figure.
+        figure: Box<StorageFigure>,
+        /// Bytes per second that are written there.
+        written: f64,
+    },
+    /// The mean of a throughput that has two levels.
+    Mean {
+        /// Sender.
+        from: HostName,
+        /// Receiver.
+        to: HostName,
+        /// Layer.
+        layer: Layer,
+        /// The two levels, bit/s.
+        levels: (f64, f64),
+    },
+    /// An invalid test.
+    Test {
+        /// Kind of test.
+        kind: String,
+        /// Sender.
+        from: HostName,
+        /// Receiver.
+        to: HostName,
+        /// Why it is invalid.
+        reason: String,
+    },
+}
+
+/// What became of a suspicion that was not confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repetition {
+    /// It was repeated and did not show again.
+    Refuted,
+    /// Each repetition was invalid.
+    Invalid,
+    /// There was none.
+    Missing,
+    /// There was none, in figures that others measured.
+    MissingInImport,
+}
+
+/// Hosts that seem to have ports of one speed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortClass {
+    /// Hosts.
+    pub hosts: Vec<HostName>,
+    /// What they reach, bit/s.
+    pub bps: f64,
+    /// Speed of such a port, bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bps: Option<f64>,
+}
+
+/// What is worth knowing of a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskRemark {
+    /// A drive that is slow among its equals.
+    Slow {
+        /// Host, empty where it is unknown.
+        host: String,
+        /// Drive.
+        device: String,
+        /// What it does: `read`, `write`.
+        pattern: StoragePattern,
+        /// Of a request, ms.
+        wait_ms: f64,
+        /// Of one of the others at its rate, ms.
+        usual_ms: f64,
+        /// How many others.
+        others: usize,
+    },
+    /// A drive that is busy all the time.
+    Saturated {
+        /// Host, empty where it is unknown.
+        host: String,
+        /// Drive.
+        device: String,
+        /// Share of the time.
+        busy: f64,
+        /// Requests after merging.
+        per_s: f64,
+        /// Requests that were merged into others.
+        merged_per_s: f64,
+    },
+    /// What stands behind a name of the device mapper.
+    Volume {
+        /// Host.
+        host: HostName,
+        /// The device.
+        device: String,
+        /// Its volume.
+        name: String,
+        /// What it stands on.
+        on: Vec<String>,
+        /// Requests.
+        per_s: Option<f64>,
+        /// Share of the time.
+        busy: Option<f64>,
+    },
+}
+
+/// Hosts whose counters count the same packets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Together {
+    /// Counter.
+    pub key: String,
+    /// Those whose counters move together.
+    pub hosts: Vec<HostName>,
+    /// The least correlation.
+    pub correlation: f64,
+    /// Those that count hardly any.
+    pub quiet: Vec<HostName>,
+    /// What the first have in common, and the others lack.
+    pub shared: Vec<String>,
+    /// The busiest one, and what it counts a minute.
+    pub most: (HostName, f64),
+}
+
+/// Something that is worth knowing and needs no action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remark {
+    /// A line of the comparison with the state before a fix.
+    Compared(String),
+    /// A wrong setting that another finding brings about.
+    Consequence {
+        /// Where.
+        at: (Suspect, Direction),
+        /// Title of its cause.
+        title: String,
+        /// Title of the cause of the other one.
+        of: String,
+    },
+    /// A pair at its ceiling whose retransmits do not matter.
+    Retransmits {
+        /// Sender.
+        from: HostName,
+        /// Receiver.
+        to: HostName,
+        /// Of its ceiling.
+        share: f64,
+        /// Segments.
+        per_s: f64,
+    },
+    /// Ports that seem to have different speeds.
+    Ports(Vec<PortClass>),
+    /// A pair that lost datagrams in one probe.
+    LostOnce {
+        /// Sender.
+        from: HostName,
+        /// Receiver.
+        to: HostName,
+        /// Layer.
+        layer: Layer,
+        /// Share of the datagrams.
+        loss: f64,
+    },
+    /// So many more of these.
+    MoreLost(usize),
+    /// A suspicion that was not confirmed.
+    Suspicion {
+        /// Where.
+        at: (Suspect, Direction),
+        /// What became of it.
+        repetition: Repetition,
+        /// What would explain it, with what was read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<(String, Vec<String>)>,
+    },
+    /// A device.
+    Disk(DiskRemark),
+    /// Hosts whose counters count the same packets.
+    Together(Box<Together>),
+    /// A host to which every sender retransmits, while its throughput does not suffer.
+    SentAgain {
+        /// Receiver.
+        host: HostName,
+        /// Segments of a sender.
+        per_s: f64,
+        /// What it is at rest.
+        at_rest: Option<AtRest>,
+    },
+    /// Front ends through which downloads are slow: each with the step and how many times worse.
+    FrontEnds {
+        /// Slow ones.
+        slow: Vec<(String, Step, f64)>,
+        /// The others.
+        fine: Vec<String>,
+    },
+    /// So many front ends are hosts of the service: requests cross from one to another.
+    Crossing(usize),
+}

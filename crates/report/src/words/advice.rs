@@ -1,0 +1,66 @@
+//! Advice in a sentence, with the figures that it follows from.
+
+use linerate_model::advice::{Advice, Advised, BufferWindow, Reason};
+use linerate_model::units::{duration_us, percent, rate, short};
+
+use crate::names;
+
+/// Hosts that are named; the rest is counted.
+const NAMED_MAX: usize = 3;
+
+/// All of it.
+pub(super) fn sentence(advice: &Advice) -> String {
+    match &advice.reason {
+        Some(Reason::Buffers(window, hosts)) => buffers(advice.advised, window, hosts),
+        Some(Reason::Retransmits { from, to, per_s, share, others }) => format!(
+            "change nothing because of retransmissions: {from} to {to} has {} a second and is at {} of its ceiling{}",
+            short(*per_s),
+            percent(*share),
+            more(*others, "such pair"),
+        ),
+        Some(Reason::Drops { host, per_test, others }) => format!(
+            "change nothing because of rx_dropped: it grows by {} per test at {host}{}, but no datagram is lost there and nothing is sent \
+             again. The kernel counts there what nobody on the host wants: unknown protocols, VLANs and IPv6 that are not set up",
+            short(*per_test),
+            more(*others, "further host"),
+        ),
+        None => advice.sentence.clone(),
+    }
+}
+
+fn buffers(advised: Advised, w: &BufferWindow, hosts: &[String]) -> String {
+    let (needed, allowed) = (size(w.needed_bytes), size(w.allowed_bytes));
+    let (ceiling, rtt) = (rate(w.ceiling_bps), duration_us(w.rtt_us));
+    let (measured, gives) = (rate(w.measured_bps), rate(w.allowed_bps));
+    let BufferWindow { from, to, limit, host, .. } = w;
+    let nearest = || {
+        format!(
+            "of all pairs {from} to {to} comes nearest to its window: {ceiling} over a loaded RTT of {rtt} needs {needed}, and {limit} of {host} \
+             allows {allowed}, which is {gives}"
+        )
+    };
+    match advised {
+        Advised::Leave => format!("leave the TCP buffers alone: {}", nearest()),
+        Advised::Measure => format!(
+            "do not raise the buffers yet: {}; but it reaches {measured}, so something else holds it back first",
+            nearest()
+        ),
+        Advised::Change => format!(
+            "raise the TCP buffers of {}: {from} to {to} needs {needed} for {ceiling} over a loaded RTT of {rtt}, {limit} of {host} allows \
+             {allowed}, and the measured {measured} is what that gives ({gives})",
+            names::list(hosts, NAMED_MAX)
+        ),
+    }
+}
+
+fn size(bytes: f64) -> String {
+    if bytes >= 1e6 { format!("{} MB", short(bytes / 1e6)) } else { format!("{} kB", short(bytes / 1e3)) }
+}
+
+fn more(count: usize, what: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!(" (and one {what})"),
+        n => format!(" (and {n} {what}s)"),
+    }
+}

@@ -1,0 +1,149 @@
+//! One finding in a sentence: where, how much, why, how sure, what else, what to try, what it risks.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{
+    Direction, Finding, LayerScope, Metric, NextTest, RankedCause, ReplicaPattern, Suspect,
+};
+use linerate_model::units::{factor, percent_lost, sure, value};
+
+use super::LIKELY;
+
+/// Causes and places below this are not worth a word.
+const POSSIBLE: f64 = 0.05;
+/// What nothing read supports is worth a try from here on: of a guess nobody changes anything.
+const WORTH_A_TRY: f64 = 0.5;
+/// Readings that are quoted.
+const EVIDENCE_MAX: usize = 3;
+
+/// Where a finding is, with its layer.
+pub fn location(finding: &Finding) -> String {
+    let Some(place) = finding.places.first() else { return "not localised".to_owned() };
+    let name = match (&place.suspect, finding.read_on) {
+        _ if !finding.was_only_read() => place.suspect.label(place.direction),
+        // What stands for every pair stands for the hosts.
+        (Suspect::All, Some((of, hosts))) if of < hosts => format!("{of} of {hosts} hosts"),
+        (Suspect::All, Some((_, hosts))) => format!("all {hosts} hosts"),
+        (Suspect::All, None) => "most hosts".to_owned(),
+        (Suspect::Host(host), _) if place.direction == Direction::Both => format!("host {host}"),
+        (suspect, _) => suspect.label(place.direction),
+    };
+    match finding.layer {
+        LayerScope::Any => name,
+        LayerScope::Only(layer) => format!("{name} in the {layer} only"),
+    }
+}
+
+/// How much is lost.
+pub fn loss(finding: &Finding) -> String {
+    let primary = finding.responses.first().copied().unwrap_or_default();
+    let (name, unit) = (primary.label(), primary.unit());
+    let (measured, expected) = (value(finding.measured, unit), value(finding.expected, unit));
+    let both = format!("{name} {measured} instead of {expected}");
+    match primary {
+        Metric::Throughput if finding.nothing_gets_through() => {
+            format!("nothing gets through, {expected} expected")
+        }
+        _ if finding.nothing_gets_through() => "nothing gets through".to_owned(),
+        Metric::Throughput | Metric::Storage if finding.expected > 0.0 => {
+            let lost = (1.0 - finding.measured / finding.expected).clamp(0.0, 1.0);
+            format!("{both}, {} lost", percent_lost(lost))
+        }
+        Metric::TwoState => {
+            format!("throughput jumps between {expected} and {measured} (never a mean of the two)")
+        }
+        Metric::PathMtu => {
+            format!("packets above {measured} do not arrive, although {expected} should fit")
+        }
+        Metric::Setting if !finding.affected.is_empty() => format!(
+            "the host was held back during {measured} of the tests there, which made many of them worthless"
+        ),
+        Metric::Setting => "what was read there is wrong or differs; no loss was measured of it".to_owned(),
+        Metric::RttIdle | Metric::RttLoaded | Metric::CpuCost | Metric::Retransmits
+            if finding.expected > 0.0 =>
+        {
+            format!("{both}, {} times as much", factor(finding.measured / finding.expected))
+        }
+        _ => both,
+    }
+}
+
+/// All of it.
+pub(super) fn sentence(finding: &Finding) -> String {
+    let mut text = String::new();
+    if let Some(replica) = &finding.replica {
+        let what = match replica.pattern {
+            ReplicaPattern::Write => "replication",
+            ReplicaPattern::RandomWrite => "random writes replicated",
+            ReplicaPattern::Resync => "resync",
+        };
+        let _ = write!(text, "{what} over {}: ", replica.transport);
+    }
+    let _ = write!(text, "{}: {}", location(finding), loss(finding));
+    if !finding.affected.is_empty() && finding.tested > 1 {
+        let _ = write!(text, " (on {} of {} pairs)", finding.affected.len(), finding.tested);
+    }
+    let others = finding.places.iter().skip(1).filter(|p| p.probability >= POSSIBLE);
+    let others: Vec<String> = others.map(|p| p.suspect.label(p.direction)).collect();
+    if !others.is_empty() {
+        let _ = write!(text, ". The same evidence would fit {}", others.join("; or "));
+    }
+    text += ". ";
+    text += &causes(finding);
+    let _ = write!(text, " Sure to {} that something is wrong there.", sure(finding.probability));
+    let supported = |c: &&RankedCause| !c.evidence.is_empty() || c.probability >= WORTH_A_TRY;
+    let cause = finding.causes.first().filter(supported);
+    if let Some(remedy) = cause.and_then(|c| c.remedy.as_ref()) {
+        let _ = write!(text, " To try: {}; risk: {}.", remedy.title, remedy.risk);
+    }
+    if let Some(decide) = &finding.decide {
+        let _ = write!(text, " To settle it: {decide}.");
+    }
+    if finding.intermittent {
+        text += " It comes and goes: other tests there were good.";
+    }
+    text + &finding.at_rest.as_ref().map_or(String::new(), super::remark::at_rest)
+}
+
+fn causes(finding: &Finding) -> String {
+    let Some((first, others)) = finding.causes.split_first() else {
+        return "No known cause fits.".to_owned();
+    };
+    let how = if first.probability < LIKELY { "Perhaps" } else { "Most likely" };
+    let mut text = format!("{how} ({}): {}", sure(first.probability), first.title);
+    if !first.evidence.is_empty() {
+        let quoted = first.evidence.iter().take(EVIDENCE_MAX).cloned().collect::<Vec<_>>();
+        let _ = write!(text, " [{}]", quoted.join("; "));
+    }
+    text += ".";
+    let others = others.iter().filter(|c| c.probability >= POSSIBLE);
+    let others: Vec<String> = others.map(|c| format!("{} ({})", c.title, sure(c.probability))).collect();
+    if !others.is_empty() {
+        let _ = write!(text, " It could also be: {}.", others.join("; "));
+    }
+    text
+}
+
+/// The measurement that would settle what is open.
+pub(super) fn next_test(finding: &Finding) -> Option<String> {
+    let place = finding.places.first()?;
+    let suspect = place.suspect.label(place.direction);
+    Some(match finding.next.as_ref()? {
+        NextTest::Repeat => "repeat the tests of this pair three times with nothing else running".to_owned(),
+        NextTest::ThirdHost => "measure both hosts against a third one: the slow end stays slow".to_owned(),
+        NextTest::FurtherGroup { group, senders } => {
+            let one = |(host, group): &(String, Option<String>)| match group {
+                Some(group) => format!("{host} on {group}"),
+                None => host.clone(),
+            };
+            let senders = senders.iter().map(one).collect::<Vec<_>>().join(" and ");
+            format!(
+                "measure from a host in a further group (another machine than those of {senders}) to a host of {group}: \
+                 if that is slow too, it is {suspect}; if it is fast, it is the senders {senders}"
+            )
+        }
+        NextTest::Partners => format!(
+            "measure {suspect} against two partners in other groups that are fine, both directions, alone, three times"
+        ),
+    })
+}

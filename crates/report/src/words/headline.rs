@@ -1,0 +1,136 @@
+//! The most important of a diagnosis in one line.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::{Diagnosis, Finding};
+use linerate_model::remark::{DiskRemark, Overall, Remark};
+use linerate_model::units::{percent, sure};
+
+use super::{LIKELY, location, remark};
+
+/// The line.
+pub(super) fn of(diagnosis: &Diagnosis) -> String {
+    let words = match diagnosis.findings.split_first() {
+        Some((first, others)) => format!("{}{}", location_and_cause(first), also(others)),
+        None => whole(diagnosis) + &unseen(diagnosis),
+    };
+    match &diagnosis.summary.fix {
+        Some(fix) => format!("{fix}; {words}"),
+        None => words,
+    }
+}
+
+/// Where nothing was found.
+fn whole(diagnosis: &Diagnosis) -> String {
+    let first = |is: fn(&Remark) -> bool| diagnosis.remarks.iter().find(|r| is(r)).map(remark::note);
+    let drive =
+        |r: &Remark| matches!(r, Remark::Disk(DiskRemark::Slow { .. } | DiskRemark::Saturated { .. }));
+    match diagnosis.summary.overall {
+        Overall::AtCeiling(share) => format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor()),
+        Overall::OfCeiling(share) => format!("nothing stands out: {} of the ceiling", percent(share)),
+        Overall::NoCeiling => {
+            let ports = diagnosis.remarks.iter().find_map(|r| match r {
+                Remark::Ports(classes) => Some(format!("; {}", remark::ports(classes))),
+                _ => None,
+            });
+            format!("nothing stands out among the peers; no ceiling is known{}", ports.unwrap_or_default())
+        }
+        Overall::Counters => first(|r| matches!(r, Remark::Together(_)))
+            .unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned()),
+        Overall::Figures(1) => first(drive)
+            .unwrap_or_else(|| "no pair was measured; one figure of disks, not at its limit".to_owned()),
+        Overall::Figures(count) => first(drive).unwrap_or_else(|| {
+            format!("no pair was measured; {count} figures of disks, none of them at its limit")
+        }),
+        Overall::Nothing => "nothing was measured".to_owned(),
+    }
+}
+
+/// What limits that.
+fn unseen(diagnosis: &Diagnosis) -> String {
+    let summary = &diagnosis.summary;
+    let unmeasured: Vec<String> = summary
+        .unmeasured
+        .iter()
+        .map(|(layer, pairs, of)| format!("{pairs} of {of} pairs ({layer})"))
+        .collect();
+    let mut words = if unmeasured.is_empty() {
+        String::new()
+    } else {
+        format!(", as far as it was seen; contended in every transfer: {}", unmeasured.join(", "))
+    };
+    if let Some(((suspect, direction), rest)) = summary.untested.split_first() {
+        let _ = write!(words, "; suspected and not tested again: {}", suspect.label(*direction));
+        if !rest.is_empty() {
+            let _ = write!(words, " (and {} more)", rest.len());
+        }
+    }
+    words
+}
+
+fn location_and_cause(finding: &Finding) -> String {
+    let what = match finding.causes.first() {
+        None => "no known cause fits".to_owned(),
+        Some(cause) if cause.probability < LIKELY => {
+            format!("the cause is not known; perhaps {} ({})", cause.title, sure(cause.probability))
+        }
+        Some(cause) => cause.title.clone(),
+    };
+    format!("{}: {what}", location(finding))
+}
+
+/// Findings after the first: one in full, for who reads only the headline must not repair the half; of more
+/// the number.
+fn also(others: &[Finding]) -> String {
+    match others {
+        [] => String::new(),
+        [one] => format!("; and {}", location_and_cause(one)),
+        [one, rest @ ..] => format!("; and {} (and {} more)", location_and_cause(one), rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::finding::{Direction, Suspect};
+    use linerate_model::inventory::Layer;
+    use linerate_model::remark::Summary;
+
+    use super::*;
+
+    fn headline(summary: Summary, remarks: Vec<Remark>) -> String {
+        of(&Diagnosis { summary, remarks, ..Diagnosis::default() })
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_called_healthy() {
+        let summary = Summary {
+            overall: Overall::NoCeiling,
+            unmeasured: vec![(Layer::Overlay, 7, 12)],
+            untested: vec![(Suspect::Pair("a".to_owned(), "b".to_owned()), Direction::Tx)],
+            fix: None,
+        };
+        assert_eq!(
+            headline(summary, Vec::new()),
+            "nothing stands out among the peers; no ceiling is known, as far as it was seen; contended in every \
+             transfer: 7 of 12 pairs (overlay); suspected and not tested again: traffic from a to b"
+        );
+        assert_eq!(headline(Summary::default(), Vec::new()), "nothing was measured");
+    }
+
+    /// Casebook D1 and D2.
+    #[test]
+    fn a_drive_without_time_left_is_the_headline() {
+        let drive = Remark::Disk(DiskRemark::Saturated {
+            host: "home".to_owned(),
+            device: "sdx".to_owned(),
+            busy: 0.94,
+            per_s: 1110.0,
+            merged_per_s: 0.0,
+        });
+        let figures = |count| Summary { overall: Overall::Figures(count), ..Summary::default() };
+        let busy =
+            "home sdx: busy for 94 % of the time with 1110 requests a second: if it is a rotating disk";
+        assert!(headline(figures(4), vec![drive]).starts_with(busy));
+        assert!(headline(figures(3), Vec::new()).contains("no pair was measured; 3 figures"));
+    }
+}

@@ -1,0 +1,51 @@
+//! What a diagnosis says, in sentences: the one place in which its facts become words for people. A diagnosis
+//! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
+
+mod advice;
+mod finding;
+mod headline;
+mod remark;
+
+pub use finding::{location, loss};
+pub(crate) use remark::step;
+
+use linerate_model::finding::Diagnosis;
+
+/// Below this, the first of the causes is one of several.
+const LIKELY: f64 = 0.4;
+
+/// The diagnosis with all its texts.
+#[must_use]
+pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
+    for finding in &mut diagnosis.findings {
+        finding.decide = finding::next_test(finding);
+        finding.sentence = finding::sentence(finding);
+    }
+    for advice in &mut diagnosis.advice {
+        advice.sentence = advice::sentence(advice);
+    }
+    diagnosis.headline = headline::of(&diagnosis);
+    diagnosis.notes = diagnosis.remarks.iter().map(remark::note).collect();
+    diagnosis.refused = diagnosis.not_used.iter().map(remark::refused).collect();
+    diagnosis
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_older_version_stored_keeps_its_texts() {
+        let old = r#"{"schema":1,"run":"r","headline":"h","cells":[],"notes":["n"],"refused":["r"],
+            "findings":[{"sentence":"s","places":[{"suspect":"all","direction":"both","probability":0.9}],"layer":"any",
+            "responses":["setting"],"expected":1.0,"measured":1.0,"unit":"share","probability":0.9,"causes":[],
+            "decide":"d"}],
+            "advice":[{"advised":"leave","about":"retransmits","sentence":"a"}]}"#;
+        let old: Diagnosis = serde_json::from_str(old).unwrap();
+        let finding = &old.findings[0];
+        assert_eq!((old.headline.as_str(), finding.sentence.as_str()), ("h", "s"));
+        assert_eq!((finding.decide.as_deref(), location(finding).as_str()), (Some("d"), "most hosts"));
+        assert_eq!((&old.notes[..], &old.refused[..]), (&["n".to_owned()][..], &["r".to_owned()][..]));
+        assert_eq!(old.advice[0].sentence, "a");
+    }
+}

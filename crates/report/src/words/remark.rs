@@ -1,0 +1,163 @@
+//! What is worth knowing beside the findings, and what was not used, each in a line.
+
+use std::fmt::Write as _;
+
+use linerate_model::finding::AtRest;
+use linerate_model::http::Step;
+use linerate_model::names::ranges;
+use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, Together};
+use linerate_model::units::{percent, rate, ratio, short};
+
+/// A note.
+pub(super) fn note(remark: &Remark) -> String {
+    match remark {
+        Remark::Compared(line) => line.clone(),
+        Remark::Consequence { at: (suspect, direction), title, of } => {
+            format!("{}: {title}; a consequence of this: {of}", suspect.label(*direction))
+        }
+        Remark::Retransmits { from, to, share, per_s } => format!(
+            "{from} to {to}: {} of the ceiling, so its {} retransmits per second do not matter",
+            percent(*share),
+            short(*per_s)
+        ),
+        Remark::Ports(classes) => format!(
+            "{}; no link speed was read, so `ethtool` of a NIC of each tells whether it is what it should be",
+            ports(classes)
+        ),
+        Remark::LostOnce { from, to, layer, loss } => format!(
+            "{from} to {to} ({layer}): {} of the datagrams of a probe were lost, and nothing else points to it; survey again to see whether it comes back",
+            percent(*loss)
+        ),
+        Remark::MoreLost(more) => format!("{more} more pairs lost datagrams in a probe"),
+        Remark::Suspicion { at: (suspect, direction), repetition, cause } => {
+            let cause = cause.as_ref().map_or(String::new(), |(title, evidence)| {
+                format!(". What would explain it: {title} [{}]", evidence.join("; "))
+            });
+            format!("{}: suspected once {}{cause}", suspect.label(*direction), outcome(*repetition))
+        }
+        Remark::Disk(remark) => disk(remark),
+        Remark::Together(seen) => together(seen),
+        Remark::SentAgain { host, per_s, at_rest: rest } => format!(
+            "host {host}, what it receives: every sender retransmits, {} segments a second, and none does elsewhere.{}",
+            short(*per_s),
+            rest.as_ref().map_or(String::new(), at_rest)
+        ),
+        Remark::FrontEnds { slow, fine } => {
+            let one = |(name, of, times): &(String, Step, f64)| {
+                format!("{name} ({} {} worse)", step(*of), ratio(*times))
+            };
+            let slow: Vec<String> = slow.iter().map(one).collect();
+            format!("downloads are slow through {}; fine through {}", slow.join(", "), fine.join(", "))
+        }
+        Remark::Crossing(hosts) => format!(
+            "requests in turn over {hosts} front ends, one of which has the service, cross to another host in {} of the cases: \
+             that is structure, no fault",
+            percent(1.0 - 1.0 / *hosts as f64)
+        ),
+    }
+}
+
+/// What a step of a download is called.
+pub(crate) fn step(step: Step) -> &'static str {
+    match step {
+        Step::Dns => "resolving its name",
+        Step::Connect => "connecting",
+        Step::Tls => "the TLS handshake",
+        Step::FirstByte => "the first byte",
+        Step::Rate => "the rate",
+    }
+}
+
+/// What was taken for ports.
+pub(super) fn ports(classes: &[PortClass]) -> String {
+    let class = |class: &PortClass| {
+        let link = class.link_bps.map_or(String::new(), |bps| format!(" (ports of {})", rate(bps)));
+        let hosts: Vec<&str> = class.hosts.iter().map(String::as_str).collect();
+        format!("{} reach {}{link}", ranges(&hosts), rate(class.bps))
+    };
+    let classes: Vec<String> = classes.iter().map(class).collect();
+    format!("as it seems, their ports have different speeds: {}", classes.join(", "))
+}
+
+/// What an addition to a sentence says of a host at rest.
+pub(super) fn at_rest(rest: &AtRest) -> String {
+    format!(" It shows only under load: otherwise {} a day at {}.", short(rest.per_day), rest.host)
+}
+
+fn outcome(repetition: Repetition) -> &'static str {
+    match repetition {
+        Repetition::Refuted => "and not confirmed by a repetition",
+        Repetition::Invalid => "and its repetition was contended; survey again when the hosts are idle",
+        Repetition::Missing => "and not tested again; a survey that has more time repeats it",
+        Repetition::MissingInImport => "and not repeated; measure that again before you believe it",
+    }
+}
+
+fn disk(remark: &DiskRemark) -> String {
+    let drive = |host: &str, device: &str| {
+        if host.is_empty() { device.to_owned() } else { format!("{host} {device}") }
+    };
+    match remark {
+        DiskRemark::Slow { host, device, pattern, wait_ms, usual_ms, others } => format!(
+            "{}: a {pattern} takes {} ms, one of the {others} other drives {} ms at its rate: slow among its equals, if all are of one kind; `linerate disk watch` looks at it over time",
+            drive(host, device),
+            short(*wait_ms),
+            short(*usual_ms)
+        ),
+        DiskRemark::Saturated { host, device, busy, per_s, merged_per_s } => {
+            let merged = if *merged_per_s >= 1.0 {
+                format!(" after merging {} a second", short(*merged_per_s))
+            } else {
+                String::new()
+            };
+            format!(
+                "{}: busy for {} of the time with {} requests a second{merged}: if it is a rotating disk, it is the limit",
+                drive(host, device),
+                percent(*busy),
+                short(*per_s)
+            )
+        }
+        DiskRemark::Volume { host, device, name, on, per_s, busy } => {
+            let on = if on.is_empty() { String::new() } else { format!(" on {}", on.join(", ")) };
+            let requests = per_s.map_or(String::new(), |r| format!(": {} requests a second", short(r)));
+            let busy = busy.map_or(String::new(), |b| format!(", busy for {} of the time", percent(b)));
+            format!("{} is the volume {name}{on}{requests}{busy}", drive(host, device))
+        }
+    }
+}
+
+fn together(seen: &Together) -> String {
+    let mut text = format!(
+        "{}: {} count the same packets: their counters move together (correlation {:.2})",
+        seen.key,
+        seen.hosts.join(", "),
+        seen.correlation
+    );
+    if !seen.quiet.is_empty() {
+        let _ = write!(text, "; {} count hardly any", seen.quiet.join(", "));
+    }
+    if !seen.shared.is_empty() {
+        let _ = write!(text, ". What they share and the others have not: {}", seen.shared.join("; "));
+    }
+    format!("{text}. {} a minute at {}", short(seen.most.1), seen.most.0)
+}
+
+/// What was not used, and why.
+pub(super) fn refused(refused: &Refused) -> String {
+    match refused {
+        Refused::PageCache { figure, written } => format!(
+            "{} {} {} of {} MB/s: {} times what is written there, so it was read from the page cache, not from the disk",
+            figure.what,
+            figure.variant,
+            figure.pattern,
+            short(figure.bytes_per_s / 1e6),
+            short(figure.bytes_per_s / written)
+        ),
+        Refused::Mean { from, to, layer, levels: (high, low) } => format!(
+            "{from} to {to} ({layer}): the mean throughput, for it jumps between {} and {}",
+            rate(*high),
+            rate(*low)
+        ),
+        Refused::Test { kind, from, to, reason } => format!("{kind} {from} to {to}: {reason}"),
+    }
+}
