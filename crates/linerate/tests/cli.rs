@@ -124,7 +124,7 @@ fn completions_and_man_page_are_made_from_the_same_description() {
 }
 
 #[test]
-fn a_snapshot_file_is_diagnosed_and_a_imported_file_refused() {
+fn a_snapshot_file_is_diagnosed_and_an_imported_file_refused() {
     let home = Home::new();
     std::fs::write(
         home.0.path().join("s.json"),

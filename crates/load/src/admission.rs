@@ -99,7 +99,7 @@ impl Candidate {
     fn welcome(mut self, job: &Job<'_>) -> Result<TcpStream, LoadError> {
         prepare(&self.stream).map_err(LoadError::io("prepare a connection"))?;
         let proof = job.token.stamp(WELCOME, &self.nonce);
-        self.stream.write_all(&proof).map_err(LoadError::io("handshake the sender"))?;
+        self.stream.write_all(&proof).map_err(LoadError::io("answer the sender"))?;
         Ok(self.stream)
     }
 }

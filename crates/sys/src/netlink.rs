@@ -57,7 +57,7 @@ pub enum NetlinkError {
         limit: usize,
     },
     /// The dump was contended every time.
-    #[error("netlink dump contended {DUMP_TRIES} times by changes")]
+    #[error("netlink dump interrupted {DUMP_TRIES} times by changes")]
     Contended,
 }
 

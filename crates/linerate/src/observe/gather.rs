@@ -51,11 +51,11 @@ fn interfered(
     let connections = met.connections.saturating_sub(own_connections);
     let why = why_stopped(tx, rx).or(nothing).unwrap_or("not everything got through");
     if connections > 0 && (nothing.is_some() || by_connections) {
-        return Some(format!("contended: {connections} imported connections at the port of the test; {why}"));
+        return Some(format!("contended: {connections} stray connections at the port of the test; {why}"));
     }
     (by_datagrams && met.datagrams > 0).then(|| {
         format!(
-            "contended: {} imported datagrams at the port of the test, whose buffer was full for {}",
+            "contended: {} stray datagrams at the port of the test, whose buffer was full for {}",
             met.datagrams, met.dropped
         )
     })
@@ -180,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_imported_connections_contended_is_invalid_and_never_nothing_through() {
+    fn a_test_that_stray_connections_contended_is_invalid_and_never_nothing_through() {
         let rx = visited(Strangers { connections: 18, ..Strangers::default() });
         let got = outcome(&tcp(), LoadReport::default(), rx.clone());
-        let reason = "contended: 18 imported connections at the port of the test; nothing arrived within 3000 ms: 0 of 2 streams";
+        let reason = "contended: 18 stray connections at the port of the test; nothing arrived within 3000 ms: 0 of 2 streams";
         assert_eq!(got, Outcome::Invalid { reason: reason.into() });
         // What got through in spite of them is measured.
         let through = LoadReport { stopped: None, strangers: rx.strangers, ..report(8_000_000, &[2e8; 8]) };
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_a_sender_that_failed_are_no_imported_ones() {
+    fn connections_of_a_sender_that_failed_are_no_stray_ones() {
         let kind = TestKind::from(linerate_model::kind::ConnectsPlan {
             parallel: 1,
             duration_ms: 100,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn imported_datagrams_count_where_the_socket_had_to_drop() {
+    fn stray_datagrams_count_where_the_socket_had_to_drop() {
         let kind = TestKind::from(UdpPlan::paced(8e6, 1000, 1000));
         let end = |datagrams| LoadReport {
             udp: Some(UdpEnd { datagrams, ..UdpEnd::default() }),
