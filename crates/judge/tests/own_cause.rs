@@ -15,7 +15,7 @@ fn a_cause_of_ones_own_is_proven_by_the_lab() {
         println!("SKIPPED {test}: {reason}");
         return;
     }
-    let text = include_str!("../../../knowledge/tcp-rmem-small.toml")
+    let text = include_str!("../../../knowledge/tcp/tcp-rmem-small.toml")
         .replace("\"tcp-rmem-small\"", "\"my-small-window\"")
         .replace("prior = \"medium\"", "prior = \"high\"");
     let file = std::env::temp_dir().join(format!("linerate-own-{}.toml", std::process::id()));

@@ -1,4 +1,4 @@
-//! The causes: one TOML file each, embedded from `knowledge/` and extendable at run time.
+//! The causes: one TOML file each, embedded from `knowledge/AREA/` and extendable at run time.
 //!
 //! Text comes in, checked causes go out; a bad file is an error with its line and a hint, never a panic.
 #![deny(missing_docs)]
@@ -28,8 +28,7 @@ pub struct Knowledge {
 impl Knowledge {
     /// The causes that come with the program.
     pub fn builtin() -> Result<Self, KnowledgeError> {
-        let mut files: Vec<_> =
-            BUILTIN.files().filter(|f| f.path().extension().is_some_and(|e| e == "toml")).collect();
+        let mut files: Vec<_> = BUILTIN.dirs().flat_map(Dir::files).collect();
         files.sort_by_key(|f| f.path());
         let mut knowledge = Self::default();
         for file in files {
@@ -130,6 +129,10 @@ mod tests {
         let knowledge = Knowledge::builtin().unwrap();
         assert!(knowledge.causes().count() >= 24, "{}", knowledge.causes().count());
         assert!(knowledge.get("packet-loss").is_some());
+        for file in BUILTIN.dirs().flat_map(Dir::files) {
+            let cause = file.path().file_stem().and_then(|id| knowledge.get(id.to_str()?)).unwrap();
+            assert_eq!(file.path().parent().unwrap().to_str(), Some(cause.area.as_str()), "{}", cause.id);
+        }
         for cause in knowledge.causes() {
             let unknown = cause.follows_from.iter().find(|id| knowledge.get(id).is_none());
             assert_eq!(unknown, None, "{} follows from a cause that nobody knows", cause.id);
