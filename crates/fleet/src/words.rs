@@ -19,7 +19,9 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
             facts.gaps.iter_mut().flat_map(|gap| [gap.what.name_mut(), &mut gap.reason]).for_each(tame);
         }
         Event::Journals(entries) => {
-            entries.iter_mut().for_each(|entry| tame(&mut entry.trial));
+            for entry in entries {
+                tame(&mut entry.trial);
+            }
         }
         Event::Durability(answer) => tame_answer(answer),
         Event::Audit(part) => tame_part(part),

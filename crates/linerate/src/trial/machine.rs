@@ -306,7 +306,7 @@ impl TrialMachine {
                 self.trial.persisted.extend(files.iter().map(|f| f.display().to_string()));
             }
             (Action::Read { host, changed }, TrialEvent::Values(values)) => {
-                self.check(&host, &values, changed)
+                self.check(&host, &values, changed);
             }
             // The change is in force and written; a pair that cannot be measured now is no reason to take it
             // back.
