@@ -1,6 +1,6 @@
 //! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had
-//! better be left alone. Cells, facts and findings come in, advice with its figures goes out. Published values
-//! stand beside it as a reference; they are never the reason.
+//! better be left alone. Cells, facts and findings come in, advice with its figures goes out. Published
+//! values stand beside it as a reference; they are never the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a diagnosis knows beside its findings: facts of the headline, remarks, what was not used, what was not
-//! seen. Pure.
+//! What a diagnosis knows beside its findings: facts of the headline, remarks, what was not used, what was
+//! not seen. Pure.
 
 use std::collections::BTreeMap;
 

@@ -8,38 +8,8 @@ use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
 use crate::plan::Test;
 use crate::remark::{Refused, Remark, Summary};
+pub use crate::suspect::{AtRest, Direction, Suspect};
 use crate::units::MetricUnit;
-
-/// Where the loss sits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Suspect {
-    /// One host.
-    Host(HostName),
-    /// Everything that enters or leaves a group (its uplink, its machine, its switch).
-    Group(GroupName),
-    /// Traffic from one group to another.
-    GroupToGroup(GroupName, GroupName),
-    /// Traffic from one host to another.
-    Pair(HostName, HostName),
-    /// Pairs whose ends differ in this fact; the hosts are the minority.
-    Mismatch(FactKey, Vec<HostName>),
-    /// Every pair: a default, a policy of the network.
-    All,
-}
-
-/// Which direction of the suspect's traffic suffers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// What it sends.
-    Tx,
-    /// What it receives.
-    Rx,
-    /// Both.
-    #[default]
-    Both,
-}
 
 /// Which layers suffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -267,15 +237,6 @@ pub enum NextTest {
     Partners,
 }
 
-/// A host that retransmits under load only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AtRest {
-    /// Host.
-    pub host: HostName,
-    /// Segments a day while nothing is tested.
-    pub per_day: f64,
-}
-
 /// Which figure of a replica is below the slower of its disk and its transport.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaLoss {
@@ -322,7 +283,7 @@ pub struct Finding {
     #[serde(default)]
     #[serde(alias = "innocent")]
     pub benign: Vec<BenignDifference>,
-    /// The measurement that would settle what is still open.
+    /// The measurement that would decide what is still open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextTest>,
     /// The same in words; empty until a report writes it.

@@ -44,6 +44,7 @@ pub mod shell;
 pub mod snapshot;
 pub mod statistics;
 pub mod step;
+pub mod suspect;
 pub mod trial;
 pub mod tuning;
 pub mod units;

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{AtRest, Direction, Suspect};
 use crate::http::Step;
 use crate::inventory::{HostName, Layer};
 use crate::snapshot::{StorageFigure, StoragePattern};
+use crate::suspect::{AtRest, Direction, Suspect};
 
 /// What there is to say of the whole where nothing was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! What a measured metric and a suspect are called, the unit of the metric, and which direction of it is good.
+//! What a measured metric and a suspect are called, the unit of the metric, and which direction of it is
+//! good.
 
 use crate::finding::{Direction, Metric, Suspect};
 use crate::units::MetricUnit;

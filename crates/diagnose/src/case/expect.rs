@@ -55,7 +55,7 @@ pub struct ExpectFinding {
     /// Keys that must be listed as benign.
     #[serde(default)]
     pub benign: Vec<String>,
-    /// Texts in the measurement that would settle it.
+    /// Texts in the measurement that would decide.
     #[serde(default)]
     pub decide: Vec<String>,
     /// Texts in the instruction of the first remedy.

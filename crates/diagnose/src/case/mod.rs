@@ -38,8 +38,8 @@ pub fn builtin() -> Result<Vec<(String, Case)>, CaseError> {
         .collect()
 }
 
-/// The diagnosis of a case; where it has a state before, the proof of the fix is the first remark and opens the
-/// headline.
+/// The diagnosis of a case; where it has a state before, the proof of the fix is the first remark and opens
+/// the headline.
 pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
     diagnose_with(case, knowledge, &Rules::DEFAULT)
 }

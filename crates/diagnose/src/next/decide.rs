@@ -251,7 +251,7 @@ fn same(a: &TestKind, b: &TestKind, rules: &Rules) -> bool {
     a.name() == b.name() && streams(a) == streams(b) && is_small(a) == is_small(b)
 }
 
-/// The measurement that would settle what is open; `None` when nothing is.
+/// The measurement that would decide what is open; `None` when nothing is.
 pub(crate) fn next(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<NextTest> {
     let (suspect, _, _) = judged.places.first()?;
     if judged.located.unconfirmed {

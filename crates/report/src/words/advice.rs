@@ -20,7 +20,7 @@ pub(super) fn sentence(advice: &Advice) -> String {
         ),
         Some(Reason::Drops { host, per_test, others }) => format!(
             "change nothing because of rx_dropped: it grows by {} per test at {host}{}, but no datagram is lost there and nothing is sent \
-             again. The kernel counts there what nobody on the host wants: unknown protocols, VLANs and IPv6 that are not set up",
+             again. The kernel counts there what the host does not want: unknown protocols, VLANs and IPv6 that are not set up",
             short(*per_test),
             more(*others, "further host"),
         ),

@@ -7,11 +7,11 @@ use linerate_model::finding::{
 };
 use linerate_model::units::{factor, percent_lost, sure, value};
 
-use super::LIKELY;
-
+/// Below this, the first of the causes is one of several.
+pub(super) const LIKELY: f64 = 0.4;
 /// Causes and places below this are not worth a word.
 const POSSIBLE: f64 = 0.05;
-/// What nothing read supports is worth a try from here on: of a guess nobody changes anything.
+/// What nothing read supports is worth a try from here on; a guess is not.
 const WORTH_A_TRY: f64 = 0.5;
 /// Readings that are quoted.
 const EVIDENCE_MAX: usize = 3;
@@ -124,7 +124,7 @@ fn causes(finding: &Finding) -> String {
     text
 }
 
-/// The measurement that would settle what is open.
+/// The measurement that would decide what is open.
 pub(super) fn next_test(finding: &Finding) -> Option<String> {
     let place = finding.places.first()?;
     let suspect = place.suspect.label(place.direction);

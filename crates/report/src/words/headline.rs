@@ -6,7 +6,8 @@ use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::remark::{DiskRemark, Overall, Remark};
 use linerate_model::units::{percent, sure};
 
-use super::{LIKELY, location, remark};
+use super::finding::{LIKELY, location};
+use super::remark;
 
 /// The line.
 pub(super) fn of(diagnosis: &Diagnosis) -> String {

@@ -11,9 +11,6 @@ pub(crate) use remark::step;
 
 use linerate_model::finding::Diagnosis;
 
-/// Below this, the first of the causes is one of several.
-const LIKELY: f64 = 0.4;
-
 /// The diagnosis with all its texts.
 #[must_use]
 pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
