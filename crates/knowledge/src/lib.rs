@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_fix_names_only_settings_that_may_be_written() {
-        let good = BUILTIN.get_file("tcp-sack-off.toml").and_then(|f| f.contents_utf8()).unwrap();
+        let good = BUILTIN.get_file("tcp/tcp-sack-off.toml").and_then(|f| f.contents_utf8()).unwrap();
         let set = "keys = [\"sysctl.net.ipv4.tcp_sack\"]\nto";
         assert!(good.contains(set), "{good}");
         for key in [
@@ -167,7 +167,7 @@ mod tests {
             knowledge.add("x.toml", text).unwrap();
             knowledge.causes().next().unwrap().remedy.as_ref().unwrap().risk
         };
-        let ring = BUILTIN.get_file("rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
+        let ring = BUILTIN.get_file("queue/rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
         assert!(ring.contains("risk = \"brief\"\n"), "{ring}");
         let says = |word: &str| ring.replacen("risk = \"brief\"\n", &format!("risk = \"{word}\"\n"), 1);
         assert_eq!(risk(&says("harmless")), Risk::Brief);
@@ -183,7 +183,7 @@ mod tests {
         assert!(error.to_string().contains("x.toml:2") && error.to_string().contains("hint:"), "{error}");
         let error = knowledge.add("x.toml", "\u{0}").unwrap_err();
         assert!(error.line <= 1);
-        let good = BUILTIN.get_file("rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
+        let good = BUILTIN.get_file("queue/rx-ring-small.toml").and_then(|f| f.contents_utf8()).unwrap();
         for (old, new, problem) in [
             ("weight = 2.5", "weight = nan", "is no weight"),
             ("weight = 2.5", "weight = 1e300", "is no weight"),
