@@ -142,7 +142,7 @@ fn a_slow_drive_is_named_from_one_iostat() {
     assert_ne!(code, 1, "a note, no finding: {out}{err}");
     let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("store-1 sdd: a read takes 74.0 ms, one of the 5 other drives 11.0 ms at its rate"),
+        said.contains("store-1 sdd: a read takes 74 ms, one of the 5 other drives 11 ms at its rate"),
         "{said}"
     );
     assert!(!said.contains("busy for 99"), "busy because it is slow: {said}");
