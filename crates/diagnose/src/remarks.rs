@@ -219,13 +219,8 @@ mod tests {
     fn transfer(from: &str, to: &str, outcome: Outcome) -> Sample {
         let test = Test {
             id: 1,
-            from: from.into(),
-            to: to.into(),
-            layer: Layer::Overlay,
-            kind: TcpPlan::single(500).into(),
-            repeat: 0,
             serial: false,
-            second_stage: false,
+            ..Test::new(from.into(), to.into(), Layer::Overlay, TcpPlan::single(500).into())
         };
         let (tx_counters, rx_counters) = (BTreeMap::new(), BTreeMap::new());
         Sample { test, start_ms: 0, outcome, tx_counters, rx_counters }

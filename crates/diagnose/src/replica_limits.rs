@@ -73,7 +73,7 @@ fn resources(facts: &HostFacts) -> Vec<&str> {
     facts.readings.keys().filter_map(|key| key.strip_prefix("drbd.")?.strip_suffix(".peer")).collect()
 }
 
-/// The facts of one resource of a side, so that those of another neither betray nor exclude anything; while
+/// The facts of one resource of a side, so that those of another neither indicate nor exclude anything; while
 /// it is synchronised also its limit (`resync.limit`, KiB/s) and how much of that it reaches.
 fn alone(side: &SideFacts, key: &str, rate_kib: Option<f64>) -> Snapshot {
     let head = format!("drbd.{key}.");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{
-    Cell, Diagnosis, Direction, Finding, LossLocation as PlaceFound, Metric, RankedCause, Suspect,
+    Cell, Diagnosis, Direction, Finding, LossLocation, Metric, RankedCause, Suspect,
 };
 use linerate_model::inventory::HostName;
 use linerate_model::plan::Test;
@@ -161,7 +161,7 @@ fn finding(
             .iter()
             .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
             .filter(|((_, _, raw), _)| *raw >= rules.listed_min)
-            .map(|((suspect, direction, _), probability)| PlaceFound {
+            .map(|((suspect, direction, _), probability)| LossLocation {
                 suspect: suspect.clone(),
                 direction: *direction,
                 probability,
@@ -358,7 +358,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let read_on = (suspect == Suspect::All)
         .then(|| (merge::hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len()));
     Finding {
-        places: vec![PlaceFound { suspect, direction, probability: calibration.place.chance(1.0) }],
+        places: vec![LossLocation { suspect, direction, probability: calibration.place.chance(1.0) }],
         layer: wrong.layer,
         responses: vec![Metric::Setting],
         expected: 1.0,
@@ -404,7 +404,7 @@ fn storage_findings(context: &Context<'_>, knowledge: &Knowledge, calibration: &
                 })
                 .collect();
             Finding {
-                places: vec![PlaceFound { suspect: suspect.clone(), direction, probability: 1.0 }],
+                places: vec![LossLocation { suspect: suspect.clone(), direction, probability: 1.0 }],
                 layer,
                 responses: vec![response],
                 expected: loss.expected,

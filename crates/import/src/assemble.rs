@@ -264,23 +264,9 @@ fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addres
         let count = repeats.entry((from.clone(), to.clone(), raw.layer, raw.kind.name())).or_default();
         let repeat = *count;
         *count = count.saturating_add(1);
-        let test = Test {
-            id: samples.len() as u32 + 1,
-            from,
-            to,
-            layer: raw.layer,
-            kind: raw.kind.clone(),
-            repeat,
-            serial: true,
-            second_stage: false,
-        };
-        samples.push(Sample {
-            test,
-            start_ms: raw.start_ms,
-            outcome: raw.outcome.clone(),
-            tx_counters: BTreeMap::new(),
-            rx_counters: BTreeMap::new(),
-        });
+        let test =
+            Test { id: samples.len() as u32 + 1, repeat, ..Test::new(from, to, raw.layer, raw.kind.clone()) };
+        samples.push(Sample::new(test, raw.start_ms, raw.outcome.clone()));
     }
     (samples, addresses)
 }

@@ -162,7 +162,7 @@ pub struct LossLocation {
 }
 
 /// A cause with its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankedCause {
     /// Id of the knowledge file, or `unknown-setting:<key>` for a difference that no file knows.
     pub id: String,

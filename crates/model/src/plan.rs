@@ -32,6 +32,13 @@ pub struct Test {
     pub second_stage: bool,
 }
 
+impl Test {
+    /// A first measurement with nothing else at the same time, not yet numbered.
+    pub fn new(from: HostName, to: HostName, layer: Layer, kind: TestKind) -> Self {
+        Self { id: 0, from, to, layer, kind, repeat: 0, serial: true, second_stage: false }
+    }
+}
+
 /// Tests that run at the same time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {

@@ -29,6 +29,13 @@ pub struct Sample {
     pub rx_counters: BTreeMap<FactKey, i64>,
 }
 
+impl Sample {
+    /// A test that began at this time, Unix milliseconds, and its result, without counters.
+    pub fn new(test: Test, start_ms: u64, outcome: Outcome) -> Self {
+        Self { test, start_ms, outcome, tx_counters: BTreeMap::new(), rx_counters: BTreeMap::new() }
+    }
+}
+
 /// Result of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -12,7 +12,7 @@ use linerate_iperf3::record::{RecordInterval, StreamCount, TestRecord};
 use linerate_load::{INTERVAL, LoadError};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::kind::{TcpPlan, UdpPlan};
-use linerate_model::load::{Interval as Point, LoadReport, TcpEnd, UdpEnd};
+use linerate_model::load::{Interval, LoadReport, TcpEnd, UdpEnd};
 
 /// A server closes and opens its listener between tests: it is asked again for so long.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -104,19 +104,19 @@ fn report(record: &TestRecord, side: &StreamCount, sends: bool) -> LoadReport {
     LoadReport { bytes: side.bytes, elapsed_s: side.seconds, udp, ..LoadReport::default() }
 }
 
-fn series(record: &TestRecord, sends: bool) -> Vec<Point> {
+fn series(record: &TestRecord, sends: bool) -> Vec<Interval> {
     let point = |interval: &RecordInterval| {
         let width_s = interval.end_s - interval.start_s;
         let bytes: u64 = interval.streams.iter().map(|s| s.acknowledged.unwrap_or(s.bytes)).sum();
         let first = interval.streams.first().and_then(|stream| stream.tcp).filter(|_| sends);
         let retransmits = interval.streams.iter().filter_map(|s| s.tcp).map(|tcp| tcp.retransmits).sum();
-        Point {
+        Interval {
             at_ms: interval.end_s * 1e3,
             throughput_bps: if width_s > 0.0 { bytes as f64 * 8.0 / width_s } else { 0.0 },
             rtt_us: first.map_or(0.0, |tcp| tcp.rtt_us.into()),
             retransmits,
             cwnd: first.map_or(0, |tcp| tcp.cwnd),
-            ..Point::default()
+            ..Interval::default()
         }
     };
     record.intervals.iter().map(point).collect()

@@ -147,13 +147,8 @@ fn samples(cells: &[Cell]) -> Vec<Sample> {
         .map(|(i, c)| {
             let test = Test {
                 id: i as u32,
-                from: c.from.clone(),
-                to: c.to.clone(),
-                layer: c.layer,
-                kind: TcpPlan::single(1000).into(),
-                repeat: 0,
                 serial: false,
-                second_stage: false,
+                ..Test::new(c.from.clone(), c.to.clone(), c.layer, TcpPlan::single(1000).into())
             };
             let outcome = match c.throughput_bps {
                 None => Outcome::Gap { reason: "host arc-4 is lost".to_owned() },
@@ -164,7 +159,7 @@ fn samples(cells: &[Cell]) -> Vec<Sample> {
                     ..Measurement::default()
                 })),
             };
-            Sample { test, start_ms: 0, outcome, tx_counters: BTreeMap::new(), rx_counters: BTreeMap::new() }
+            Sample::new(test, 0, outcome)
         })
         .collect()
 }
@@ -226,11 +221,7 @@ fn finding() -> Finding {
         id: "uplink-rate-limited".to_owned(),
         title: "the uplink of the machine is limited in one direction".to_owned(),
         probability: 0.06,
-        mechanism: String::new(),
-        evidence: Vec::new(),
-        against: Vec::new(),
-        remedy: None,
-        sources: Vec::new(),
+        ..RankedCause::default()
     };
     Finding {
         sentence: "What enters vs-4 from other hypervisors over the overlay reaches 0.2 % of its ceiling: hardware receive \

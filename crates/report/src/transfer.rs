@@ -309,13 +309,7 @@ mod tests {
     fn sample() -> Sample {
         let test = Test {
             id: 1,
-            from: "a".into(),
-            to: "b".into(),
-            layer: Layer::Underlay,
-            kind: TcpPlan::single(1000).into(),
-            repeat: 0,
-            serial: true,
-            second_stage: false,
+            ..Test::new("a".into(), "b".into(), Layer::Underlay, TcpPlan::single(1000).into())
         };
         let measured = Measurement {
             throughput_bps: Some(16e9),
@@ -323,13 +317,7 @@ mod tests {
             rx: Some(Box::new(report())),
             ..Measurement::default()
         };
-        Sample {
-            test,
-            start_ms: 0,
-            outcome: Outcome::Measured(Box::new(measured)),
-            tx_counters: std::collections::BTreeMap::new(),
-            rx_counters: std::collections::BTreeMap::new(),
-        }
+        Sample::new(test, 0, Outcome::Measured(Box::new(measured)))
     }
 
     #[test]

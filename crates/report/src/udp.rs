@@ -224,24 +224,9 @@ mod tests {
         let options = UdpOptions { flat_out, ..UdpOptions::default() };
         let kind =
             TestKind::from(UdpPlan { rate_bps: 100e6, payload_bytes: 1250, duration_ms: 1000, options });
-        let test = Test {
-            id: 1,
-            from: "a".into(),
-            to: "b".into(),
-            layer: Layer::Underlay,
-            kind,
-            repeat: 0,
-            serial: true,
-            second_stage: false,
-        };
+        let test = Test { id: 1, ..Test::new("a".into(), "b".into(), Layer::Underlay, kind) };
         let outcome = Outcome::Gap { reason: String::new() };
-        Sample {
-            test,
-            start_ms: 0,
-            outcome,
-            tx_counters: std::collections::BTreeMap::new(),
-            rx_counters: std::collections::BTreeMap::new(),
-        }
+        Sample::new(test, 0, outcome)
     }
 
     fn end(datagrams: u64, skipped: u64, kernel_drops: Option<u64>) -> LoadReport {

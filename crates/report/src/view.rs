@@ -47,19 +47,12 @@ pub(crate) fn tests_sample() -> Sample {
     use linerate_model::plan::Test;
     let test = Test {
         id: 1,
-        from: "a".into(),
-        to: "b".into(),
-        layer: linerate_model::inventory::Layer::Underlay,
-        kind: UdpPlan::paced(1e8, 1200, 1000).into(),
-        repeat: 0,
-        serial: true,
-        second_stage: false,
+        ..Test::new(
+            "a".into(),
+            "b".into(),
+            linerate_model::inventory::Layer::Underlay,
+            UdpPlan::paced(1e8, 1200, 1000).into(),
+        )
     };
-    Sample {
-        test,
-        start_ms: 0,
-        outcome: linerate_model::sample::Outcome::Gap { reason: "not run".into() },
-        tx_counters: std::collections::BTreeMap::new(),
-        rx_counters: std::collections::BTreeMap::new(),
-    }
+    Sample::new(test, 0, linerate_model::sample::Outcome::Gap { reason: "not run".into() })
 }

@@ -9,13 +9,8 @@ use linerate_model::sample::Measurement;
 fn sample(id: u32) -> Sample {
     let test = Test {
         id,
-        from: "a".into(),
-        to: "b".into(),
-        layer: Layer::Underlay,
-        kind: TcpPlan::single(300).into(),
-        repeat: 0,
         serial: false,
-        second_stage: false,
+        ..Test::new("a".into(), "b".into(), Layer::Underlay, TcpPlan::single(300).into())
     };
     let measurement = Measurement { throughput_bps: Some(1e9), ..Measurement::default() };
     Sample {

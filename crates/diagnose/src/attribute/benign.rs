@@ -44,7 +44,7 @@ const IDENTITY: [&str; 29] = [
 /// Why a difference is listed of which no file knows what it does.
 pub(crate) const UNEXPLAINED: &str = "differs, but no known way from it to this loss";
 
-/// Differences of the suspects that no betraying fact explains.
+/// Differences of the suspects that no indicator explains.
 pub(crate) fn unexplained(
     facts: &Facts<'_>,
     place: &Place<'_>,

@@ -72,7 +72,7 @@ pub(super) fn judge(
     Some(())
 }
 
-/// Whether some fact may betray the cause, whatever was measured. What depends on measured values counts as
+/// Whether some fact may indicate the cause, whatever was measured. What depends on measured values counts as
 /// possible.
 pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
     cause.indicators.iter().any(|test| {

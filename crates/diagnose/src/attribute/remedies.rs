@@ -61,15 +61,15 @@ fn hosts_of(facts: &Facts<'_>, host: &str, resource: Option<&str>) -> String {
     all.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The settings that betrayed the cause where there are some, else all that the pattern names.
+/// The settings that indicated the cause where there are some, else all that the pattern names.
 fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &SettingPlan) -> Vec<Change> {
-    let betrayed: Vec<(&str, &str, &FactValue)> = scored
+    let indicating: Vec<(&str, &str, &FactValue)> = scored
         .hits
         .iter()
         .filter(|h| set.keys.iter().any(|k| pattern_fits(k, &h.key)))
         .map(|h| (h.host.as_str(), h.key.as_str(), &h.value))
         .collect();
-    let named: Vec<(&str, &str, &FactValue)> = if betrayed.is_empty() {
+    let named: Vec<(&str, &str, &FactValue)> = if indicating.is_empty() {
         let mut named = Vec::new();
         for host in place.subjects.side(set.side) {
             for (key, value) in candidates(facts, host, &set.keys, set.nic, place) {
@@ -78,7 +78,7 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
         }
         named
     } else {
-        betrayed
+        indicating
     };
     named
         .into_iter()

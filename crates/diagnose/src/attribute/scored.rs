@@ -3,7 +3,7 @@
 use linerate_knowledge::{Cause, SuspectKind};
 use linerate_model::fact::FactValue;
 
-/// A fact that betrayed a cause.
+/// A fact that indicates a cause.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FactHit {
     /// Host.
@@ -27,7 +27,7 @@ pub(crate) struct Scored<'k> {
     pub evidence: Vec<String>,
     /// What speaks against it.
     pub against: Vec<String>,
-    /// Facts that betrayed it.
+    /// Facts that indicate it.
     pub hits: Vec<FactHit>,
     /// The suspect kind of the cause that fits the place best.
     pub native: SuspectKind,

@@ -108,22 +108,11 @@ pub(super) fn tcp(streams: u16) -> TestKind {
 
 /// A sample with nothing around it.
 pub(super) fn sample(from: &str, to: &str, layer: Layer, kind: TestKind, measurement: Measurement) -> Sample {
-    Sample {
-        test: Test {
-            id: 0,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            layer,
-            kind,
-            repeat: 0,
-            serial: true,
-            second_stage: false,
-        },
-        start_ms: 0,
-        outcome: Outcome::Measured(Box::new(measurement)),
-        tx_counters: BTreeMap::new(),
-        rx_counters: BTreeMap::new(),
-    }
+    Sample::new(
+        Test::new(from.to_owned(), to.to_owned(), layer, kind),
+        0,
+        Outcome::Measured(Box::new(measurement)),
+    )
 }
 
 /// All downloads as one test of a client that is no host of the case.

@@ -202,27 +202,13 @@ mod tests {
             etc_dir: None,
             cache_dir: None,
         };
-        let test = Test {
-            id: 1,
-            from: "a".into(),
-            to: "b".into(),
-            layer: Layer::Underlay,
-            kind: TcpPlan::single(400).into(),
-            repeat: 0,
-            serial: true,
-            second_stage: false,
-        };
+        let test =
+            Test { id: 1, ..Test::new("a".into(), "b".into(), Layer::Underlay, TcpPlan::single(400).into()) };
         let measured = Measurement { throughput_bps: Some(28e9), ..Measurement::default() };
         linerate_model::snapshot::Snapshot {
             inventory: Inventory { hosts: vec![host("a", 1), host("b", 2)], ..Inventory::default() },
             facts: [("b".to_owned(), HostFacts { tool_bps, ..HostFacts::default() })].into(),
-            samples: vec![Sample {
-                test,
-                start_ms: 0,
-                outcome: Outcome::Measured(Box::new(measured)),
-                tx_counters: std::collections::BTreeMap::new(),
-                rx_counters: std::collections::BTreeMap::new(),
-            }],
+            samples: vec![Sample::new(test, 0, Outcome::Measured(Box::new(measured)))],
             ..Default::default()
         }
     }

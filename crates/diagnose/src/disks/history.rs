@@ -1,9 +1,9 @@
 //! When each finding of a watch began and ended, over the whole watch, in bounded memory.
 //!
 //! In: one interval of a host after the other. Out: what began and what ended with it, and at any time all
-//! findings of the watch. Only the last [`window`](crate::rules::DiskRules::window) intervals are kept; figures are judged over those. A
-//! finding is kept once per device and kind, with the time of all its episodes, at most [`history_max`](crate::rules::DiskRules::history_max) of
-//! them. Pure.
+//! findings of the watch. Only the last intervals are kept (`window` of [`crate::rules::DiskRules`]); figures
+//! are judged over those. A finding is kept once per device and kind, with the time of all its episodes, at
+//! most `history_max` of them. Pure.
 
 use std::collections::VecDeque;
 

@@ -443,24 +443,24 @@ mod tests {
     /// Seen on a busy machine: 14 % of the ceiling, 92 %, nothing at all.
     #[test]
     fn a_repetition_that_is_as_good_as_it_should_be_confirms_no_loss() {
-        let sample = |bps: f64| Sample {
-            test: linerate_model::plan::Test {
-                id: 0,
-                from: "a".into(),
-                to: "b".into(),
-                layer: Layer::Underlay,
-                kind: TcpPlan::single(250).into(),
-                repeat: 100,
-                serial: true,
-                second_stage: true,
-            },
-            start_ms: 0,
-            outcome: Outcome::Measured(Box::new(Measurement {
-                throughput_bps: Some(bps),
-                ..Measurement::default()
-            })),
-            tx_counters: BTreeMap::new(),
-            rx_counters: BTreeMap::new(),
+        let sample = |bps: f64| {
+            Sample::new(
+                linerate_model::plan::Test {
+                    repeat: 100,
+                    second_stage: true,
+                    ..linerate_model::plan::Test::new(
+                        "a".into(),
+                        "b".into(),
+                        Layer::Underlay,
+                        TcpPlan::single(250).into(),
+                    )
+                },
+                0,
+                Outcome::Measured(Box::new(Measurement {
+                    throughput_bps: Some(bps),
+                    ..Measurement::default()
+                })),
+            )
         };
         let confirmed = |rates: &[f64]| {
             let samples: Vec<Sample> = rates.iter().map(|bps| sample(*bps)).collect();

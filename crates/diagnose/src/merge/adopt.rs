@@ -146,11 +146,7 @@ mod tests {
             id: id.to_owned(),
             title: id.to_owned(),
             probability: 0.99,
-            mechanism: String::new(),
-            evidence: Vec::new(),
-            against: Vec::new(),
-            remedy: None,
-            sources: Vec::new(),
+            ..RankedCause::default()
         };
         Finding {
             places: vec![LossLocation {

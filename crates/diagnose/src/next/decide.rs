@@ -221,14 +221,9 @@ fn representative(context: &Context<'_>, suspect: &Suspect) -> Option<String> {
 fn repeats(from: &str, to: &str, layer: Layer, kind: &TestKind, count: u16) -> Vec<Test> {
     (0..count)
         .map(|i| Test {
-            id: 0,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            layer,
-            kind: kind.clone(),
             repeat: 100 + i,
-            serial: true,
             second_stage: true,
+            ..Test::new(from.to_owned(), to.to_owned(), layer, kind.clone())
         })
         .collect()
 }

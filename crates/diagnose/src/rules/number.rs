@@ -63,6 +63,9 @@ impl<const N: usize> Number for [f64; N] {
     }
 }
 
+/// Takes the name, unit, meaning and source of a number, and the number.
+pub(super) type See<'a> = &'a mut dyn FnMut([&'static str; 4], &mut dyn Number);
+
 /// The numbers of one stage, one entry for each: `name: type = value, unit, meaning[, source];`.
 macro_rules! stage {
     ($(#[$about:meta])* $stage:ident {
@@ -77,7 +80,7 @@ macro_rules! stage {
         impl $stage {
             pub(super) const DEFAULT: Self = Self { $($name: $value,)* };
 
-            pub(super) fn each(&mut self, see: &mut dyn FnMut([&'static str; 4], &mut dyn $crate::rules::number::Number)) {
+            pub(super) fn each(&mut self, see: $crate::rules::number::See<'_>) {
                 $(see([stringify!($name), $unit, $meaning, concat!($($source)?)], &mut self.$name);)*
             }
         }

@@ -1,22 +1,13 @@
 //! Medians and the Student-t density. Empty input gives `None`, never a panic; values that are not finite are
 //! left out.
 
+pub use linerate_model::statistics::median;
+
 /// Finite values in ascending order.
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut kept: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     kept.sort_by(f64::total_cmp);
     kept
-}
-
-/// The middle value; the mean of the two middle ones for an even count.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let v = sorted(values);
-    let n = v.len();
-    match n {
-        0 => None,
-        _ if n % 2 == 1 => Some(v[n / 2]),
-        _ => Some(f64::midpoint(v[n / 2 - 1], v[n / 2])),
-    }
 }
 
 /// The mean, of shares that count alike.

@@ -287,17 +287,8 @@ pub(crate) fn sample(
     repeat: u16,
     outcome: Outcome,
 ) -> Sample {
-    let test = Test {
-        id: 0,
-        from: from.to_owned(),
-        to: to.to_owned(),
-        layer,
-        kind,
-        repeat,
-        serial: true,
-        second_stage: false,
-    };
-    Sample { test, start_ms: 0, outcome, tx_counters: BTreeMap::new(), rx_counters: BTreeMap::new() }
+    let test = Test { repeat, ..Test::new(from.to_owned(), to.to_owned(), layer, kind) };
+    Sample::new(test, 0, outcome)
 }
 
 /// 25 intervals of 20 ms: a ramp, then the rate, or two rates in turn.

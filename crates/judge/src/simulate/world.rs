@@ -187,13 +187,8 @@ fn sample(id: usize, from: usize, to: usize, outcome: Outcome) -> Sample {
     Sample {
         test: Test {
             id: id as u32,
-            from: name(from),
-            to: name(to),
-            layer: Layer::Underlay,
-            kind: TcpPlan::single(1000).into(),
-            repeat: 0,
             serial: false,
-            second_stage: false,
+            ..Test::new(name(from), name(to), Layer::Underlay, TcpPlan::single(1000).into())
         },
         start_ms: 1 + APART_MS * id as u64,
         outcome,

@@ -71,13 +71,12 @@ fn nothing_of_the_original_survives() {
     };
     let test = linerate_model::plan::Test {
         id: 1,
-        from: "arc-1".to_owned(),
-        to: "arc-10".to_owned(),
-        layer: Layer::Underlay,
-        kind: RttPlan { count: 1 }.into(),
-        repeat: 0,
-        serial: true,
-        second_stage: false,
+        ..linerate_model::plan::Test::new(
+            "arc-1".to_owned(),
+            "arc-10".to_owned(),
+            Layer::Underlay,
+            RttPlan { count: 1 }.into(),
+        )
     };
     let reason = "no answer from 10.7.0.2 (arc-10.example.org)".to_owned();
     let snapshot = Snapshot {

@@ -129,7 +129,7 @@ pub(super) fn inventory_for(
 /// A test by itself.
 pub(super) fn test(id: u32, from: &str, to: &str, layer: Layer, kind: TestKind) -> Test {
     let (from, to) = (from.to_owned(), to.to_owned());
-    Test { id, from, to, layer, kind, repeat: 0, serial: true, second_stage: false }
+    Test { id, ..Test::new(from, to, layer, kind) }
 }
 
 /// Runs tests, stores them as a run, prints them. Without `ways` the tests need no addresses of the hosts.

@@ -80,14 +80,5 @@ pub async fn run(
 }
 
 fn test(id: u32, host: String, plan: &DiskPlan) -> Test {
-    Test {
-        id,
-        from: host.clone(),
-        to: host,
-        layer: Layer::Underlay,
-        kind: TestKind::from(plan.clone()),
-        repeat: 0,
-        serial: true,
-        second_stage: false,
-    }
+    Test { id, ..Test::new(host.clone(), host, Layer::Underlay, TestKind::from(plan.clone())) }
 }

@@ -67,16 +67,7 @@ fn plan(request: &BenchRequest, target: &DiskTarget) -> DiskPlan {
 
 fn test(request: &BenchRequest, round: u32, layer: Layer, kind: TestKind) -> Test {
     let to = if kind.plan().has_one_end() { &request.primary } else { &request.peer };
-    Test {
-        id: 0,
-        from: request.primary.clone(),
-        to: to.clone(),
-        layer,
-        kind,
-        repeat: round as u16,
-        serial: true,
-        second_stage: false,
-    }
+    Test { repeat: round as u16, ..Test::new(request.primary.clone(), to.clone(), layer, kind) }
 }
 
 /// Layers in which both hosts have an address.

@@ -307,22 +307,16 @@ mod tests {
     fn a_load_that_waited_for_a_cpu_is_worthless_unless_its_quota_held_it_back() {
         let test = linerate_model::plan::Test {
             id: 1,
-            from: "a".into(),
-            to: "b".into(),
-            layer: linerate_model::inventory::Layer::Underlay,
-            kind: tcp(),
-            repeat: 0,
             serial: false,
-            second_stage: false,
+            ..linerate_model::plan::Test::new(
+                "a".into(),
+                "b".into(),
+                linerate_model::inventory::Layer::Underlay,
+                tcp(),
+            )
         };
         let waited = LoadReport { wait_s: 0.3, ..report(8_000_000, &[2e8; 8]) };
-        let mut sample = Sample {
-            test,
-            start_ms: 0,
-            outcome: outcome(&tcp(), report(8_000_000, &[2e8; 8]), waited),
-            tx_counters: std::collections::BTreeMap::new(),
-            rx_counters: std::collections::BTreeMap::new(),
-        };
+        let mut sample = Sample::new(test, 0, outcome(&tcp(), report(8_000_000, &[2e8; 8]), waited));
         assert!(starved(&sample, || None).unwrap().contains("on b waited 0.30 s"));
         assert!(starved(&sample, || Some(1e9)).is_some());
         assert_eq!(starved(&sample, || Some(2e8)), None, "it filled its path");

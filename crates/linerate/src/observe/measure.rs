@@ -117,13 +117,7 @@ async fn with(
         return alone(fleet, inventory, test).await;
     }
     let start_ms = clock::now_ms();
-    let mut sample = Sample {
-        test: test.clone(),
-        start_ms,
-        outcome: Outcome::Gap { reason: String::new() },
-        tx_counters: BTreeMap::new(),
-        rx_counters: BTreeMap::new(),
-    };
+    let mut sample = Sample::new(test.clone(), start_ms, Outcome::Gap { reason: String::new() });
     sample.outcome = match both_ends(fleet, inventory, test, patience, tuning).await {
         Ok((tx, rx)) => {
             sample.tx_counters = tx.1;

@@ -63,16 +63,8 @@ pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
     };
     let hosts = inventory.host(host).map(|h| Host { endpoints: vec![loopback], ..h.clone() });
     let own = Inventory { hosts: hosts.into_iter().collect(), ..Inventory::default() };
-    let test = Test {
-        id: 0,
-        from: host.to_owned(),
-        to: host.to_owned(),
-        layer: Layer::Underlay,
-        kind: TcpPlan::single(DURATION_MS).into(),
-        repeat: 0,
-        serial: true,
-        second_stage: false,
-    };
+    let test =
+        Test::new(host.to_owned(), host.to_owned(), Layer::Underlay, TcpPlan::single(DURATION_MS).into());
     (own, test)
 }
 
@@ -98,7 +90,6 @@ pub fn tool_bps(measured: &Measurement) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use linerate_model::fact::HostFacts;
     use linerate_model::load::{LoadReport, TcpEnd};
@@ -107,16 +98,11 @@ mod tests {
 
     fn sample(from: &str, to: &str, bps: f64) -> Sample {
         let (_, test) = test_of(&Inventory::default(), from);
-        Sample {
-            test: Test { to: to.to_owned(), ..test },
-            start_ms: 0,
-            outcome: Outcome::Measured(Box::new(Measurement {
-                throughput_bps: Some(bps),
-                ..Measurement::default()
-            })),
-            tx_counters: BTreeMap::new(),
-            rx_counters: BTreeMap::new(),
-        }
+        Sample::new(
+            Test { to: to.to_owned(), ..test },
+            0,
+            Outcome::Measured(Box::new(Measurement { throughput_bps: Some(bps), ..Measurement::default() })),
+        )
     }
 
     #[test]

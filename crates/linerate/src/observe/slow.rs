@@ -93,13 +93,8 @@ mod tests {
     fn rtt(from: &str, to: &str) -> Test {
         Test {
             id: 1,
-            from: from.into(),
-            to: to.into(),
-            layer: Layer::Underlay,
-            kind: RttPlan { count: 6 }.into(),
-            repeat: 0,
             serial: false,
-            second_stage: false,
+            ..Test::new(from.into(), to.into(), Layer::Underlay, RttPlan { count: 6 }.into())
         }
     }
 

@@ -33,16 +33,8 @@ fn bench() -> (Snapshot, Diagnosis) {
         requests_max: None,
         way: None,
     };
-    let test = |id: u32, kind: TestKind| Test {
-        id,
-        from: "one".into(),
-        to: "one".into(),
-        layer: Layer::Underlay,
-        kind,
-        repeat: 0,
-        serial: true,
-        second_stage: false,
-    };
+    let test =
+        |id: u32, kind: TestKind| Test { id, ..Test::new("one".into(), "one".into(), Layer::Underlay, kind) };
     let sample = |test: Test| Sample {
         test,
         start_ms: 0,

@@ -78,16 +78,7 @@ mod tests {
     use linerate_model::kind::{TcpPlan, TestKind};
 
     fn test(from: &str, to: &str, kind: TestKind) -> Test {
-        Test {
-            id: 1,
-            from: from.into(),
-            to: to.into(),
-            layer: Layer::Underlay,
-            kind,
-            repeat: 0,
-            serial: false,
-            second_stage: false,
-        }
+        Test { id: 1, serial: false, ..Test::new(from.into(), to.into(), Layer::Underlay, kind) }
     }
 
     fn request(from: &str, to: &str, answered: bool) -> Sample {
@@ -96,13 +87,7 @@ mod tests {
         } else {
             Outcome::NothingThrough { reason: "no answer".to_owned() }
         };
-        Sample {
-            test: test(from, to, TestKind::from(RttPlan { count: 6 })),
-            start_ms: 0,
-            outcome,
-            tx_counters: BTreeMap::new(),
-            rx_counters: BTreeMap::new(),
-        }
+        Sample::new(test(from, to, TestKind::from(RttPlan { count: 6 })), 0, outcome)
     }
 
     fn transfer(from: &str, to: &str) -> Test {
