@@ -203,7 +203,7 @@ mod tests {
         assert!(matches!(outcome(&kind, tx.clone(), came(11)), Outcome::NothingThrough { .. }));
         let got = outcome(&kind, tx, came(12));
         assert!(
-            matches!(&got, Outcome::Invalid { reason } if reason.contains("1 imported connection")),
+            matches!(&got, Outcome::Invalid { reason } if reason.contains("1 stray connection")),
             "{got:?}"
         );
     }
