@@ -1,8 +1,8 @@
 //! The fleet: one open session with a node program per host.
 //!
-//! What comes in: an inventory. What goes out: a [`Link`] per host that answered, and a gap with its reason
-//! for each one that did not. A host that dies later is a gap as well; it never ends a run. Nothing here
-//! knows what is measured.
+//! What comes in: an inventory. What goes out: a [`NodeLink`] per host that answered, and a gap with its
+//! reason for each one that did not. A host that dies later is a gap as well; it never ends a run. Nothing
+//! here knows what is measured.
 #![deny(missing_docs)]
 
 pub mod changes;

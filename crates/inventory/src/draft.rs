@@ -52,8 +52,8 @@ pub enum ConnectMethod {
     Ssh(SshAccess),
 }
 
-/// The transport of a host that a stray format named. The only place that turns a [`Reach`] into what the
-/// fleet works with.
+/// The transport of a host that a stray format named. The only place that turns a [`ConnectMethod`] into
+/// what the fleet works with.
 pub fn transport_of(host: &str, way: &ConnectMethod) -> Result<TransportSpec, Flaw> {
     match way {
         ConnectMethod::Known(spec) => Ok(spec.clone()),

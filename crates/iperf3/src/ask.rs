@@ -1,6 +1,6 @@
 //! A test as the client: connects, drives the state machine, opens the streams.
 //!
-//! What comes in: a spec. What goes out: a [`Record`], always: what went wrong stands in its `error`.
+//! What comes in: a spec. What goes out: a [`TestRecord`], always: what went wrong stands in its `error`.
 //! Bounded: every step has a deadline, a test without progress ends, and the caller's stop flag is looked at
 //! every 20 ms.
 

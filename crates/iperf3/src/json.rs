@@ -1,7 +1,7 @@
 //! A test as JSON of iperf3's own schema, so that whatever reads iperf3's output reads ours.
 //!
-//! What comes in: a [`Record`]. What goes out: one JSON object. Keys and units are those of iperf3 3.12; a
-//! key is there exactly where iperf3 writes it. It does no I/O.
+//! What comes in: a [`TestRecord`]. What goes out: one JSON object. Keys and units are those of iperf3 3.12;
+//! a key is there exactly where iperf3 writes it. It does no I/O.
 
 use std::net::SocketAddr;
 

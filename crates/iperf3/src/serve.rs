@@ -1,6 +1,6 @@
 //! The server: takes one test after the other.
 //!
-//! What comes in: an address to listen on. What goes out: a [`Record`] per test, through the watcher. A
+//! What comes in: an address to listen on. What goes out: a [`TestRecord`] per test, through the watcher. A
 //! client that vanishes never blocks it: every step has its deadline, and a connection without a cookie keeps
 //! no other out. A second client at the same time is told that it is busy. It listens until it is stopped, or
 //! for one test.

@@ -15,8 +15,8 @@ use super::results::Results;
 /// What the server's driver has to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerAction {
-    /// The client's specs, and what of them is not taken. Answer with [`Server::accept`] when ready for its
-    /// streams, or [`Server::refuse`].
+    /// The client's specs, and what of them is not taken. Answer with [`Iperf3Server::accept`] when
+    /// ready for its streams, or [`Iperf3Server::refuse`].
     Parameters {
         /// Shown by every stream of this test.
         cookie: Box<Cookie>,
@@ -25,9 +25,9 @@ pub enum ServerAction {
         /// Why it cannot be had.
         unfit: Option<Unfit>,
     },
-    /// The client has had enough: let the streams run dry, then call [`Server::stopped`].
+    /// The client has had enough: let the streams run dry, then call [`Iperf3Server::stopped`].
     End,
-    /// The client's results are here: hand over ours with [`Server::results`].
+    /// The client's results are here: hand over ours with [`Iperf3Server::results`].
     Results(Box<Results>),
     /// The client is done.
     Done,

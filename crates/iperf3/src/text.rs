@@ -1,6 +1,6 @@
 //! A test as lines for people, in iperf3's columns.
 //!
-//! What comes in: a [`Record`] and its intervals. What goes out: text. It does no I/O.
+//! What comes in: a [`TestRecord`] and its intervals. What goes out: text. It does no I/O.
 
 use std::fmt::Write as _;
 

@@ -9,7 +9,7 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 2 | marker `LR` |
-//! | 1 | kind, see [`Kind`] |
+//! | 1 | kind, see [`FrameKind`] |
 //! | 1 | zero |
 //! | 4 | length of the body, little endian, at most [`BODY_BYTES_MAX`] |
 //! | 4 | CRC-32 of kind, zero, length and body, little endian |

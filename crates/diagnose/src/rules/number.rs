@@ -3,7 +3,7 @@
 /// What is known of one number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// The stage that uses it: the field of [`Rules`].
+    /// The stage that uses it: the field of [`super::Rules`].
     pub stage: &'static str,
     /// Its name there.
     pub name: &'static str,

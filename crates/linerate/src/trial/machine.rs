@@ -30,7 +30,7 @@ pub enum Which {
     Control,
 }
 
-/// One step to carry out. Each is answered by exactly one [`Event`].
+/// One step to carry out. Each is answered by exactly one [`TrialEvent`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Journal, arm, write, read back.

@@ -3,7 +3,7 @@
 //! confirms.
 //!
 //! [`choose`] picks remedy and pairs, [`response`] what is measured, [`machine`] is the order of the steps as
-//! a pure state machine, [`drive`] carries it out through [`drive::Hands`], [`fleet`] are the hands on real
+//! a pure state machine, [`drive`] carries it out through [`drive::HostActions`], [`fleet`] are the hands on real
 //! nodes.
 
 pub mod choose;

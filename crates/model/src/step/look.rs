@@ -50,7 +50,7 @@ pub enum HostQuery {
         device: String,
     },
     /// Whether devices may be given away: nobody uses them, and they hold nothing. The output is a list of
-    /// [`Refused`] as JSON.
+    /// [`DeviceRefusal`] as JSON.
     Empty {
         /// Paths.
         devices: Vec<String>,

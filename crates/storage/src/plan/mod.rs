@@ -2,7 +2,7 @@
 //! and two failures do to it, how long a drive takes to be made anew, and the steps that build it.
 //!
 //! In: how many drives of which size and class, at which levels, how much of them, with which filesystem.
-//! Out: a [`Plan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before anything
+//! Out: a [`LayoutPlan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before anything
 //! is written. Figures are those of the drives' class until they are measured; nothing is built here.
 
 mod failures;
