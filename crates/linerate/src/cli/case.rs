@@ -42,8 +42,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
     let row = store.find_run(run.as_deref())?;
     let (snapshot, renamer) = anonymous::anonymous(&store.load_snapshot(&row.id)?);
-    let diagnosis =
-        linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &open::knowledge()?));
+    let diagnosis = linerate_report::words::diagnose(&snapshot, &open::knowledge()?);
     let title = title.as_deref().unwrap_or(&diagnosis.headline);
     let json = serde_json::to_string(&snapshot).context("the snapshot cannot be written")?;
     let text = file(title, &json, &diagnosis);

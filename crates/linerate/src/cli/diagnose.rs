@@ -48,7 +48,7 @@ fn diagnosed(
     knowledge: &Knowledge,
 ) -> anyhow::Result<(Snapshot, Diagnosis)> {
     let judged = |snapshot: Snapshot| {
-        let diagnosis = linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, knowledge));
+        let diagnosis = linerate_report::words::diagnose(&snapshot, knowledge);
         (snapshot, diagnosis)
     };
     let paths: Vec<PathBuf> = what.iter().map(PathBuf::from).collect();

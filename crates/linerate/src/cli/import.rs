@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     snapshot.start_ms = linerate_fleet::clock::now_ms();
     snapshot.parent =
         args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
-    let diagnosis = linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &knowledge));
+    let diagnosis = linerate_report::words::diagnose(&snapshot, &knowledge);
     store.begin_run(&snapshot, args.reading.inventory.as_deref().map(open::absolute).as_deref())?;
     store.add_facts(&snapshot.id, &snapshot.facts)?;
     store.add_samples(&snapshot.id, &snapshot.samples)?;

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let snapshot = store.load_snapshot(&row.id)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {
         Some(diagnosis) => diagnosis,
-        None => linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &open::knowledge()?)),
+        None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),
     };
     let mut trials = Vec::new();
     for trial in store.list_trials()?.into_iter().rev().filter(|t| t.run == row.id) {

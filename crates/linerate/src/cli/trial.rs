@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {
         Some(diagnosis) => diagnosis,
-        None => linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &open::knowledge()?)),
+        None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),
     };
     let options = TrialOptions {
         remedy: args.remedy.clone(),

@@ -142,7 +142,7 @@ pub async fn run(
     // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no
     // survey.
     let alone = Snapshot { samples: Vec::new(), ..snapshot.clone() };
-    let diagnosis = linerate_report::words::written(linerate_diagnose::diagnose(&alone, knowledge));
+    let diagnosis = linerate_report::words::diagnose(&alone, knowledge);
     context.store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))
 }

@@ -109,7 +109,7 @@ pub async fn survey(
     survey.second_stage().await?;
     survey.lost_hosts().await?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
-    let diagnosis = linerate_report::words::written(linerate_diagnose::diagnose(&survey.snapshot, knowledge));
+    let diagnosis = linerate_report::words::diagnose(&survey.snapshot, knowledge);
     let snapshot = survey.snapshot;
     store.finish(&snapshot, &diagnosis)?;
     Ok((snapshot, diagnosis))

@@ -178,7 +178,7 @@ fn one_sick_host_of_many_is_found_and_what_fails_is_a_gap() {
     drop(snapshot);
     let stored = Store::open(&file).unwrap().load_snapshot(&diagnosis.run).unwrap();
     phases.end("snapshot loaded from the store");
-    let again = report::words::written(linerate_diagnose::diagnose(&stored, &Knowledge::builtin().unwrap()));
+    let again = report::words::diagnose(&stored, &Knowledge::builtin().unwrap());
     assert_eq!(again.findings, diagnosis.findings, "what was kept in memory gives the verdict of the whole");
     phases.end("diagnosis of the stored run");
 }

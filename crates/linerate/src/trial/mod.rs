@@ -3,8 +3,8 @@
 //! confirms.
 //!
 //! [`choose`] picks remedy and pairs, [`response`] what is measured, [`machine`] is the order of the steps as
-//! a pure state machine, [`drive`] carries it out through [`drive::HostActions`], [`fleet`] are the hands on real
-//! nodes.
+//! a pure state machine, [`drive`] carries it out through [`drive::HostActions`], [`fleet`] does them
+//! on real nodes.
 
 pub mod choose;
 pub mod drive;

@@ -9,7 +9,15 @@ mod remark;
 pub use finding::{location, loss};
 pub(crate) use remark::step;
 
+use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
+
+/// What is wrong in this snapshot, where and why, with all texts.
+#[must_use]
+pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
+    written(linerate_diagnose::diagnose(snapshot, knowledge))
+}
 
 /// The diagnosis with all its texts.
 #[must_use]

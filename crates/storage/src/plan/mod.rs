@@ -2,8 +2,9 @@
 //! and two failures do to it, how long a drive takes to be made anew, and the steps that build it.
 //!
 //! In: how many drives of which size and class, at which levels, how much of them, with which filesystem.
-//! Out: a [`LayoutPlan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before anything
-//! is written. Figures are those of the drives' class until they are measured; nothing is built here.
+//! Out: a [`LayoutPlan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before
+//! anything is written. Figures are those of the drives' class until they are measured; nothing is built
+//! here.
 
 mod failures;
 mod filesystems;
