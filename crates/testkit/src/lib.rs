@@ -102,6 +102,18 @@ impl TestPrograms {
         Self { linerate: named("LINERATE", "linerate"), node: named("LINERATE_NODE", "linerate-node") }
     }
 
+    /// Those of the build that this test belongs to.
+    pub fn built() -> Self {
+        let test = std::env::current_exe().unwrap();
+        Self::beside(&test.parent().unwrap().to_string_lossy())
+    }
+
+    /// Which of them is not built.
+    pub fn not_built(&self) -> Option<String> {
+        let mut both = [&self.linerate, &self.node].into_iter();
+        both.find(|program| !program.is_file()).map(|program| format!("{} is not built", program.display()))
+    }
+
     /// Why a test that needs them and root cannot run here.
     pub fn missing(&self) -> Option<String> {
         if !is_root() {
@@ -109,10 +121,7 @@ impl TestPrograms {
                 "needs root (the test runner has threads, so that it cannot enter a user namespace)".into(),
             );
         }
-        [&self.linerate, &self.node]
-            .into_iter()
-            .find(|p| !p.is_file())
-            .map(|p| format!("{} is not built", p.display()))
+        self.not_built()
     }
 }
 

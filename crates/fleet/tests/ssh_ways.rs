@@ -189,8 +189,8 @@ fn the_operator_is_an_ordinary_user() {
     // Programs where everybody may run them, the keys and the data of a user of his own.
     let programs = lab.path("programs");
     std::fs::create_dir(&programs).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_linerate"), programs.join("linerate")).unwrap();
-    std::fs::copy(sshd::node_program().unwrap(), programs.join("linerate-node")).unwrap();
+    std::fs::copy(sshd::programs().linerate, programs.join("linerate")).unwrap();
+    std::fs::copy(sshd::programs().node, programs.join("linerate-node")).unwrap();
     std::fs::create_dir(lab.path("data")).unwrap();
     for name in ["config", "known_hosts", "user_key", "data", "tmp", "programs"] {
         run("chown", &["-R", "61234:61234", &lab.path(name).display().to_string()]);

@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use linerate_testkit::{self as testkit, TestEnvironment};
+use linerate_testkit::{self as testkit, TestEnvironment, TestPrograms};
 pub(crate) use linerate_testkit::{run, text, wait_until};
 use traces::Traces;
 
-pub(crate) fn node_program() -> Option<PathBuf> {
-    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
+pub(crate) fn programs() -> TestPrograms {
+    TestPrograms::built()
 }
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process
 /// inside.
 pub(crate) fn inside(name: &str) -> bool {
-    if node_program().is_none() {
-        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    if let Some(why) = programs().not_built() {
+        return testkit::skip(name, &why);
     }
     if !Path::new("/usr/sbin/sshd").exists() {
         return testkit::skip(name, "no sshd here (install the package openssh-server)");
@@ -322,12 +322,12 @@ impl Lab {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        let mut command = Command::new(programs().linerate);
         command
             .args(arguments)
             .current_dir(self.folder.path())
             .env("LINERATE_DATA", self.folder.path())
-            .env("LINERATE_NODE", node_program().unwrap())
+            .env("LINERATE_NODE", programs().node)
             .env("LINERATE_SSH", self.path("ssh"))
             .env("TMPDIR", self.path("tmp"))
             .stdin(Stdio::null())
@@ -343,10 +343,10 @@ impl Lab {
     /// Runs a command on a terminal of its own, on which a line is typed as soon as something is asked. Gives
     /// what the terminal shows.
     pub(crate) fn typing(&self, arguments: &[&str], line: &str) -> String {
-        let program = env!("CARGO_BIN_EXE_linerate");
+        let program = programs().linerate;
         let ordinary = self.command(&[]);
         let mut child = Command::new("script")
-            .args(["-qec", &format!("{program} {}", arguments.join(" ")), "/dev/null"])
+            .args(["-qec", &format!("{} {}", program.display(), arguments.join(" ")), "/dev/null"])
             .current_dir(self.folder.path())
             .envs(ordinary.get_envs().filter_map(|(name, value)| Some((name, value?))))
             .stdin(Stdio::piped())

@@ -425,11 +425,8 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
     }
     // The kernel has one time of day for all namespaces, so the clock is turned between the C library and
     // every program of the session: the shell, its tools, the node.
-    let loaded = sshd::node_program().is_some_and(|node| {
-        let node = node.display().to_string();
-        Command::new("grep").args(["-aqm1", "/ld-linux-", &node]).status().unwrap().success()
-    });
-    if !loaded {
+    let mut search = Command::new("grep");
+    if !search.args(["-aqm1", "/ld-linux-"]).arg(sshd::programs().node).status().unwrap().success() {
         println!("SKIPPED {NAME}: the node program is a static one, whose clock cannot be turned");
         return;
     }
@@ -467,7 +464,7 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
     }
     let lab = Lab::new(&[Spec::default()]);
     // The same program with another mark of the same length.
-    let own = sshd::node_program().unwrap();
+    let own = sshd::programs().node;
     let other = "~".repeat(linerate_wire::BUILD.len());
     let mut bytes = std::fs::read(&own).unwrap();
     for line in run("grep", &["-abo", linerate_wire::BUILD, &own.display().to_string()]).lines() {
@@ -490,7 +487,7 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
     // Alone in a folder, the operator has nothing to copy.
     let alone = lab.path("alone");
     std::fs::create_dir(&alone).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_linerate"), alone.join("linerate")).unwrap();
+    std::fs::copy(sshd::programs().linerate, alone.join("linerate")).unwrap();
     let mut command = Command::new(alone.join("linerate"));
     let ordinary = lab.command(&[]);
     command.args(["facts", "h1", "kernel.release"]);

@@ -3,7 +3,7 @@
 //! speak the real protocol.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, dead_code)]
 
-#[path = "../../fleet/src/fake_node.rs"]
+#[path = "../src/fake_node.rs"]
 mod fake_node;
 
 use std::collections::BTreeSet;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fake_node::hostile;
+use linerate_testkit::TestPrograms;
 
 /// What an operator may have in memory at most while three nodes flood it: decoded frames (the largest
 /// is 16 MiB of JSON), a few of them at a time. Seen: 145 MiB. KiB.
@@ -51,7 +52,7 @@ impl Site {
     }
 
     fn run(&self, arguments: &[&str]) -> Ended {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_linerate"))
+        let mut child = Command::new(TestPrograms::built().linerate)
             .args(arguments)
             .current_dir(self.path("here/below/it"))
             .env("LINERATE_DATA", self.path("store"))
@@ -121,8 +122,16 @@ fn is_harmless(what: &str, text: &str) {
     assert!(!text.lines().any(|line| line.starts_with("error: all is lost")), "{what}: {text}");
 }
 
+/// Whether the operator's program is built; says that the test does not run when it is not.
+fn is_built(name: &str) -> bool {
+    TestPrograms::built().not_built().is_none_or(|why| linerate_testkit::skip(name, &why))
+}
+
 #[test]
 fn floods_end_in_a_gap_and_bounded_memory() {
+    if !is_built("floods_end_in_a_gap_and_bounded_memory") {
+        return;
+    }
     for behaviour in hostile::FLOODS {
         let site = Site::new(behaviour);
         let before = site.files();
@@ -138,6 +147,9 @@ fn floods_end_in_a_gap_and_bounded_memory() {
 
 #[test]
 fn lies_are_values_and_end_nothing() {
+    if !is_built("lies_are_values_and_end_nothing") {
+        return;
+    }
     for behaviour in hostile::LIES {
         let site = Site::new(behaviour);
         let inventory = site.path("cluster.toml").display().to_string();

@@ -4,20 +4,16 @@
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
-use linerate_testkit::{self as testkit, Holder, TestEnvironment, run};
-
-fn node_program() -> Option<PathBuf> {
-    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
-}
+use linerate_testkit::{self as testkit, Holder, TestEnvironment, TestPrograms, run};
 
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process
 /// inside.
 fn inside(name: &str) -> bool {
-    if node_program().is_none() {
-        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    if let Some(why) = TestPrograms::built().not_built() {
+        return testkit::skip(name, &why);
     }
     testkit::inside(name, TestEnvironment::Mounts)
 }
@@ -37,11 +33,12 @@ fn join(a: &Holder, b: &Holder, addresses: [&str; 2]) {
 }
 
 fn linerate(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_linerate"))
+    let programs = TestPrograms::built();
+    Command::new(programs.linerate)
         .args(arguments)
         .current_dir(folder)
         .env("LINERATE_DATA", folder)
-        .env("LINERATE_NODE", node_program().unwrap())
+        .env("LINERATE_NODE", programs.node)
         .output()
         .unwrap()
 }
