@@ -224,7 +224,7 @@ fn was_taken_up(lab: &Lab, said: &str, why: &str) {
     let snapshot = lab.snapshot();
     let gaps = gaps(&snapshot);
     assert_eq!(gaps.len(), 1, "{gaps:?}\n{said}");
-    assert!(gaps[0].starts_with("host h2: the session was lost and taken up again: "), "{gaps:?}");
+    assert!(gaps[0].starts_with("session with h2: it was lost and taken up again: "), "{gaps:?}");
     assert!(gaps[0].contains(why), "{gaps:?}");
     println!("{}", gaps[0]);
     for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h3", "h2"), ("h2", "h3"), ("h1", "h3")] {

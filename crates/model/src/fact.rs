@@ -28,12 +28,14 @@ pub struct FactDecl {
     pub setting: bool,
 }
 
-/// What could not be seen. As text a host is `host NAME`.
+/// What could not be seen. As text a host is `host NAME`, a session `session with NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum GapSubject {
-    /// A whole host.
+    /// A whole host, that was lost or never reached.
     Host(HostName),
+    /// What ran on a host while its session was lost, before it was taken up again.
+    Session(HostName),
     /// Anything else: a key, a test, one thing of a host.
     Part(String),
 }
@@ -48,7 +50,7 @@ impl GapSubject {
     /// The name of the host, or the text of anything else.
     pub fn name_mut(&mut self) -> &mut String {
         match self {
-            Self::Host(name) | Self::Part(name) => name,
+            Self::Host(name) | Self::Session(name) | Self::Part(name) => name,
         }
     }
 }
@@ -57,6 +59,7 @@ impl std::fmt::Display for GapSubject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host(name) => write!(f, "host {name}"),
+            Self::Session(name) => write!(f, "session with {name}"),
             Self::Part(part) => f.write_str(part),
         }
     }
@@ -64,9 +67,12 @@ impl std::fmt::Display for GapSubject {
 
 impl From<String> for GapSubject {
     fn from(text: String) -> Self {
-        match text.strip_prefix("host ") {
-            Some(name) => Self::Host(name.to_owned()),
-            None => Self::Part(text),
+        if let Some(name) = text.strip_prefix("host ") {
+            Self::Host(name.to_owned())
+        } else if let Some(name) = text.strip_prefix("session with ") {
+            Self::Session(name.to_owned())
+        } else {
+            Self::Part(text)
         }
     }
 }

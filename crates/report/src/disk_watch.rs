@@ -56,7 +56,7 @@ impl WatchedHosts<'_> {
 
     fn reasons(&self) -> String {
         let line = |gap: &Gap| {
-            let (GapSubject::Host(name) | GapSubject::Part(name)) = &gap.what;
+            let (GapSubject::Host(name) | GapSubject::Session(name) | GapSubject::Part(name)) = &gap.what;
             paragraph(&format!("  {}: {}", one_line(name), lines_of_error(&gap.reason)))
         };
         self.gaps.iter().map(line).collect()

@@ -210,8 +210,8 @@ pub(crate) fn groups_by_host(inventory: &Inventory) -> Vec<Vec<usize>> {
 /// All cells of a snapshot, by layer, sender, receiver in the order of the inventory.
 pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellEvidence<'a>> {
     let subjects = snapshot.gaps.iter().map(|gap| &gap.what);
-    let dead: BTreeSet<&str> = subjects
-        .filter_map(|what| if let GapSubject::Part(name) = what { Some(&**name) } else { None })
+    let lost: BTreeSet<&str> = subjects
+        .filter_map(|what| if let GapSubject::Host(name) = what { Some(&**name) } else { None })
         .collect();
     let hosts = snapshot.inventory.hosts.iter().enumerate();
     let places: HashMap<&str, usize> = hosts.map(|(i, h)| (h.name.as_str(), i)).collect();
@@ -235,7 +235,7 @@ pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellE
             // A host that was lost explains why nothing came through to it; that is a gap, not a slow path.
             let explained = |s: &Sample| {
                 matches!(s.outcome, Outcome::NothingThrough { .. })
-                    && (dead.contains(first.test.from.as_str()) || dead.contains(first.test.to.as_str()))
+                    && (lost.contains(first.test.from.as_str()) || lost.contains(first.test.to.as_str()))
             };
             let tests = of_cell.iter().map(|(_, sample)| *sample).filter(|s| !explained(s));
             cell(rules, *ends, &groups, tests)

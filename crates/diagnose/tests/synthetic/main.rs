@@ -12,7 +12,7 @@ use faults::{Fault, Spot};
 use linerate_diagnose::second_stage;
 use linerate_diagnose::stats::Rng;
 use linerate_knowledge::Knowledge;
-use linerate_model::fact::{FactValue, Gap};
+use linerate_model::fact::{FactValue, Gap, GapSubject};
 use linerate_model::finding::{Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
@@ -224,10 +224,14 @@ fn a_lost_host_is_a_gap_and_no_finding() {
     let cluster = Cluster::new(SIX);
     let mut snapshot =
         cluster.measure(12, &|from, to, _, path| path.blocked = from == "arc-3" || to == "arc-3");
-    snapshot.gaps.push(Gap { what: "arc-3".into(), reason: "the node does not answer".to_owned() });
+    let lost = |what: GapSubject| Gap { what, reason: "it closed the stream".to_owned() };
+    // Taken up again, it was there when nothing came through.
+    snapshot.gaps.push(lost(GapSubject::Session("arc-3".to_owned())));
+    assert!(!diagnose(&snapshot, &knowledge).findings.is_empty());
+    snapshot.gaps.push(lost(GapSubject::Host("arc-3".to_owned())));
     let found = diagnose(&snapshot, &knowledge);
     assert!(found.findings.is_empty(), "{}", found.headline);
-    assert_eq!(found.blind.len(), 1);
+    assert_eq!(found.blind.len(), 2);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn drained_and_dead_nodes_are_gaps() {
         let (output, snapshot) = survey(cluster, &["--nodelist", "n[1-4]"]);
         assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
         assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
-        let gap = snapshot.gaps.iter().find(|g| g.what == "host n2".into()).unwrap();
+        let gap = snapshot.gaps.iter().find(|g| g.what == "session with n2".into()).unwrap();
         assert!(gap.reason.contains("drain") && gap.reason.contains("fan 3 broken"), "{gap:?}");
         nothing_left(cluster, 4);
 
@@ -210,7 +210,7 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
             kill(signal, &cluster.node_programs_on(1));
             wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
             let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-            let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "host n2".into()).collect();
+            let of_n2: Vec<_> = snapshot.gaps.iter().filter(|g| g.what == "session with n2".into()).collect();
             assert_eq!(of_n2.len(), 1, "{steps} {signal}: {:?}", snapshot.gaps);
             assert!(of_n2[0].reason.contains("taken up again"), "{of_n2:?}");
             assert!(!of_n2[0].reason.contains("could not"), "{of_n2:?}");

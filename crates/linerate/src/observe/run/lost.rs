@@ -30,7 +30,8 @@ impl Survey<'_> {
             let what = GapSubject::Host(name.clone());
             let why = match tried {
                 Some(Ok(())) => {
-                    let reason = format!("the session was lost and taken up again: {reason}");
+                    let what = GapSubject::Session(name.clone());
+                    let reason = format!("it was lost and taken up again: {reason}");
                     self.progress.note(&format!("{what}: {reason}"));
                     back.insert(name);
                     self.gap(Gap { what, reason })?;
