@@ -5,11 +5,11 @@
 //! changes no setting.
 
 mod beside;
-mod dead;
 mod lean;
 mod lost;
 mod mark;
 mod repeat;
+mod unreachable;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +30,7 @@ use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use self::dead::Dead;
+use self::unreachable::Unreachable;
 use super::measure::Patience;
 use super::slow::SmallTestTimes;
 use super::{disturb, gather, join, measure, nic, plan};
@@ -91,7 +91,7 @@ pub async fn survey(
         started: Instant::now(),
         kept: Duration::ZERO,
         known_lost: BTreeSet::new(),
-        dead: Dead::default(),
+        unreachable: Unreachable::default(),
         postponed: Vec::new(),
         slow: SmallTestTimes::default(),
         strict: true,
@@ -103,7 +103,7 @@ pub async fn survey(
     survey.plain_hosts()?;
     survey.facts().await?;
     survey.first_stage().await?;
-    survey.confirm_dead().await?;
+    survey.confirm_unreachable().await?;
     survey.again().await?;
     survey.own_limits().await?;
     survey.second_stage().await?;
@@ -131,7 +131,7 @@ struct Survey<'a> {
     kept: Duration,
     known_lost: BTreeSet<HostName>,
     /// Where no request is answered.
-    dead: Dead,
+    unreachable: Unreachable,
     postponed: Vec<Test>,
     slow: SmallTestTimes,
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is
@@ -266,15 +266,15 @@ impl Survey<'_> {
     /// The round without the tests from which nothing is expected, which are put off, and without what is not
     /// worth waiting for.
     fn lightened(&mut self, round: &Round) -> Round {
-        let is_dead = |t: &&Test| !t.second_stage && self.dead.has(t);
-        let (dead, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_dead);
-        self.postponed.extend(dead.into_iter().cloned());
+        let is_unreachable = |t: &&Test| !t.second_stage && self.unreachable.has(t);
+        let (unreachable, tests): (Vec<&Test>, Vec<&Test>) = round.tests.iter().partition(is_unreachable);
+        self.postponed.extend(unreachable.into_iter().cloned());
         let slow = &mut self.slow;
         Round { tests: tests.into_iter().filter(|t| t.second_stage || !slow.drops(t)).cloned().collect() }
     }
 
     /// Tests of the pairs between which nothing gets through: one of each kind, repeats tell nothing.
-    async fn confirm_dead(&mut self) -> Result<(), StoreError> {
+    async fn confirm_unreachable(&mut self) -> Result<(), StoreError> {
         let mut tests = std::mem::take(&mut self.postponed);
         tests.retain(|t| t.repeat == 0 && !t.kind.get().is_some_and(TcpPlan::is_parallel));
         if tests.is_empty() {
@@ -322,7 +322,7 @@ impl Survey<'_> {
                 sample.outcome = Outcome::Invalid { reason };
             }
             let pair = (sample.test.from.clone(), sample.test.to.clone(), sample.test.layer);
-            self.dead.saw(&sample, inventory);
+            self.unreachable.saw(&sample, inventory);
             if sample.test.kind.get().is_some_and(TcpPlan::is_single) {
                 self.transfers.entry(pair).or_default().push(self.snapshot.samples.len());
             }

@@ -11,9 +11,8 @@ use linerate_model::kind::RttPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Outcome, Sample};
 
-/// A host is dead in a direction after requests with so many others in vain, and none that was answered. The
-/// others are of two groups at least: all ways between two racks may be cut, and those inside them are as
-/// they were.
+/// A host is unreachable in a direction after requests with so many others in vain and none answered. The
+/// others are of two groups at least: all paths between two racks may be cut while those inside are intact.
 const PARTNERS_MIN: usize = 3;
 const GROUPS_MIN: usize = 2;
 
@@ -21,13 +20,13 @@ const GROUPS_MIN: usize = 2;
 type End = (HostName, Layer, bool);
 
 #[derive(Debug, Default)]
-pub(super) struct Dead {
+pub(super) struct Unreachable {
     pairs: BTreeSet<(HostName, HostName, Layer)>,
     /// Others that each end asked in vain, each with its group; `None` once one was answered.
     ends: BTreeMap<End, Option<BTreeMap<HostName, String>>>,
 }
 
-impl Dead {
+impl Unreachable {
     /// A test ended. Only requests count: a transfer that fails may be a matter of its port.
     pub(super) fn saw(&mut self, sample: &Sample, inventory: &Inventory) {
         let test = &sample.test;
@@ -55,14 +54,14 @@ impl Dead {
 
     /// Whether nothing is expected to come of a test.
     pub(super) fn has(&self, test: &Test) -> bool {
-        let is_dead = |end: &End| {
+        let is_unreachable = |end: &End| {
             self.ends.get(end).and_then(Option::as_ref).is_some_and(|asked| {
                 let groups: BTreeSet<&String> = asked.values().collect();
                 asked.len() >= PARTNERS_MIN && groups.len() >= GROUPS_MIN
             })
         };
         self.pairs.contains(&(test.from.clone(), test.to.clone(), test.layer))
-            || ends(test).iter().any(is_dead)
+            || ends(test).iter().any(is_unreachable)
     }
 }
 
@@ -116,39 +115,42 @@ mod tests {
         Inventory { groups: vec![group("1"), group("2")], hosts, ..Inventory::default() }
     }
 
-    fn after(requests: &[(&str, &str, bool)]) -> Dead {
-        let mut dead = Dead::default();
+    fn after(requests: &[(&str, &str, bool)]) -> Unreachable {
+        let mut unreachable = Unreachable::default();
         for (from, to, answered) in requests {
-            dead.saw(&request(from, to, *answered), &racks());
+            unreachable.saw(&request(from, to, *answered), &racks());
         }
-        dead
+        unreachable
     }
 
     #[test]
     fn a_host_that_three_others_of_two_racks_do_not_reach_is_expected_to_be_out_of_reach_for_the_rest() {
         let two = [("b", "a", false), ("c", "a", false)];
-        let dead = after(&two);
-        assert!(dead.has(&transfer("b", "a")) && !dead.has(&transfer("d", "a")), "two may be two bad ways");
-        let dead = after(&[two[0], two[1], ("d", "a", false)]);
-        assert!(dead.has(&transfer("e", "a")), "nobody asked yet, and nobody needs to");
-        assert!(!dead.has(&transfer("a", "e")), "the other direction was not looked at");
-        assert!(!dead.has(&Test { layer: Layer::Overlay, ..transfer("e", "a") }));
+        let unreachable = after(&two);
+        assert!(
+            unreachable.has(&transfer("b", "a")) && !unreachable.has(&transfer("d", "a")),
+            "two may be two bad ways"
+        );
+        let unreachable = after(&[two[0], two[1], ("d", "a", false)]);
+        assert!(unreachable.has(&transfer("e", "a")), "nobody asked yet, and nobody needs to");
+        assert!(!unreachable.has(&transfer("a", "e")), "the other direction was not looked at");
+        assert!(!unreachable.has(&Test { layer: Layer::Overlay, ..transfer("e", "a") }));
     }
 
     #[test]
     fn ways_to_one_rack_one_answer_and_contended_requests_say_nothing_of_the_others() {
-        let dead = after(&[("a", "c", false), ("a", "d", false), ("a", "e", false)]);
+        let unreachable = after(&[("a", "c", false), ("a", "d", false), ("a", "e", false)]);
         assert!(
-            dead.has(&transfer("a", "c")) && !dead.has(&transfer("a", "b")),
+            unreachable.has(&transfer("a", "c")) && !unreachable.has(&transfer("a", "b")),
             "inside the rack it may be fine"
         );
-        let dead = after(&[("a", "b", false), ("c", "b", true), ("d", "b", false), ("e", "b", false)]);
-        assert!(dead.has(&transfer("a", "b")) && !dead.has(&transfer("c", "b")));
-        let mut dead = Dead::default();
+        let unreachable = after(&[("a", "b", false), ("c", "b", true), ("d", "b", false), ("e", "b", false)]);
+        assert!(unreachable.has(&transfer("a", "b")) && !unreachable.has(&transfer("c", "b")));
+        let mut unreachable = Unreachable::default();
         for other in ["b", "c", "d"] {
             let outcome = Outcome::Invalid { reason: "contended".to_owned() };
-            dead.saw(&Sample { outcome, ..request(other, "a", false) }, &racks());
+            unreachable.saw(&Sample { outcome, ..request(other, "a", false) }, &racks());
         }
-        assert!(!dead.has(&transfer("e", "a")));
+        assert!(!unreachable.has(&transfer("e", "a")));
     }
 }
