@@ -43,13 +43,18 @@ pub mod stats;
 mod storage;
 mod together;
 pub mod trial;
-mod verdict;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Cell, Diagnosis};
+use linerate_model::finding::{Cell, Diagnosis, Finding};
 use linerate_model::plan::Test;
+use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 
+use crate::attribute::Judged;
+use crate::calibrate::Calibration;
+use crate::ceilings::Ports;
+use crate::context::Context;
+use crate::evidence::{CellEvidence, Facts};
 use crate::rules::Rules;
 
 /// What is wrong in this snapshot, where and why.
@@ -59,17 +64,32 @@ pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
 
 /// The same by other numbers.
 pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
-    verdict::diagnose(snapshot, knowledge, rules)
+    let calibration = &Calibration::of(&rules.calibration, snapshot.imported.is_some());
+    let (context, report) = context(snapshot, rules);
+    let judged = located(&context, knowledge);
+    let confirmed = judged.iter().filter(|j| !j.located.unconfirmed);
+    let losses = confirmed.map(|j| attribute::finding(&context, j, knowledge, calibration)).collect();
+    let storage = attribute::of_storage(&context, knowledge, calibration);
+    let settings = merge::of_settings(&context, &judged, &storage, knowledge, calibration);
+    let (findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
+    let remarks = consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
+    Diagnosis {
+        schema: linerate_model::SCHEMA,
+        run: snapshot.id.clone(),
+        summary: remarks::summary(&context, &report, &judged),
+        remarks,
+        advice: advice::of(&context.facts, &context.cells, &report, &findings),
+        findings,
+        not_used: remarks::not_used(snapshot, &report, rules),
+        blind: remarks::blind(snapshot, &context.cells, rules),
+        cells: report,
+        ..Diagnosis::default()
+    }
 }
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
 pub fn cells(snapshot: &Snapshot) -> Vec<Cell> {
-    let rules = &Rules::DEFAULT;
-    let cells = evidence::collect(snapshot, rules);
-    let ports = ceilings::Ports::seen(&cells, &rules.ceilings);
-    let facts = evidence::Facts::new(snapshot, rules);
-    let (cells, ceilings) = ceilings::with_ceilings(&facts, cells, &ports);
-    ceilings::report(&cells, ceilings)
+    measured(snapshot, &Rules::DEFAULT).3
 }
 
 /// Whether a UDP probe asks how many packets a path carries rather than how many bytes: its rate is no share
@@ -82,5 +102,59 @@ pub fn asks_for_packets(kind: &linerate_model::kind::TestKind) -> bool {
 /// The tests of the adaptive second stage: what would tell apart what the evidence so far cannot, serial,
 /// each pair and kind with its repetitions. Empty when nothing is open. Numbers of tests start at `first_id`.
 pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
-    verdict::second_stage(snapshot, knowledge, first_id, &Rules::DEFAULT)
+    let (context, _) = context(snapshot, &Rules::DEFAULT);
+    let mut tests: Vec<Test> = Vec::new();
+    for judged in located(&context, knowledge) {
+        next::add_new(&mut tests, next::tests(&context, &judged));
+    }
+    for (id, test) in (first_id..).zip(&mut tests) {
+        test.id = id;
+    }
+    tests
+}
+
+/// Stages 1 and 2: what is known and what was measured, beside its ceilings.
+fn measured<'a>(
+    snapshot: &'a Snapshot,
+    rules: &'a Rules,
+) -> (Facts<'a>, Vec<CellEvidence<'a>>, Ports<'a>, Vec<Cell>) {
+    let facts = Facts::new(snapshot, rules);
+    let cells = evidence::collect(snapshot, rules);
+    let ports = Ports::seen(&cells, &rules.ceilings);
+    let (cells, ceilings) = ceilings::with_ceilings(&facts, cells, &ports);
+    let report = ceilings::report(&cells, ceilings);
+    (facts, cells, ports, report)
+}
+
+/// The first three stages: also how far off the cells are.
+fn context<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> (Context<'a>, Vec<Cell>) {
+    let (facts, cells, ports, report) = measured(snapshot, rules);
+    let rows = metrics::rows(&facts, &cells, &report, &ports);
+    (Context::new(facts, cells, rows, ports), report)
+}
+
+/// Stages 4 and 5: the suspects that explain it, with their causes.
+fn located<'a, 'k>(context: &Context<'a>, knowledge: &'k Knowledge) -> Vec<Judged<'a, 'k>> {
+    let inventory = &context.facts.snapshot.inventory;
+    let hypotheses = locate::columns(inventory, &context.cells, &context.rows, context.facts.rules);
+    locate::locate(inventory, &context.cells, &hypotheses, &context.rows, context.facts.rules)
+        .into_iter()
+        .map(|l| attribute::judge(context, l, knowledge))
+        .collect()
+}
+
+/// What is worth knowing and is no finding, from everywhere.
+fn remarks(
+    context: &Context<'_>,
+    report: &[Cell],
+    judged: &[Judged<'_, '_>],
+    findings: &[Finding],
+) -> Vec<Remark> {
+    let mut remarks = remarks::of_tests(context, report, judged);
+    let disks = storage::remarks(context.facts.snapshot, &context.facts.rules.disks);
+    remarks.extend(disks.into_iter().map(Remark::Disk));
+    remarks.extend(together::remarks(&context.facts));
+    remarks.extend(together::sent_again(&context.facts, report, findings));
+    remarks.extend(remarks::front_ends(&context.facts));
+    remarks
 }

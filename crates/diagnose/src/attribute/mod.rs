@@ -7,20 +7,24 @@
 mod benign;
 mod ends;
 mod facts;
+mod finding;
 mod judged;
 mod place;
 mod population;
 mod remedies;
 mod scored;
 pub(crate) mod shape;
+mod storage;
 
-pub(crate) use benign::{UNEXPLAINED, unexplained};
+use benign::{UNEXPLAINED, unexplained};
 pub(crate) use facts::{fits, possible};
+pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
 pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
-pub(crate) use remedies::remedy;
+use remedies::remedy;
 pub(crate) use scored::{FactHit, Scored};
+pub(crate) use storage::of_storage;
 
 use linerate_knowledge::{Cause, Knowledge, LayerFit, Prior, SuspectKind};
 use linerate_model::finding::LayerScope;

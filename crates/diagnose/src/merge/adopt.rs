@@ -5,15 +5,20 @@
 //! own ("from this group to that one"). A setting that is known to do just that, on a host through which each
 //! of these pairs goes, explains more.
 
+use std::collections::BTreeSet;
+
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Finding, Metric, RankedCause, Suspect};
+use linerate_model::finding::{Direction, Finding, LossLocation, Metric, RankedCause, Suspect};
 use linerate_model::remark::Remark;
 
 use crate::context::Context;
 
 /// Joins them.
-pub(crate) fn adopt(context: &Context<'_>, knowledge: &Knowledge, findings: &mut Vec<Finding>) {
-    let share = context.facts.rules.merge.setting_share;
+pub(super) fn adopt(
+    context: &Context<'_>,
+    knowledge: &Knowledge,
+    mut findings: Vec<Finding>,
+) -> Vec<Finding> {
     let mut index = 0;
     while index < findings.len() {
         // A loss that shows in a setting alone is no explanation of itself.
@@ -22,26 +27,36 @@ pub(crate) fn adopt(context: &Context<'_>, knowledge: &Knowledge, findings: &mut
             .find(|at| explains(context, knowledge, &findings[*at], &findings[index]))
             .filter(|_| is_unexplained(knowledge, &findings[index]));
         if let Some(at) = setting {
-            let setting = findings.remove(at);
+            findings[index] = explained(context, &findings[index], &findings[at]);
+            findings.remove(at);
             index -= usize::from(at < index);
-            let loss = &mut findings[index];
-            for place in &mut loss.places {
-                place.probability *= 1.0 - share;
-            }
-            let mut place = setting.places[0].clone();
-            place.probability *= share;
-            loss.places.insert(0, place);
-            loss.causes = setting.causes;
-            loss.next = None;
-            loss.decide_tests.clear();
-            loss.tested = passing(context, &loss.places[0].suspect, loss.places[0].direction);
         }
         index += 1;
+    }
+    findings
+}
+
+/// A loss with the setting that explains it: its place first, its causes.
+fn explained(context: &Context<'_>, loss: &Finding, setting: &Finding) -> Finding {
+    let share = context.facts.rules.merge.setting_share;
+    let at = &setting.places[0];
+    let weighed = |place: &LossLocation, share: f64| LossLocation {
+        probability: place.probability * share,
+        ..place.clone()
+    };
+    let others = loss.places.iter().map(|place| weighed(place, 1.0 - share));
+    Finding {
+        places: std::iter::once(weighed(at, share)).chain(others).collect(),
+        causes: setting.causes.clone(),
+        next: None,
+        decide_tests: Vec::new(),
+        tested: passing(context, &at.suspect, at.direction),
+        ..loss.clone()
     }
 }
 
 /// A path and a host of it with the same cause: the host, with all the pairs of both.
-pub(crate) fn join_same(context: &Context<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn join_same(context: &Context<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut index = 0;
     while index < findings.len() {
         let path = &findings[index];
@@ -54,36 +69,47 @@ pub(crate) fn join_same(context: &Context<'_>, findings: &mut Vec<Finding>) {
             index += 1;
             continue;
         };
-        let path = findings.remove(index);
-        let kept = &mut findings[host - usize::from(host > index)];
-        for pair in path.affected {
-            if !kept.affected.contains(&pair) {
-                kept.affected.push(pair);
-            }
-        }
-        kept.intermittent |= path.intermittent;
-        kept.tested = passing(context, &kept.places[0].suspect, kept.places[0].direction);
+        findings[host] = with_path(context, &findings[host], path);
+        findings.remove(index);
+    }
+    findings
+}
+
+/// A host with the pairs of a path as well.
+fn with_path(context: &Context<'_>, host: &Finding, path: &Finding) -> Finding {
+    let more = path.affected.iter().filter(|pair| !host.affected.contains(pair));
+    Finding {
+        affected: host.affected.iter().chain(more).cloned().collect(),
+        intermittent: host.intermittent || path.intermittent,
+        tested: passing(context, &host.places[0].suspect, host.places[0].direction),
+        ..host.clone()
     }
 }
 
-/// Takes out what another finding brings about; goes out as remarks.
-pub(crate) fn consequences(knowledge: &Knowledge, findings: &mut Vec<Finding>) -> Vec<Remark> {
-    let first = |finding: &Finding| finding.causes.first().map(|c| c.id.clone());
-    let found: Vec<Option<String>> = findings.iter().map(first).collect();
-    let mut remarks = Vec::new();
-    findings.retain(|finding| {
-        let (Some(cause), Some(place)) = (finding.causes.first(), finding.places.first()) else {
-            return true;
-        };
-        let sources = knowledge.get(&cause.id).map_or(&[][..], |known| &known.follows_from);
-        let source = sources.iter().find(|id| found.contains(&Some((*id).clone())));
-        let Some(source) = source.filter(|_| finding.responses == [Metric::Setting]) else { return true };
-        let of = knowledge.get(source).map_or(source, |known| &known.title).clone();
-        let at = (place.suspect.clone(), place.direction);
-        remarks.push(Remark::Consequence { at, title: cause.title.clone(), of });
-        false
-    });
-    remarks
+/// Parts what another finding brings about from the rest, as remarks.
+pub(super) fn consequences(knowledge: &Knowledge, findings: Vec<Finding>) -> (Vec<Finding>, Vec<Remark>) {
+    let found: BTreeSet<String> =
+        findings.iter().filter_map(|finding| finding.causes.first()).map(|cause| cause.id.clone()).collect();
+    let (mut own, mut remarks) = (Vec::new(), Vec::new());
+    for finding in findings {
+        match consequence(knowledge, &found, &finding) {
+            Some(remark) => remarks.push(remark),
+            None => own.push(finding),
+        }
+    }
+    (own, remarks)
+}
+
+/// The remark that a finding becomes whose cause follows from one that was found.
+fn consequence(knowledge: &Knowledge, found: &BTreeSet<String>, finding: &Finding) -> Option<Remark> {
+    let (cause, place) = (finding.causes.first()?, finding.places.first()?);
+    if finding.responses != [Metric::Setting] {
+        return None;
+    }
+    let source = knowledge.get(&cause.id)?.follows_from.iter().find(|id| found.contains(*id))?;
+    let of = knowledge.get(source).map_or(source, |known| &known.title).clone();
+    let at = (place.suspect.clone(), place.direction);
+    Some(Remark::Consequence { at, title: cause.title.clone(), of })
 }
 
 /// Whether a host has the first cause of a path, and all of the path goes through it.
@@ -133,7 +159,7 @@ fn passing(context: &Context<'_>, suspect: &Suspect, direction: Direction) -> us
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use linerate_model::finding::{Diagnosis, LossLocation};
+    use linerate_model::finding::Diagnosis;
     use linerate_model::snapshot::Snapshot;
 
     use super::*;
@@ -183,11 +209,9 @@ mod tests {
         let context =
             Context::new(Facts::new(&snapshot, &Rules::DEFAULT), Vec::new(), Vec::new(), Ports::default());
         let setting = finding("b", "tcp-sack-off", Metric::Setting);
-        let mut merged = vec![path(Vec::new()), setting];
-        adopt(&context, &knowledge, &mut merged);
+        let merged = adopt(&context, &knowledge, vec![path(Vec::new()), setting]);
         let host = finding("b", "tcp-sack-off", Metric::Throughput);
-        let mut joined = vec![path(host.causes.clone()), host];
-        join_same(&context, &mut joined);
+        let joined = join_same(&context, vec![path(host.causes.clone()), host]);
         for findings in [merged, joined] {
             assert_eq!(findings.len(), 1);
             let diagnosis = linerate_report::words::written(Diagnosis { findings, ..Diagnosis::default() });
@@ -204,9 +228,10 @@ mod tests {
     fn what_another_finding_brings_about_is_a_note_unless_it_was_measured() {
         let knowledge = Knowledge::builtin().unwrap();
         let left = |route: &str, response: Metric| {
-            let mut findings =
+            let findings =
                 vec![finding("a", route, Metric::Setting), finding("b", "fragments-lost", response)];
-            (consequences(&knowledge, &mut findings), findings.len())
+            let (own, remarks) = consequences(&knowledge, findings);
+            (remarks, own.len())
         };
         let (remarks, count) = left("route-mtu-limit", Metric::Setting);
         assert_eq!(count, 1);

@@ -1,0 +1,121 @@
+//! Settings that are wrong where nothing was measured of them, as findings.
+
+use std::collections::BTreeSet;
+
+use linerate_knowledge::Knowledge;
+use linerate_model::finding::{Direction, Finding, LossLocation, Metric, Suspect};
+
+use super::gathered::{Wrong, hosts, on_others};
+use super::settings::wrong;
+use crate::attribute::shape::Shape;
+use crate::attribute::{Judged, Place, ranked, subjects};
+use crate::calibrate::Calibration;
+use crate::context::Context;
+
+/// The settings that are wrong and explain no loss of `judged` nor of `storage`, a finding each.
+pub(crate) fn of_settings(
+    context: &Context<'_>,
+    judged: &[Judged<'_, '_>],
+    storage: &[Finding],
+    knowledge: &Knowledge,
+    calibration: &Calibration,
+) -> Vec<Finding> {
+    let rules = &context.facts.rules.merge;
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    // What a measured loss comes from is told there.
+    let of_storage = storage.iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
+    let mut explained: BTreeSet<&str> = of_storage.collect();
+    for j in judged.iter().filter(|j| !j.located.unconfirmed) {
+        named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
+        explained.extend(j.causes.iter().take(rules.explained_max).map(|(s, _)| s.cause.id.as_str()));
+        for (suspect, _, _) in &j.places {
+            match suspect {
+                Suspect::Host(h) => drop(named.insert(h.clone())),
+                Suspect::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
+                _ => {}
+            }
+        }
+    }
+    let all_named = judged.iter().any(|j| j.places[0].0 == Suspect::All);
+    let mut findings: Vec<Finding> = Vec::new();
+    for wrong in wrong(context, knowledge, &|host| named.contains(host)) {
+        let id = wrong.scored.cause.id.as_str();
+        let taken = match &wrong.suspect {
+            Suspect::Host(_) if wrong.scored.cause.is_independent() => false,
+            Suspect::Host(h) => !named.insert(h.clone()),
+            Suspect::All => all_named,
+            _ => false,
+        };
+        if !taken && !explained.contains(id) {
+            let found = static_finding(context, &wrong, calibration);
+            match findings.iter().position(|known| is_same_mismatch(known, &found)) {
+                Some(at) => findings[at] = of_both(&findings[at], &found),
+                None => findings.push(found),
+            }
+        }
+    }
+    findings
+}
+
+/// Whether both say that the same thing differs between hosts: it takes two to differ.
+fn is_same_mismatch(one: &Finding, other: &Finding) -> bool {
+    let what = |finding: &Finding| match &finding.places.first()?.suspect {
+        Suspect::Mismatch(key, _) => {
+            Some((finding.causes.first()?.id.clone(), key.rsplit('.').next().map(str::to_owned)))
+        }
+        _ => None,
+    };
+    what(one).is_some_and(|what_one| what(other) == Some(what_one))
+}
+
+/// One finding of what differs between the hosts of both.
+fn of_both(one: &Finding, other: &Finding) -> Finding {
+    let mut both = one.clone();
+    if let (Suspect::Mismatch(_, hosts), Suspect::Mismatch(_, more)) =
+        (&mut both.places[0].suspect, &other.places[0].suspect)
+    {
+        hosts.extend(more.iter().cloned());
+    }
+    for (cause, of_other) in both.causes.iter_mut().zip(&other.causes) {
+        cause.evidence.extend(of_other.evidence.iter().cloned());
+    }
+    both
+}
+
+fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
+    let place = Place {
+        suspect: &wrong.suspect,
+        direction: wrong.direction,
+        layer: wrong.layer,
+        responses: &[Metric::Setting],
+        shape: &Shape::default(),
+        subjects: &subjects(context, &wrong.suspect, &[]),
+        has_alias: false,
+    };
+    let rules = &context.facts.rules.merge;
+    let sure = calibration.cause.chance(rules.read_cause);
+    let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
+    cause.evidence.extend(on_others(wrong));
+    let mut suspect = wrong.suspect.clone();
+    if let Some(pattern) = &wrong.scored.cause.mismatch
+        && let Some(hit) =
+            wrong.scored.hits.iter().find(|h| linerate_knowledge::keys::pattern_fits(pattern, &h.key))
+    {
+        suspect = Suspect::Mismatch(hit.key.clone(), vec![hit.host.clone()]);
+    }
+    let direction = if matches!(suspect, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
+    let read_on =
+        (suspect == Suspect::All).then(|| (hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len()));
+    Finding {
+        places: vec![LossLocation { suspect, direction, probability: calibration.place.chance(1.0) }],
+        layer: wrong.layer,
+        responses: vec![Metric::Setting],
+        expected: 1.0,
+        measured: 1.0,
+        unit: Metric::Setting.unit(),
+        probability: calibration.finding.chance(rules.read_finding),
+        causes: vec![cause],
+        read_on,
+        ..Finding::default()
+    }
+}
