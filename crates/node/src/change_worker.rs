@@ -119,5 +119,5 @@ fn carry_out(changes: &mut Changes<RealHost>, request: &TrialRequest) -> Result<
 }
 
 fn failed(error: &ChangeError) -> Event {
-    Event::Failed { error: error.line(), hint: error.hint(), undo_failed: error.undo_failed() }
+    Event::failed(&error.to_string(), error.undo_failed())
 }

@@ -46,36 +46,33 @@ pub(crate) fn answer(
         ObserveRequest::Iperf3(spec) => return vec![with_counters(|| against_iperf3::run(&spec, stop))],
         ObserveRequest::Durability(request) => linerate_load::durable::run(&request, stop)
             .map(|answer| Event::Durability(Box::new(answer)))
-            .map_err(|error| (error.to_string(), error.hint().to_owned())),
+            .map_err(|error| error.to_string()),
         ObserveRequest::Audit(request) => {
-            audit::run(&request, stop).map(|part| Event::Audit(Box::new(part))).map_err(|words| {
-                let (error, hint) = words.split_once("\nhint: ").unwrap_or((&words, ""));
-                (error.to_owned(), hint.to_owned())
-            })
+            audit::run(&request, stop).map(|part| Event::Audit(Box::new(part)))
         }
     };
     match answered {
         Ok(event) => vec![event, Event::Done],
-        Err((error, hint)) => vec![Event::Failed { error, hint, undo_failed: false }],
+        Err(error) => vec![Event::failed(&error, false)],
     }
 }
 
 /// The answer to a request that an error of the program ended.
 pub(crate) fn broken(request: &ObserveRequest) -> Event {
-    let (error, hint) = match request {
+    let error = match request {
         ObserveRequest::Load(_) | ObserveRequest::Iperf3(_) => {
             let stopped = Some("the load ended early by an error of the program".to_owned());
             let report = Box::new(LoadReport { stopped, ..LoadReport::default() });
             return Event::LoadDone { report, counters: BTreeMap::new() };
         }
         ObserveRequest::Facts { .. } => {
-            ("reading the facts ended early", "ask for fewer prefixes to find the one")
+            "reading the facts ended early\nhint: ask for fewer prefixes to find the one"
         }
         ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => {
-            ("it ended early by an error of the program", "")
+            "it ended early by an error of the program"
         }
     };
-    Event::Failed { error: error.to_owned(), hint: hint.to_owned(), undo_failed: false }
+    Event::failed(error, false)
 }
 
 /// Runs a load between two readings of the counters; keeps those that changed.

@@ -36,16 +36,16 @@ const ELOOP: i32 = 40;
 /// Why a path is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{} {problem}", path.display())]
-pub(crate) struct NotPrivate {
+struct NotPrivate {
     path: PathBuf,
     problem: String,
     /// What to do about it.
-    pub(crate) hint: String,
+    hint: String,
 }
 
 impl NotPrivate {
     /// The refusal behind an error of this module.
-    pub(crate) fn of(error: &io::Error) -> Option<&Self> {
+    fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 
@@ -62,6 +62,11 @@ impl NotPrivate {
             format!("look at it on that host: `ls -ld {shown}`; to move it away: `mv {shown} {shown}.moved`"),
         )
     }
+}
+
+/// What to do about an error of a private folder or of any other one.
+pub(crate) fn disk_hint(error: &io::Error) -> &str {
+    NotPrivate::of(error).map_or("check space and rights of this folder", |refused| &refused.hint)
 }
 
 /// A path as a shell takes it.

@@ -246,11 +246,9 @@ impl Node {
     fn build(&mut self, id: RequestId, request: BuildRequest) {
         let changes = matches!(request, BuildRequest::Step { .. } | BuildRequest::Unbuild { .. });
         let builds = self.builds.clone();
-        let broken = Event::Failed {
-            error: "the step ended early by an error of the program".to_owned(),
-            hint: "its journal says how far it came".to_owned(),
-            undo_failed: false,
-        };
+        let broken =
+            "the step ended early by an error of the program\nhint: its journal says how far it came";
+        let broken = Event::failed(broken, false);
         self.job(id, broken, move |stop| build::answer(builds.as_deref(), &request, stop));
         if changes && self.jobs.contains_key(&id) {
             self.building.insert(id);
@@ -300,8 +298,8 @@ impl Node {
                 Err(error) => format!("cannot start a thread: {error}"),
             }
         };
-        let hint = "wait for other requests to end, or start a new session".to_owned();
-        self.session.respond(self.now_ms(), id, Event::Failed { error, hint, undo_failed: false });
+        let error = format!("{error}\nhint: wait for other requests to end, or start a new session");
+        self.session.respond(self.now_ms(), id, Event::failed(&error, false));
     }
 
     /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way

@@ -10,6 +10,7 @@ use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_model::printable::without_hint;
 use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
 
@@ -247,6 +248,15 @@ pub enum Event {
         /// Old values could not be restored.
         undo_failed: bool,
     },
+}
+
+impl Event {
+    /// A request that failed, from the text of its error with the hint in it.
+    #[must_use]
+    pub fn failed(error: &str, undo_failed: bool) -> Self {
+        let (error, hint) = without_hint(error);
+        Self::Failed { error: error.to_owned(), hint: hint.unwrap_or_default().to_owned(), undo_failed }
+    }
 }
 
 /// Where a trial stands on a host.

@@ -1,4 +1,4 @@
-//! Why a request about records was refused, and what to do.
+//! Why a request about records was refused, with what to do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum DurabilityError {
     /// The path depends on who reads it.
-    #[error("the folder {} is not named from the root on", .0.display())]
+    #[error("the folder {} is not named from the root on\nhint: give the whole path, beginning with /", .0.display())]
     Relative(PathBuf),
     /// Something is in the way.
-    #[error("the folder {} is not empty: {entry} is in it", folder.display())]
+    #[error(
+        "the folder {} is not empty: {entry} is in it\nhint: name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean FOLDER`",
+        folder.display()
+    )]
     NotEmpty {
         /// Folder.
         folder: PathBuf,
@@ -21,7 +24,8 @@ pub enum DurabilityError {
     },
     /// The folder is not that of the run.
     #[error(
-        "the folder {} is not that of run {run}: {}", folder.display(),
+        "the folder {} is not that of run {run}: {}\nhint: check host and folder; when the disk lost the marker itself, remove the files by hand",
+        folder.display(),
         seen.as_ref().map_or("it has no marker".to_owned(), |run| format!("its marker names run {run}"))
     )]
     NotOurs {
@@ -34,7 +38,8 @@ pub enum DurabilityError {
     },
     /// It would fill the file system.
     #[error(
-        "the records need {needed} bytes and {} has {free} free; half of that may be used", folder.display()
+        "the records need {needed} bytes and {} has {free} free; half of that may be used\nhint: write fewer records (--records), or name a file system with more room",
+        folder.display()
     )]
     Room {
         /// Folder.
@@ -45,10 +50,10 @@ pub enum DurabilityError {
         free: u64,
     },
     /// The plan makes no sense.
-    #[error("{0}")]
+    #[error("{0}\nhint: `linerate disk durability patterns` lists them")]
     Plan(String),
     /// A step failed.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {source}\nhint: check the path, the rights and the disk", path.display())]
     Io {
         /// The step.
         what: &'static str,
@@ -57,23 +62,4 @@ pub enum DurabilityError {
         /// The kernel's answer.
         source: io::Error,
     },
-}
-
-impl DurabilityError {
-    /// What to do.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Relative(_) => "give the whole path, beginning with /",
-            Self::NotEmpty { .. } => {
-                "name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean FOLDER`"
-            }
-            Self::NotOurs { .. } => {
-                "check host and folder; when the disk lost the marker itself, remove the files by hand"
-            }
-            Self::Room { .. } => "write fewer records (--records), or name a file system with more room",
-            Self::Plan(_) => "`linerate disk durability patterns` lists them",
-            Self::Io { .. } => "check the path, the rights and the disk",
-        }
-    }
 }

@@ -2,44 +2,59 @@
 
 use std::path::{Path, PathBuf};
 
+use linerate_model::printable::without_hint;
 use linerate_model::step::StepError;
 use thiserror::Error;
 
 use super::remains::Obstacle;
-use crate::private::NotPrivate;
+use crate::private::disk_hint;
 
 /// Why a step was not done, or not taken back.
 #[derive(Debug, Error)]
 pub(crate) enum BuildError {
-    #[error("no setup was made, so that there is no folder for journals")]
+    #[error("no setup was made, so that there is no folder for journals\nhint: send a setup first")]
     NoSetup,
-    #[error(transparent)]
+    #[error("{0}\nhint: names are plain words, devices are paths below /dev/")]
     Name(#[from] StepError),
-    #[error("{host}: cannot {what} {path}: {source}")]
+    #[error("{host}: cannot {what} {path}: {source}\nhint: {}", disk_hint(.source))]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{host}: another session builds on this host")]
+    #[error("{host}: another session builds on this host\nhint: try again when it has ended")]
     Locked { host: String },
     #[error(
-        "{host}: the program of a step that was begun before still runs; its session ended before it did"
+        "{host}: the program of a step that was begun before still runs; its session ended before it did\nhint: give the same command again when it has ended; `ps -ef` on that host shows it"
     )]
     StillRuns { host: String },
-    #[error("{host}: {device}: {why}")]
+    #[error(
+        "{host}: {device}: {why}\nhint: nothing was written; choose another device, or empty this one yourself after you looked at it"
+    )]
     InTheWay { host: String, device: String, why: String },
-    #[error("{host}: cannot run {program}: {source}")]
+    #[error("{host}: cannot run {program}: {source}\nhint: {}", package_hint(.program))]
     Start { host: String, program: String, source: std::io::Error },
-    #[error("{host}: `{command}` did not end within {limit_s} s")]
+    #[error("{host}: `{command}` did not end within {limit_s} s\nhint: look on the host what it waits for")]
     Late { host: String, command: String, limit_s: u64 },
-    #[error("{host}: `{command}` ended with {code}: {words}")]
+    #[error(
+        "{host}: `{command}` ended with {code}: {words}\nhint: the words are the program's own; steps before it can be taken back"
+    )]
     Failed { host: String, command: String, code: i32, words: String },
-    #[error("{host}: journal {} is left alone: it names {names}", path.display())]
+    #[error(
+        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
+        path.display()
+    )]
     Planted { host: String, path: PathBuf, names: String },
-    #[error("{host}: build `{build}` is left as it is: {}", all_of(.obstacles))]
+    #[error(
+        "{host}: build `{build}` is left as it is: {}\nhint: {}",
+        all_of(.obstacles), stands_hint(.build, .obstacles)
+    )]
     Stands { host: String, build: String, obstacles: Vec<Obstacle> },
-    #[error("{} was written by another program since this build", path.display())]
+    #[error("{} was written by another program since this build\nhint: {REMOVE_FIRST}", path.display())]
     Overwritten { path: PathBuf },
-    #[error("{host}: no build `{build}` that was not taken back")]
+    #[error(
+        "{host}: no build `{build}` that was not taken back\nhint: the list of builds of the host names them"
+    )]
     NoBuild { host: String, build: String },
-    #[error("{host}: build `{build}` could not be taken back whole: {failures}")]
+    #[error(
+        "{host}: build `{build}` could not be taken back whole: {failures}\nhint: fix the named step by hand, then take the build back again"
+    )]
     NotUndone { host: String, build: String, failures: String },
 }
 
@@ -50,42 +65,22 @@ impl BuildError {
         move |source| Self::Disk { host: host.clone(), what, path: path.clone(), source }
     }
 
-    /// What to do about it.
-    pub(super) fn hint(&self) -> String {
-        let hint = match self {
-            Self::Stands { build, obstacles, .. } if obstacles.iter().all(|one| one.discardable) => {
-                let name = build.split_once('-').map_or(build.as_str(), |(_, name)| name);
-                return format!("look at it, and give up what may go: --discard {name}");
-            }
-            Self::Stands { .. } | Self::Overwritten { .. } => {
-                "unmount, stop or remove what is named, and undo again"
-            }
-            Self::NoSetup => "send a setup first",
-            Self::Name(_) => "names are plain words, devices are paths below /dev/",
-            Self::Disk { source, .. } => match NotPrivate::of(source) {
-                Some(refused) => return refused.hint.clone(),
-                None => "check space and rights of this folder",
-            },
-            Self::Planted { path, .. } => {
-                return format!(
-                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
-                    path.display()
-                );
-            }
-            Self::Locked { .. } => "try again when it has ended",
-            Self::StillRuns { .. } => {
-                "give the same command again when it has ended; `ps -ef` on that host shows it"
-            }
-            Self::InTheWay { .. } => {
-                "nothing was written; choose another device, or empty this one yourself after you looked at it"
-            }
-            Self::Start { program, .. } => package_hint(program),
-            Self::Late { .. } => "look on the host what it waits for",
-            Self::Failed { .. } => "the words are the program's own; steps before it can be taken back",
-            Self::NoBuild { .. } => "the list of builds of the host names them",
-            Self::NotUndone { .. } => "fix the named step by hand, then take the build back again",
-        };
-        hint.to_owned()
+    /// The error without its hint, as a part of another text.
+    pub(super) fn line(&self) -> String {
+        without_hint(&self.to_string()).0.to_owned()
+    }
+}
+
+/// Hint about what stands on a build and is in use.
+const REMOVE_FIRST: &str = "unmount, stop or remove what is named, and undo again";
+
+/// What to do about what stands on a build.
+fn stands_hint(build: &str, obstacles: &[Obstacle]) -> String {
+    if obstacles.iter().all(|one| one.discardable) {
+        let name = build.split_once('-').map_or(build, |(_, name)| name);
+        format!("look at it, and give up what may go: --discard {name}")
+    } else {
+        REMOVE_FIRST.to_owned()
     }
 }
 

@@ -78,11 +78,9 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &BuildRequest, stop: &Ato
     match answered {
         Ok(Event::Done) => vec![Event::Done],
         Ok(event) => vec![event, Event::Done],
-        Err(error) => vec![Event::Failed {
-            error: error.to_string(),
-            hint: error.hint(),
-            undo_failed: matches!(error, BuildError::NotUndone { .. }),
-        }],
+        Err(error) => {
+            vec![Event::failed(&error.to_string(), matches!(error, BuildError::NotUndone { .. }))]
+        }
     }
 }
 
@@ -312,10 +310,8 @@ impl Builds {
         let Act::Write { path, text } = done.step.operation().act() else { return None };
         let path = Path::new(&path);
         match real_host().load(path) {
-            Ok(now) => {
-                check_own(path, now.as_ref(), &text, done.before.as_ref()).err().map(|e| e.to_string())
-            }
-            Err(error) => Some(self.disk("read", path)(error).to_string()),
+            Ok(now) => check_own(path, now.as_ref(), &text, done.before.as_ref()).err().map(|e| e.line()),
+            Err(error) => Some(self.disk("read", path)(error).line()),
         }
     }
 
@@ -342,17 +338,16 @@ impl Builds {
         }
         if let Act::Write { path, text } = operation.act() {
             lines.push(format!("put back {path}"));
-            failures.extend(
-                self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.to_string()),
-            );
+            failures
+                .extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.line()));
         }
         let mut held: Vec<File> = claims.into_iter().map(DeviceClaim::into_file).collect();
         for argv in operation.undo() {
             lines.push(argv.join(" "));
             match self.run_with(&argv, STEP_LIMIT, Until::Ended(running), std::mem::take(&mut held)) {
                 Ok(seen) if seen.is_good() => {}
-                Ok(seen) => failures.push(self.failed(&argv, &seen).to_string()),
-                Err(error) => failures.push(error.to_string()),
+                Ok(seen) => failures.push(self.failed(&argv, &seen).line()),
+                Err(error) => failures.push(error.line()),
             }
             // The next command is for devices that this one was to free.
             if !failures.is_empty() && self.is_listed(operation) != Some(false) {

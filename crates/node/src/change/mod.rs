@@ -22,131 +22,112 @@ pub(crate) mod undo;
 use std::path::PathBuf;
 
 use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::printable::{before_hint, without_hint};
 use linerate_wire::message::JournalState;
 use thiserror::Error;
 
-use crate::private::NotPrivate;
+use crate::private::disk_hint;
 use setting::{FileError, SettingError};
 
 /// Why a change was not made, or not taken back.
 #[derive(Debug, Error)]
 pub(crate) enum ChangeError {
-    #[error("'{trial}' is not a trial: 1 to 80 letters, digits, '.', '-' and '_', no '.' first")]
+    #[error(
+        "'{trial}' is not a trial: 1 to 80 letters, digits, '.', '-' and '_', no '.' first\nhint: {SAME_VERSION}"
+    )]
     BadTrial { trial: String },
-    #[error("no setup was made, so that there is no folder for journals")]
+    #[error("no setup was made, so that there is no folder for journals\nhint: send the setup request first")]
     NoSetup,
-    #[error("{what} is {seen}, allowed are {allowed}")]
+    #[error("{what} is {seen}, allowed are {allowed}\nhint: {SAME_VERSION}")]
     OutOfRange { what: &'static str, seen: String, allowed: &'static str },
-    #[error("{host}: {key} is no setting that can be written")]
+    #[error(
+        "{host}: {key} is no setting that can be written\nhint: `linerate facts HOST` lists the keys; the reference says which can be written"
+    )]
     NotASetting { host: String, key: FactKey },
-    #[error("{host}: cannot read {key}: {reason}")]
+    #[error("{host}: cannot read {key}: {reason}\nhint: check that the device is still there")]
     Read { host: String, key: FactKey, reason: Box<SettingError> },
-    #[error("{host}: {key} is {seen} now, where the change starts from {expected}")]
+    #[error(
+        "{host}: {key} is {seen} now, where the change starts from {expected}\nhint: somebody changed it since the survey; survey again"
+    )]
     Differs { host: String, key: FactKey, expected: FactValue, seen: FactValue },
-    #[error("{host}: {key} is not set to {value}, which could not be taken back: {reason}")]
+    #[error(
+        "{host}: {key} is not set to {value}, which could not be taken back: {reason}\nhint: choose another value, or make the change by hand"
+    )]
     OneWay { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
-    #[error("{host}: {key} is changed by trial {trial}, which is {state}")]
+    #[error("{host}: {key} is changed by trial {trial}, which is {state}\nhint: {UNDO_FIRST}")]
     Busy { host: String, key: FactKey, trial: String, state: JournalState },
-    #[error("{host}: cannot set {key} to {value}: {reason}")]
+    #[error(
+        "{host}: cannot set {key} to {value}: {reason}\nhint: the node needs the rights of root on this host, and the device must know the value"
+    )]
     Write { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
-    #[error("{host}: {key} is {seen} after {wanted} was written")]
+    #[error(
+        "{host}: {key} is {seen} after {wanted} was written\nhint: the driver rounds or refuses the value; choose one that it takes"
+    )]
     NotTaken { host: String, key: FactKey, wanted: FactValue, seen: FactValue },
-    #[error("{host}: {key} cannot be made to stay: {reason}")]
+    #[error(
+        "{host}: {key} cannot be made to stay: {reason}\nhint: make it stay by hand after `linerate undo`"
+    )]
     CannotStay { host: String, key: FactKey, reason: String },
-    #[error("{host}: no journal of trial {trial}")]
+    #[error(
+        "{host}: no journal of trial {trial}\nhint: `linerate runs` lists the trials; this host has taken no part in this one"
+    )]
     NoJournal { host: String, trial: String },
-    #[error("{host}: trial {trial} is {state}{note}, which does not allow to {wanted} it")]
+    #[error(
+        "{host}: trial {trial} is {state}{note}, which does not allow to {wanted} it\nhint: start the trial again with `linerate try`"
+    )]
     WrongState { host: String, trial: String, state: JournalState, note: String, wanted: &'static str },
-    #[error("{host}: trial {trial} was armed with other changes")]
+    #[error("{host}: trial {trial} was armed with other changes\nhint: {UNDO_FIRST}")]
     OtherChanges { host: String, trial: String },
-    #[error("{host}: {path} is not the file that a setting can be written to: {reason}")]
+    #[error(
+        "{host}: {path} is not the file that a setting can be written to: {reason}\nhint: move the file away, or make the change stay by hand"
+    )]
     StrayFile { host: String, path: PathBuf, reason: FileError },
-    #[error("{host}: cannot {what} {path}")]
+    #[error("{host}: cannot {what} {path}: {source}\nhint: {}", disk_hint(.source))]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{host}: trial {trial} is not begun, because its guardian does not watch over it")]
+    #[error(
+        "{host}: trial {trial} is not begun, because its guardian does not watch over it: {source}\nhint: check the limit of processes and the state folder on this host; nothing was changed"
+    )]
     Guardian { host: String, trial: String, source: std::io::Error },
-    #[error("{host}: {what} {} {reason}", path.display())]
+    #[error(
+        "{host}: {what} {} {reason}\nhint: set an absolute path in the inventory, such as `{what} = \"/srv/linerate\"`",
+        path.display()
+    )]
     Folder { host: String, what: &'static str, path: PathBuf, reason: &'static str },
-    #[error("{host}: journal {} is left alone: it names {names}", path.display())]
+    #[error(
+        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
+        path.display()
+    )]
     Planted { host: String, path: PathBuf, names: String },
-    #[error("{host}: another process holds the journals for more than {waited_s} s")]
+    #[error(
+        "{host}: another process holds the journals for more than {waited_s} s\nhint: another session changes this host now; try again when it has ended"
+    )]
     Locked { host: String, waited_s: u64 },
-    #[error("{host}: {key} is {seen} now, neither the old {old} nor the new {new}, and was left alone")]
+    #[error(
+        "{host}: {key} is {seen} now, neither the old {old} nor the new {new}, and was left alone\nhint: undo later trials first, or set it to the old value by hand, then `linerate undo` again"
+    )]
     Moved { host: String, key: FactKey, old: String, new: String, seen: String },
-    #[error("{}; the old values are back", .0.line())]
+    #[error("{}", before_hint(&.0.to_string(), "; the old values are back"))]
     TakenBack(Box<ChangeError>),
-    #[error("{host}: trial {trial} could not be taken back: {}", failures.join("; "))]
+    #[error(
+        "{host}: trial {trial} could not be taken back: {}\nhint: restore the named values by hand, then `linerate undo` again to close the trial",
+        failures.join("; ")
+    )]
     UndoFailed { host: String, trial: String, failures: Vec<String> },
 }
 
-impl ChangeError {
-    /// What to do about it.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::BadTrial { .. } | Self::OutOfRange { .. } => {
-                "the operator sent it; use the same version on both ends"
-            }
-            Self::NoSetup => "send the setup request first",
-            Self::NotASetting { .. } => {
-                "`linerate facts HOST` lists the keys; the reference says which can be written"
-            }
-            Self::Read { .. } => "check that the device is still there",
-            Self::Differs { .. } => "somebody changed it since the survey; survey again",
-            Self::OneWay { .. } => "choose another value, or make the change by hand",
-            Self::Busy { .. } | Self::OtherChanges { .. } => "`linerate undo` that trial first",
-            Self::Write { .. } => {
-                "the node needs the rights of root on this host, and the device must know the value"
-            }
-            Self::NotTaken { .. } => "the driver rounds or refuses the value; choose one that it takes",
-            Self::CannotStay { .. } => "make it stay by hand after `linerate undo`",
-            Self::NoJournal { .. } => {
-                "`linerate runs` lists the trials; this host has taken no part in this one"
-            }
-            Self::WrongState { .. } => "start the trial again with `linerate try`",
-            Self::StrayFile { .. } => "move the file away, or make the change stay by hand",
-            Self::Disk { source, .. } => {
-                return NotPrivate::of(source)
-                    .map_or_else(|| "check space and rights of this folder".to_owned(), |r| r.hint.clone());
-            }
-            Self::Guardian { .. } => {
-                "check the limit of processes and the state folder on this host; nothing was changed"
-            }
-            Self::Folder { what, .. } => {
-                return format!(
-                    "set an absolute path in the inventory, such as `{what} = \"/srv/linerate\"`"
-                );
-            }
-            Self::Planted { path, .. } => {
-                return format!(
-                    "on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
-                    path.display()
-                );
-            }
-            Self::Locked { .. } => "another session changes this host now; try again when it has ended",
-            Self::TakenBack(cause) => return cause.hint(),
-            Self::Moved { .. } => {
-                "undo later trials first, or set it to the old value by hand, then `linerate undo` again"
-            }
-            Self::UndoFailed { .. } => {
-                "restore the named values by hand, then `linerate undo` again to close the trial"
-            }
-        }
-        .to_owned()
-    }
+/// Hint about a request that no operator of this version sends.
+const SAME_VERSION: &str = "the operator sent it; use the same version on both ends";
+/// Hint about a trial that is in the way.
+const UNDO_FIRST: &str = "`linerate undo` that trial first";
 
+impl ChangeError {
     /// Whether something stays changed that should not.
     pub(crate) fn undo_failed(&self) -> bool {
         matches!(self, Self::UndoFailed { .. } | Self::Moved { .. } | Self::Planted { .. })
     }
 
-    /// The error and its sources on one line.
+    /// The error without its hint, as a part of another text.
     pub(crate) fn line(&self) -> String {
-        let mut line = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            line = format!("{line}: {cause}");
-            source = cause.source();
-        }
-        line
+        without_hint(&self.to_string()).0.to_owned()
     }
 }

@@ -335,7 +335,7 @@ mod tests {
         }
         std::os::unix::fs::symlink("/tmp", etc.join("sysctl.d")).unwrap();
         let refused = below(&host, "h", etc, Path::new("sysctl.d/90-linerate.conf")).unwrap_err();
-        assert!(refused.to_string().ends_with("sysctl.d is a symbolic link"), "{refused}");
+        assert!(refused.line().ends_with("sysctl.d is a symbolic link"), "{refused}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn what_others_made_on_the_drives_of_a_killed_step_stays() {
             matches!(refused, BuildError::Stands { .. }) && refused.to_string().contains(mark),
             "{refused}"
         );
-        assert!(refused.hint().ends_with("--discard data"), "{}", refused.hint());
+        assert!(refused.to_string().ends_with("--discard data"), "{refused}");
         let refused = builds.step("disk-data", step).unwrap_err();
         assert!(matches!(refused, BuildError::InTheWay { .. }), "{refused}");
         assert!(before == one.head(), "{mark}: it is left");
