@@ -29,7 +29,7 @@ static AUDITORS: &[&dyn Auditor] = &[&hadoop::Hadoop, &gluster::Gluster];
 
 /// Why nothing is looked through.
 #[derive(Debug, Error)]
-enum AuditError {
+pub(crate) enum AuditError {
     #[error("the folder {} is not named from the root on\nhint: begin it with /", .0.display())]
     Relative(PathBuf),
     #[error("cannot look at {}: {source}", folder.display())]
@@ -51,12 +51,8 @@ fn kinds() -> String {
     AUDITORS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Does one piece. The error is for the operator, with its hint.
-pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, String> {
-    piece(request, stop).map_err(|error| error.to_string())
-}
-
-fn piece(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, AuditError> {
+/// Does one piece.
+pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart, AuditError> {
     let folder = &request.folder;
     if !folder.is_absolute() {
         return Err(AuditError::Relative(folder.clone()));

@@ -48,7 +48,7 @@ pub(crate) fn answer(
             .map(|answer| Event::Durability(Box::new(answer)))
             .map_err(|error| error.to_string()),
         ObserveRequest::Audit(request) => {
-            audit::run(&request, stop).map(|part| Event::Audit(Box::new(part)))
+            audit::run(&request, stop).map(|part| Event::Audit(Box::new(part))).map_err(|e| e.to_string())
         }
     };
     match answered {
