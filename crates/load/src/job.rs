@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use linerate_model::kind::OutOfLimits;
 use linerate_model::load::{LoadReport, LoadSpec, Strangers};
 use linerate_sys::cpu::{self, CpuTicks, ThreadTimes};
+use linerate_sys::place::{self, PlaceError};
 use linerate_sys::root::Root;
 use linerate_sys::socket;
 use thiserror::Error;
@@ -35,8 +36,8 @@ pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
 /// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a
 /// path.
 pub fn enter(place: &Path) -> Result<(), LoadError> {
-    let path = linerate_sys::place::resolve(&Root::live(), place)
-        .map_err(|reason| LoadError::Place { place: place.to_path_buf(), reason })?;
+    let path = place::resolve(&Root::live(), place)
+        .map_err(|e| LoadError::Place { place: place.to_path_buf(), reason: e.into() })?;
     linerate_sys::netns::enter(&path).map_err(|source| LoadError::Namespace { path, source })
 }
 
@@ -105,7 +106,7 @@ pub enum LoadError {
         /// What was asked for.
         place: PathBuf,
         /// What is wrong, and what exists instead.
-        reason: String,
+        reason: Box<PlaceError>,
     },
     /// What should be read or written on a disk cannot be.
     #[error("{path}: {reason}\nhint: {hint}")]

@@ -124,7 +124,7 @@ fn run() -> Result<ExitCode, String> {
             print(&format!("{text}\n"))?;
         }
         Command::Iperf3(arguments) => return linerate_iperf3::command::run(arguments),
-        Command::Record(folder) => facts::record(&folder, &[])?,
+        Command::Record(folder) => facts::record(&folder, &[]).map_err(|e| e.to_string())?,
         Command::Load => load_once::run()?,
         Command::Guard { journal, etc_dir } => change::guardian::run(&journal, &etc_dir),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,

@@ -5,6 +5,7 @@
 //! interprets a value.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +61,29 @@ pub struct Nic {
     pub missing: BTreeMap<String, String>,
 }
 
+/// Why a driver's settings cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum EthtoolError {
+    /// No interface at all.
+    #[error("no socket for ethtool: {0}")]
+    NoSocket(io::Error),
+    /// The older interface does not have it.
+    #[error("this kernel has no ethtool netlink")]
+    NoNetlink,
+    /// The family has no field of this name.
+    #[error("the driver has no such number")]
+    NoNumber,
+    /// The older interface refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The kernel refused.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+}
+
 /// Reads all devices of these names. Only a machine without any ethtool interface is an error.
-pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, String> {
-    let control = EthtoolSocket::open().map_err(|e| format!("no socket for ethtool: {e}"))?;
+pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, EthtoolError> {
+    let control = EthtoolSocket::open().map_err(EthtoolError::NoSocket)?;
     let mut netlink = Ethtool::open().ok();
     let mut nics: BTreeMap<String, Nic> = names.iter().map(|n| (n.clone(), Nic::default())).collect();
     if let Some(netlink) = &mut netlink {
@@ -80,7 +101,7 @@ pub fn read(names: &[String]) -> Result<BTreeMap<String, Nic>, String> {
 
 /// What only the ioctls have, and everything on a kernel without ethtool netlink.
 fn read_older(control: &EthtoolSocket, name: &str, nic: &mut Nic, everything: bool) {
-    let words = |e: std::io::Error| match e.raw_os_error() {
+    let words = |e: io::Error| match e.raw_os_error() {
         Some(libc::EOPNOTSUPP | libc::EINVAL) => "not offered by the driver".to_string(),
         _ => e.to_string().split(" (os error").next().unwrap_or_default().to_lowercase(),
     };
@@ -121,56 +142,50 @@ fn read_older(control: &EthtoolSocket, name: &str, nic: &mut Nic, everything: bo
 }
 
 /// Numbers of one family of one device.
-pub fn read_family(name: &str, family: EthtoolFamily) -> Result<BTreeMap<String, u64>, String> {
+pub fn read_family(name: &str, family: EthtoolFamily) -> Result<BTreeMap<String, u64>, EthtoolError> {
     let info = family.info();
     let Ok(mut netlink) = Ethtool::open() else {
-        let older = info.older.ok_or("this kernel has no ethtool netlink")?;
-        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
-        return control.numbers(name, older).map_err(|e| e.to_string());
+        let older = info.older.ok_or(EthtoolError::NoNetlink)?;
+        return Ok(EthtoolSocket::open()?.numbers(name, older)?);
     };
     let mut numbers = BTreeMap::new();
     let request = netlink.request_for(info.get, name);
-    netlink
-        .ask(&request, |payload| numbers = parse_numbers(payload, info.fields))
-        .map_err(|e| e.to_string())?;
+    netlink.ask(&request, |payload| numbers = parse_numbers(payload, info.fields))?;
     Ok(numbers)
 }
 
 /// Sets one number of a family.
-pub fn set_number(name: &str, family: EthtoolFamily, field: &str, value: u32) -> Result<(), String> {
+pub fn set_number(name: &str, family: EthtoolFamily, field: &str, value: u32) -> Result<(), EthtoolError> {
     let info = family.info();
     let Ok(mut netlink) = Ethtool::open() else {
-        let older = info.older.ok_or("this kernel has no ethtool netlink")?;
-        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
-        return control.set_number(name, older, field, value).map_err(|e| e.to_string());
+        let older = info.older.ok_or(EthtoolError::NoNetlink)?;
+        return Ok(EthtoolSocket::open()?.set_number(name, older, field, value)?);
     };
-    let (kind, _) = info.fields.iter().find(|(_, n)| *n == field).ok_or("the driver has no such number")?;
+    let (kind, _) = info.fields.iter().find(|(_, n)| *n == field).ok_or(EthtoolError::NoNumber)?;
     let request = netlink.request_for(info.set, name);
     let request = if is_flag(family, field) {
         request.bytes(*kind, &[u8::from(value != 0)])
     } else {
         request.u32(*kind, value)
     };
-    netlink.ask(&request, |_| {}).map_err(|e| e.to_string())
+    Ok(netlink.ask(&request, |_| {})?)
 }
 
 /// Features of one device by the kernel's names.
-pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, String> {
+pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, EthtoolError> {
     let Ok(mut netlink) = Ethtool::open() else {
-        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
-        return control.features(name).map_err(|e| e.to_string());
+        return Ok(EthtoolSocket::open()?.features(name)?);
     };
     let mut features = BTreeMap::new();
     let request = netlink.request_for(FEATURES_GET, name);
-    netlink.ask(&request, |payload| features = parse_features(payload)).map_err(|e| e.to_string())?;
+    netlink.ask(&request, |payload| features = parse_features(payload))?;
     Ok(features)
 }
 
 /// Switches features by the kernel's names.
-pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), String> {
+pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), EthtoolError> {
     let Ok(mut netlink) = Ethtool::open() else {
-        let control = EthtoolSocket::open().map_err(|e| e.to_string())?;
-        return control.set_features(name, wanted).map_err(|e| e.to_string());
+        return Ok(EthtoolSocket::open()?.set_features(name, wanted)?);
     };
     let mut bits = Payload::default();
     for (feature, on) in wanted {
@@ -179,7 +194,7 @@ pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), String>
     }
     let set = Payload::default().nest(BITSET_BITS, &bits);
     let request = netlink.request_for(FEATURES_SET, name).nest(FEATURES_WANTED, &set);
-    netlink.ask(&request, |_| {}).map_err(|e| e.to_string())
+    Ok(netlink.ask(&request, |_| {})?)
 }
 
 /// A generic netlink socket that knows the number of the ethtool family.

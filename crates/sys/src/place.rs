@@ -5,6 +5,7 @@
 //! the files of docker, podman and containerd, and by the control groups of processes.
 
 mod containers;
+mod error;
 mod listed;
 
 use std::fs::File;
@@ -12,14 +13,14 @@ use std::path::{Path, PathBuf};
 
 use crate::netns;
 use crate::root::{ReadError, Root};
-use listed::listed;
+pub use error::PlaceError;
 
 /// Folders in which programs keep namespaces by name.
 const FOLDERS: [&str; 2] = ["/run/netns", "/run/docker/netns"];
 
 /// The path of the namespace that a text means on this host.
-pub fn resolve(root: &Root, place: &Path) -> Result<PathBuf, String> {
-    let Some(text) = place.to_str() else { return Err("is not text".to_owned()) };
+pub fn resolve(root: &Root, place: &Path) -> Result<PathBuf, PlaceError> {
+    let text = place.to_str().ok_or(PlaceError::NotText)?;
     if let Some(pid) = text.strip_prefix("pid:") {
         return of_process(root, pid);
     }
@@ -41,28 +42,26 @@ pub fn in_namespace<T: Send>(
     root: &Root,
     path: &Path,
     work: impl FnOnce(&Root, Option<String>) -> T + Send,
-) -> Result<T, String> {
+) -> Result<T, PlaceError> {
     let inner = root.of_namespace(path)?;
     if !inner.is_live() {
         return Ok(work(&inner, None));
     }
     // Never through a recording: what engines keep about containers has secrets in it.
     let found = resolve(&Root::live(), path)?;
-    let file = File::open(&found).map_err(|e| format!("cannot open {}: {e}", found.display()))?;
+    let file = File::open(&found).map_err(|source| PlaceError::Open { path: found, source })?;
     let run = || {
         let sysfs_gap = netns::enter_file_with_sysfs(&file)
-            .map_err(|e| format!("cannot enter {}: {e}; entering needs root", path.display()))?;
+            .map_err(|source| PlaceError::Enter { path: path.to_owned(), source })?;
         let result = work(&inner, sysfs_gap);
         inner.finish()?;
         Ok(result)
     };
-    std::thread::scope(|scope| {
-        scope.spawn(run).join().map_err(|_| "the reader inside the namespace stopped early".to_string())?
-    })
+    std::thread::scope(|scope| scope.spawn(run).join().map_err(|_| PlaceError::Panicked)?)
 }
 
 /// A name in one of the folders.
-fn named(root: &Root, name: &str) -> Result<PathBuf, String> {
+fn named(root: &Root, name: &str) -> Result<PathBuf, PlaceError> {
     let mut known = Vec::new();
     for folder in FOLDERS {
         let names = root.list(folder).unwrap_or_default();
@@ -71,24 +70,22 @@ fn named(root: &Root, name: &str) -> Result<PathBuf, String> {
         }
         known.extend(names);
     }
-    Err(format!("no namespace is called `{name}`; {}", listed("there are", &known)))
+    Err(PlaceError::NoName { name: name.to_owned(), known })
 }
 
 /// The namespace of a process, checked by its link.
-fn of_process(root: &Root, pid: &str) -> Result<PathBuf, String> {
+fn of_process(root: &Root, pid: &str) -> Result<PathBuf, PlaceError> {
     let digits = !pid.is_empty() && pid.len() <= 10 && pid.bytes().all(|b| b.is_ascii_digit());
     if !digits {
-        return Err(format!("`{pid}` is no process id: a number such as pid:1234"));
+        return Err(PlaceError::NotAnId(pid.to_owned()));
     }
     let path = format!("/proc/{pid}/ns/net");
-    match root.link(&path) {
-        Ok(_) => Ok(PathBuf::from(path)),
-        Err(ReadError::Missing) => Err(format!("no process has the id {pid}; it may have ended")),
-        Err(ReadError::Denied) => {
-            Err(format!("the namespace of process {pid} may not be looked at: needs root"))
-        }
-        Err(error) => Err(format!("process {pid}: {error}")),
-    }
+    let (link, pid) = (root.link(&path), pid.to_owned());
+    link.map(|_| PathBuf::from(path)).map_err(|error| match error {
+        ReadError::Missing => PlaceError::NoProcess(pid),
+        ReadError::Denied => PlaceError::Denied(pid),
+        source => PlaceError::Process { pid, source },
+    })
 }
 
 #[cfg(test)]

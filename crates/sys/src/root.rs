@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::netlink::NetlinkError;
+
 /// Largest file that is read.
 pub const FILE_BYTES_MAX: u64 = 8 << 20;
 /// Most names of a folder that are read.
@@ -48,9 +50,24 @@ pub enum ReadError {
     /// The tree was recorded: nothing can be written.
     #[error("a recorded tree cannot be written")]
     Recorded,
+    /// The tree was recorded without it.
+    #[error("not in the recorded tree")]
+    NotRecorded,
+    /// The tree was recorded without this network namespace.
+    #[error("the recorded tree does not have this namespace")]
+    NoNamespace,
+    /// What the tree has is no answer.
+    #[error("the recorded answer is damaged: {0}")]
+    Damaged(String),
     /// Anything else, in the words of the kernel.
     #[error("{0}")]
     Other(String),
+}
+
+impl From<NetlinkError> for ReadError {
+    fn from(error: NetlinkError) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
 impl From<io::Error> for ReadError {
@@ -65,6 +82,16 @@ impl From<io::Error> for ReadError {
             _ => Self::Other(strip_number(&error.to_string())),
         }
     }
+}
+
+/// Why a recording was not written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct RecordError {
+    /// File of the tree.
+    pub path: PathBuf,
+    /// The kernel's answer.
+    pub source: io::Error,
 }
 
 /// `Invalid argument (os error 22)` -> `invalid argument`.
@@ -225,8 +252,8 @@ impl Root {
     pub fn answer<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        ask: impl FnOnce() -> Result<T, String>,
-    ) -> Result<T, String> {
+        ask: impl FnOnce() -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
         match &self.kind {
             Kind::Live => ask(),
             Kind::Recording { tree, .. } => {
@@ -244,14 +271,14 @@ impl Root {
 
     /// The root of a network namespace: for threads inside it on a running machine, its sub-tree in a
     /// recorded one.
-    pub(crate) fn of_namespace(&self, path: &Path) -> Result<Self, String> {
+    pub(crate) fn of_namespace(&self, path: &Path) -> Result<Self, ReadError> {
         Ok(match &self.kind {
             Kind::Live => Self::live(),
             Kind::Recording { tree, .. } => Self::recording(&namespace_tree(tree, path)),
             Kind::Recorded { tree, .. } => {
                 let tree = namespace_tree(tree, path);
                 if !tree.is_dir() {
-                    return Err("the recorded tree does not have this namespace".to_string());
+                    return Err(ReadError::NoNamespace);
                 }
                 Self::recorded(&tree)
             }
@@ -268,15 +295,14 @@ impl Root {
     }
 
     /// Ends a recording: writes what the tree keeps in one file. Does nothing on other roots.
-    pub fn finish(&self) -> Result<(), String> {
+    pub fn finish(&self) -> Result<(), RecordError> {
         let Kind::Recording { tree, notes } = &self.kind else { return Ok(()) };
-        let text = serde_json::to_string_pretty(&*lock(notes)).map_err(|e| e.to_string())?;
         let path = answer_path(tree, NOTES);
         let write = || -> io::Result<()> {
             fs::create_dir_all(path.parent().unwrap_or(tree))?;
-            fs::write(&path, text)
+            fs::write(&path, serde_json::to_string_pretty(&*lock(notes))?)
         };
-        write().map_err(|e| format!("cannot write {}: {e}", path.display()))
+        write().map_err(|source| RecordError { path, source })
     }
 
     /// Notes a file in the tree of a recording; what cannot be written shows at [`Root::finish`] as a missing
@@ -370,13 +396,13 @@ fn list_bounded(path: &Path) -> Result<Vec<String>, ReadError> {
     Ok(names)
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
     let is_file = fs::metadata(path).is_ok_and(|m| m.is_file());
     if !is_file {
-        return Err("not in the recorded tree".to_string());
+        return Err(ReadError::NotRecorded);
     }
-    let text = read_bounded(path, ANSWER_BYTES_MAX).map_err(|e| e.to_string())?;
-    serde_json::from_str(&text).map_err(|e| format!("the recorded answer is damaged: {e}"))
+    let text = read_bounded(path, ANSWER_BYTES_MAX)?;
+    serde_json::from_str(&text).map_err(|e| ReadError::Damaged(e.to_string()))
 }
 
 /// Start of a text for messages.
@@ -416,8 +442,8 @@ mod tests {
         assert_eq!(tree.line(files[1]), seen[1]);
         assert_eq!(tree.list("/proc/sys/kernel/random").unwrap(), names);
         assert_eq!(tree.link("/proc/self/ns/net").unwrap(), namespace);
-        assert_eq!(tree.answer::<Vec<i32>>("numbers", || Err("must not be asked".into())), Ok(vec![1, 2]));
-        assert!(tree.answer::<Vec<i32>>("others", || Ok(vec![])).is_err());
+        assert_eq!(tree.answer::<Vec<i32>>("numbers", || Err(ReadError::Denied)), Ok(vec![1, 2]));
+        assert_eq!(tree.answer::<Vec<i32>>("others", || Ok(vec![])), Err(ReadError::NotRecorded));
     }
 
     #[test]

@@ -109,12 +109,12 @@ impl Host for Process {
     }
 
     fn read(&self, key: &str) -> Result<FactValue, SettingError> {
-        self.alive().map_err(|e| e.to_string())?;
+        self.alive().map_err(|e| SettingError::Kernel(e.to_string()))?;
         self.world.borrow().settings.get(key).cloned().ok_or(SettingError::Unknown)
     }
 
     fn write(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
-        self.effect().map_err(|e| e.to_string())?;
+        self.effect().map_err(|e| SettingError::Kernel(e.to_string()))?;
         let mut world = self.world.borrow_mut();
         world.writes += 1;
         if world.stubborn.as_ref() == Some(&(key.to_owned(), value.clone())) {

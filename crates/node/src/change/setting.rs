@@ -8,7 +8,10 @@ use std::io;
 use std::path::PathBuf;
 
 use linerate_model::fact::FactValue;
+use linerate_model::step::StepError;
+use linerate_sys::ethtool::EthtoolError;
 use linerate_sys::netlink::NetlinkError;
+use linerate_sys::place::PlaceError;
 use linerate_sys::root::{ReadError, Root};
 use thiserror::Error;
 
@@ -62,8 +65,6 @@ pub(crate) enum SettingError {
     Cpu { cpu: u32, source: ReadError },
     #[error("the kernel gave no mask")]
     NoMask,
-    #[error("not in the recorded tree")]
-    NotRecorded,
     #[error(transparent)]
     File(#[from] ReadError),
     /// In the words of the kernel.
@@ -71,18 +72,17 @@ pub(crate) enum SettingError {
     Kernel(String),
 }
 
-/// Answers of the kernel that are not files.
-impl From<String> for SettingError {
-    fn from(words: String) -> Self {
-        Self::Kernel(words)
-    }
+macro_rules! in_words {
+    ($($error:ty),*) => {$(
+        impl From<$error> for SettingError {
+            fn from(error: $error) -> Self {
+                Self::Kernel(error.to_string())
+            }
+        }
+    )*};
 }
 
-impl From<NetlinkError> for SettingError {
-    fn from(error: NetlinkError) -> Self {
-        Self::Kernel(error.to_string())
-    }
-}
+in_words!(NetlinkError, EthtoolError, PlaceError, StepError);
 
 /// Why a file is not one that a setting is written to.
 #[derive(Debug, Error)]

@@ -142,10 +142,9 @@ fn read_stat(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
 }
 
 fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
-    let links = root.answer("links", || rtnetlink::links().map_err(|e| e.to_string()));
-    let links: Vec<NetDevice> = links.map_err(ReadError::Other)?;
+    let links: Vec<NetDevice> = root.answer("links", || Ok(rtnetlink::links()?))?;
     let addresses: Vec<Address> =
-        root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string())).unwrap_or_default();
+        root.answer("addresses", || Ok(rtnetlink::addresses()?)).unwrap_or_default();
     // The ends of containers come and go by the hundred, and mean nothing when they do.
     let lasting = |link: &NetDevice| link.kind.is_none() || addresses.iter().any(|a| a.link == link.index);
     for link in &links {
@@ -160,7 +159,7 @@ fn read_nics(root: &Root, counters: &mut Counters) -> Result<(), ReadError> {
         );
     }
     let asked: BTreeMap<String, BTreeMap<String, u64>> =
-        root.answer("driver_stats", || Ok(driver_stats(&links))).map_err(ReadError::Other)?;
+        root.answer("driver_stats", || Ok(driver_stats(&links)))?;
     for (nic, stats) in asked {
         let head = format!("nic.{}.stat", key_name(&nic));
         for (name, value) in stats {

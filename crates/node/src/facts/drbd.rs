@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_model::step::{Argv, DRBD_OPTIONS, DrbdForm, DrbdOption, drbd_option, drbd_peer, drbd_show};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 
 use self::shown::{Running, read_all};
 use super::fact::Fact;
@@ -37,7 +37,7 @@ fn running(root: &Root) -> Result<Vec<Running>, SettingError> {
         if root.list(MODULE).is_err() {
             Ok(String::new())
         } else {
-            printed(&drbd_show()).map_err(|e| e.to_string())
+            printed(&drbd_show()).map_err(|e| ReadError::Other(e.to_string()))
         }
     })?;
     Ok(read_all(&text))
@@ -196,7 +196,7 @@ impl Setting for Drbd {
             if *wanted == resource.has_peer() {
                 return Ok(());
             }
-            let argv = drbd_peer(&resource.name, *wanted).map_err(|e| e.to_string())?;
+            let argv = drbd_peer(&resource.name, *wanted)?;
             return printed(&argv).map(drop);
         }
         let option = option_of(&field)
@@ -206,7 +206,7 @@ impl Setting for Drbd {
             return Err(SettingError::NoConnection { resource: resource.name, field });
         }
         for subject in subjects {
-            printed(&option.set(&subject, new).map_err(|e| e.to_string())?)?;
+            printed(&option.set(&subject, new)?)?;
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Numbers {
         }
         let view = View::new(root, None, &[]);
         let known = view.nics().get(nic).and_then(|n| n.numbers.get(&self.family)).cloned();
-        known.ok_or(SettingError::NotRecorded)
+        Ok(known.ok_or(ReadError::NotRecorded)?)
     }
 }
 

@@ -31,7 +31,7 @@ impl Fact for Firewall {
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
-        match view.root.answer("firewall", || ask(view.root).map_err(|e| e.to_string())) {
+        match view.root.answer("firewall", || Ok(ask(view.root)?)) {
             Ok(set) => put(&set, out),
             Err(reason) => out.gap("firewall.*", &reason),
         }

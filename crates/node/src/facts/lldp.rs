@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::fact::FactDecl;
 use linerate_sys::packet::PacketSocket;
+use linerate_sys::root::ReadError;
 use linerate_sys::rtnetlink::NetDevice;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -63,7 +64,8 @@ impl Fact for Lldp {
             return;
         }
         let cabled: Vec<&NetDevice> = view.links().iter().filter(|link| has_cable(link)).collect();
-        let heard = view.root.answer("lldp", || listen(&cabled, LISTEN_MAX).map_err(|e| e.to_string()));
+        let listen = || listen(&cabled, LISTEN_MAX).map_err(|e| ReadError::Other(e.to_string()));
+        let heard = view.root.answer("lldp", listen);
         match heard {
             Ok(neighbours) => {
                 for neighbour in &neighbours {

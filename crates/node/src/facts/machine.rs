@@ -67,7 +67,7 @@ impl Fact for Machine {
         if let Ok(Some(host)) = view.root.answer("hypervisor", || Ok(hypervisor(&Root::live()))) {
             out.text("machine.host", host);
         }
-        match view.root.answer("guests", || guests(&Root::live()).map_err(|e| e.to_string())) {
+        match view.root.answer("guests", || guests(&Root::live())) {
             Ok(guests) if !guests.is_empty() => out.put("machine.guests", FactValue::List(guests)),
             Err(reason) if view.root.is_live() => out.gap("machine.guests", &reason),
             // Most machines are no hypervisors, and most recordings are older than this fact.

@@ -60,10 +60,10 @@ mod tree_tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use linerate_model::fact::{FactDecl, FactKey, HostFacts};
+use linerate_model::fact::{FactDecl, FactKey, Gap, HostFacts};
 use linerate_model::writable::writable;
 use linerate_sys::place;
-use linerate_sys::root::Root;
+use linerate_sys::root::{RecordError, Root};
 
 use crate::change::setting::Setting;
 use fact::Fact;
@@ -169,7 +169,7 @@ pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> Host
                     gap
                 }));
             }
-            Err(reason) => facts.gaps.push(linerate_model::fact::Gap { what: label.into(), reason }),
+            Err(error) => facts.gaps.push(Gap { what: label.into(), reason: error.to_string() }),
         }
     }
     facts
@@ -224,7 +224,7 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
 
 /// Writes everything that [`read`] and [`counters()`] look at into a folder, from which `Root::recorded`
 /// answers the same. Names of the host are replaced.
-pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), String> {
+pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), RecordError> {
     let root = Root::recording(dir);
     // Only the files that the readers touch on the way are wanted.
     drop(read(&root, &[], netns));

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use linerate_sys::ethtool::{self, Nic};
 use linerate_sys::qdisc::{self, Qdisc};
-use linerate_sys::root::Root;
+use linerate_sys::root::{ReadError, Root};
 use linerate_sys::rtnetlink::{self, Address, Neighbour, NetDevice, Route};
 
 use super::readings::Readings;
 
-type Asked<T> = OnceCell<Result<T, String>>;
+type Asked<T> = OnceCell<Result<T, ReadError>>;
 
 /// One reading of one network namespace.
 pub(super) struct View<'a> {
@@ -47,31 +47,27 @@ impl<'a> View<'a> {
 
     /// Devices.
     pub(super) fn links(&self) -> &[NetDevice] {
-        ask(&self.links, || self.root.answer("links", || rtnetlink::links().map_err(|e| e.to_string())))
+        ask(&self.links, || self.root.answer("links", || Ok(rtnetlink::links()?)))
     }
 
     /// Addresses.
     pub(super) fn addresses(&self) -> &[Address] {
-        ask(&self.addresses, || {
-            self.root.answer("addresses", || rtnetlink::addresses().map_err(|e| e.to_string()))
-        })
+        ask(&self.addresses, || self.root.answer("addresses", || Ok(rtnetlink::addresses()?)))
     }
 
     /// Routes.
     pub(super) fn routes(&self) -> &[Route] {
-        ask(&self.routes, || self.root.answer("routes", || rtnetlink::routes().map_err(|e| e.to_string())))
+        ask(&self.routes, || self.root.answer("routes", || Ok(rtnetlink::routes()?)))
     }
 
     /// Neighbours that are there for good.
     pub(super) fn neighbours(&self) -> &[Neighbour] {
-        ask(&self.neighbours, || {
-            self.root.answer("neighbours", || rtnetlink::neighbours().map_err(|e| e.to_string()))
-        })
+        ask(&self.neighbours, || self.root.answer("neighbours", || Ok(rtnetlink::neighbours()?)))
     }
 
     /// Queueing disciplines.
     pub(super) fn qdiscs(&self) -> &[Qdisc] {
-        ask(&self.qdiscs, || self.root.answer("qdiscs", || qdisc::qdiscs().map_err(|e| e.to_string())))
+        ask(&self.qdiscs, || self.root.answer("qdiscs", || Ok(qdisc::qdiscs()?)))
     }
 
     /// What the drivers say, by name of the device. The loopback has no driver.
@@ -80,7 +76,7 @@ impl<'a> View<'a> {
         let asked = self.nics.get_or_init(|| {
             let names: Vec<String> =
                 self.links().iter().filter(|l| !l.loopback).map(|l| l.name.clone()).collect();
-            self.root.answer("ethtool", || ethtool::read(&names))
+            self.root.answer("ethtool", || ethtool::read(&names).map_err(|e| ReadError::Other(e.to_string())))
         });
         asked.as_ref().unwrap_or(&NONE)
     }
@@ -114,7 +110,7 @@ impl<'a> View<'a> {
 
     /// Reasons why the kernel did not answer.
     pub(super) fn gaps(&self, out: &mut Readings) {
-        let mut say = |what: &str, reason: Option<&String>| {
+        let mut say = |what: &str, reason: Option<&ReadError>| {
             if let Some(reason) = reason {
                 out.gap(what, reason);
             }
@@ -125,11 +121,13 @@ impl<'a> View<'a> {
         say("nic.*.neighbour.*", self.neighbours.get().and_then(|r| r.as_ref().err()));
         say("nic.*.qdisc", self.qdiscs.get().and_then(|r| r.as_ref().err()));
         say("nic.*.feature.*", self.nics.get().and_then(|r| r.as_ref().err()));
-        say("nic.*.queue.*", self.sysfs_gap.as_ref());
+        if let Some(reason) = &self.sysfs_gap {
+            out.gap("nic.*.queue.*", reason);
+        }
     }
 }
 
-fn ask<T>(cell: &Asked<Vec<T>>, question: impl FnOnce() -> Result<Vec<T>, String>) -> &[T] {
+fn ask<T>(cell: &Asked<Vec<T>>, question: impl FnOnce() -> Result<Vec<T>, ReadError>) -> &[T] {
     cell.get_or_init(question).as_deref().unwrap_or_default()
 }
 

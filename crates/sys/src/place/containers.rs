@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::listed::listed;
+use super::PlaceError;
 use crate::root::{ReadError, Root};
 
 /// Most containers read per engine.
@@ -46,7 +46,7 @@ const SOURCES: [(&str, Source); 4] =
     [("docker", docker), ("podman", podman), ("containerd", containerd), ("control groups", control_groups)];
 
 /// The first process of the container of this name.
-pub(super) fn find(root: &Root, name: &str) -> Result<u32, String> {
+pub(super) fn find(root: &Root, name: &str) -> Result<u32, PlaceError> {
     let mut seen = Vec::new();
     let mut denied = Vec::new();
     for (_, source) in SOURCES {
@@ -56,28 +56,21 @@ pub(super) fn find(root: &Root, name: &str) -> Result<u32, String> {
         let fits: Vec<&Container> = found.containers.iter().filter(|c| c.is_called(name)).collect();
         let running: Vec<&Container> = fits.iter().copied().filter(|c| c.pid.is_some()).collect();
         if running.len() > 1 && running.iter().any(|c| c.pid != running[0].pid) {
-            let ids: Vec<String> = running.iter().map(|c| c.id.chars().take(12).collect()).collect();
-            return Err(format!("`{name}` means several containers: {}; name one by its id", ids.join(", ")));
+            let ids = running.iter().map(|c| c.id.chars().take(12).collect()).collect();
+            return Err(PlaceError::Several { name: name.to_owned(), ids });
         }
         if let Some(pid) = running.first().and_then(|c| c.pid) {
             return Ok(pid);
         }
         if let Some(stopped) = fits.first() {
-            return Err(format!("container `{}` does not run", stopped.shown()));
+            return Err(PlaceError::Stopped(stopped.shown()));
         }
         seen.extend(found.containers.iter().filter(|c| c.pid.is_some()).map(Container::shown));
     }
     seen.sort();
     seen.dedup();
-    let looked: Vec<&str> = SOURCES.iter().map(|(engine, _)| *engine).collect();
-    let mut why = format!("no container is called `{name}`; {}", listed("running are", &seen));
-    if seen.is_empty() {
-        why = format!("{why} (looked at {})", looked.join(", "));
-    }
-    if !denied.is_empty() {
-        why = format!("{why}; {} may not be read: needs root", denied.join(" and "));
-    }
-    Err(why)
+    let engines = SOURCES.iter().map(|(engine, _)| *engine).collect();
+    Err(PlaceError::NoContainer { name: name.to_owned(), running: seen, engines, denied })
 }
 
 /// Names in a folder; one that may not be read is added to `denied`.
