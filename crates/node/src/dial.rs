@@ -62,13 +62,6 @@ pub(crate) enum DialError {
     Closed,
 }
 
-/// As `main` prints it.
-impl From<DialError> for String {
-    fn from(error: DialError) -> Self {
-        error.to_string()
-    }
-}
-
 /// Reads the order, dials and serves.
 pub(crate) fn run(sysfs_gap: Option<String>) -> Result<(), DialError> {
     let node = std::env::var("SLURMD_NODENAME").unwrap_or_default();

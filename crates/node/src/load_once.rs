@@ -25,13 +25,6 @@ pub(crate) enum LoadOnceError {
     Unwritten(#[from] io::Error),
 }
 
-/// As `main` prints it.
-impl From<LoadOnceError> for String {
-    fn from(error: LoadOnceError) -> Self {
-        error.to_string()
-    }
-}
-
 /// Runs the load of the spec on stdin.
 pub(crate) fn run() -> Result<(), LoadOnceError> {
     let mut text = String::new();

@@ -19,13 +19,18 @@ mod serve;
 mod session_event;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
 use linerate_model::exit::ExitCode as Code;
-use linerate_sys::root::Root;
+use linerate_sys::place::{self, PlaceError};
+use linerate_sys::root::{RecordError, Root};
+use thiserror::Error;
+
+use dial::DialError;
+use load_once::LoadOnceError;
 
 /// Takes all rights of group and others from new files.
 const UMASK: u32 = 0o077;
@@ -103,9 +108,37 @@ fn rest(parser: &mut lexopt::Parser) -> Result<Vec<String>, lexopt::Error> {
     parser.raw_args()?.map(ValueExt::string).collect()
 }
 
-fn run() -> Result<ExitCode, String> {
-    let (options, command) =
-        parse(lexopt::Parser::from_env()).map_err(|e| format!("{e}\nhint: linerate-node --help"))?;
+/// Why the program ends early.
+#[derive(Debug, Error)]
+enum MainError {
+    #[error("{0}\nhint: linerate-node --help")]
+    Arguments(#[from] lexopt::Error),
+    #[error("network namespace {}: {reason}", place.display())]
+    Place { place: PathBuf, reason: Box<PlaceError> },
+    #[error("cannot open {}: {source}\nhint: `ip netns` keeps them in /run/netns", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot enter {}: {source}\nhint: entering a namespace needs root, or to own the user namespace it belongs to",
+        path.display()
+    )]
+    Enter { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error(transparent)]
+    Load(#[from] LoadOnceError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// In iperf3's words.
+    #[error("{0}")]
+    Iperf3(String),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Print(io::Error),
+}
+
+fn run() -> Result<ExitCode, MainError> {
+    let (options, command) = parse(lexopt::Parser::from_env())?;
     let gap = match &options.netns {
         Some(path) => enter(path)?,
         None => None,
@@ -116,15 +149,17 @@ fn run() -> Result<ExitCode, String> {
         Command::Facts(prefixes) => {
             let mut facts = facts::read(&Root::live(), &prefixes, &[]);
             facts.gaps.extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".into(), reason }));
-            let text = serde_json::to_string_pretty(&facts).map_err(|e| e.to_string())?;
+            let text = serde_json::to_string_pretty(&facts)?;
             print(&format!("{text}\n"))?;
         }
         Command::Declarations => {
-            let text = serde_json::to_string_pretty(&facts::declarations()).map_err(|e| e.to_string())?;
+            let text = serde_json::to_string_pretty(&facts::declarations())?;
             print(&format!("{text}\n"))?;
         }
-        Command::Iperf3(arguments) => return linerate_iperf3::command::run(arguments),
-        Command::Record(folder) => facts::record(&folder, &[]).map_err(|e| e.to_string())?,
+        Command::Iperf3(arguments) => {
+            return linerate_iperf3::command::run(arguments).map_err(MainError::Iperf3);
+        }
+        Command::Record(folder) => facts::record(&folder, &[])?,
         Command::Load => load_once::run()?,
         Command::Guard { journal, etc_dir } => change::guardian::run(&journal, &etc_dir),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
@@ -135,21 +170,20 @@ fn run() -> Result<ExitCode, String> {
 
 /// Moves the whole process, which has one thread yet, into a network namespace. Gives the reason when `/sys`
 /// is not that of the namespace.
-fn enter(path: &Path) -> Result<Option<String>, String> {
-    let hint = "hint: entering a namespace needs root, or to own the user namespace it belongs to";
-    let path = linerate_sys::place::resolve(&Root::live(), path)
-        .map_err(|reason| format!("network namespace {}: {reason}", path.display()))?;
-    let file = File::open(&path).map_err(|e| {
-        format!("cannot open {}: {e}\nhint: `ip netns` keeps them in /run/netns", path.display())
-    })?;
-    linerate_sys::netns::enter_file_with_sysfs(&file)
-        .map_err(|e| format!("cannot enter {}: {e}\n{hint}", path.display()))
+fn enter(place: &Path) -> Result<Option<String>, MainError> {
+    let path = place::resolve(&Root::live(), place)
+        .map_err(|e| MainError::Place { place: place.to_owned(), reason: e.into() })?;
+    let open = File::open(&path);
+    let file = open.map_err(|source| MainError::Open { path: path.clone(), source })?;
+    linerate_sys::netns::enter_file_with_sysfs(&file).map_err(|source| MainError::Enter { path, source })
 }
 
-fn print(text: &str) -> Result<(), String> {
-    let result = std::io::stdout().write_all(text.as_bytes());
-    // `linerate-node facts | head` is no error.
-    result.or_else(|e| if e.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(e.to_string()) })
+fn print(text: &str) -> Result<(), MainError> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // `linerate-node facts | head` is no error.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(MainError::Print(error)),
+        _ => Ok(()),
+    }
 }
 
 fn main() -> ExitCode {
@@ -162,7 +196,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Nothing is left to do when stderr is closed too.
-            let _ = writeln!(std::io::stderr(), "linerate-node: {error}");
+            let _ = writeln!(io::stderr(), "linerate-node: {error}");
             Code::CouldNotRun.into()
         }
     }
