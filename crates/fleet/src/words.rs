@@ -45,7 +45,6 @@ fn tame(text: &mut String) {
 }
 
 fn tame_part(part: &mut AuditPart) {
-    tame(&mut part.kind);
     part.gaps.iter_mut().flat_map(|gap| [gap.what.name_mut(), &mut gap.reason]).for_each(tame);
     // Names of classes are ours: what else is called by control characters is not shown.
     part.classes.retain(|name, _| !name.chars().any(printable::is_control));

@@ -12,14 +12,44 @@ use crate::inventory::HostName;
 /// Paths that are named for each class.
 pub const EXAMPLES_MAX: usize = 20;
 
+/// Kind of data that is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuditKind {
+    /// Data folder of a Hadoop data node.
+    Hadoop,
+    /// Brick of a Gluster volume.
+    Gluster,
+}
+
+impl AuditKind {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Hadoop, Self::Gluster];
+
+    /// As it is typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hadoop => "hadoop",
+            Self::Gluster => "gluster",
+        }
+    }
+}
+
+impl std::fmt::Display for AuditKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// A piece of the work: a node keeps nothing between two of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRequest {
     /// Folder.
     pub folder: PathBuf,
-    /// What it is, `hadoop` or `gluster`; found out when it is not given.
+    /// What it is; found out when it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub kind: Option<AuditKind>,
     /// Read all data and compare checksums.
     pub sums: bool,
     /// Where the last piece ended; nothing for the first.
@@ -57,10 +87,10 @@ pub struct AuditClass {
 }
 
 /// What a piece, or all pieces together, found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditPart {
-    /// `hadoop` or `gluster`.
-    pub kind: String,
+    /// What it is.
+    pub kind: AuditKind,
     /// By the name of the class.
     pub classes: BTreeMap<String, AuditClass>,
     /// Folders that were looked through.
@@ -74,6 +104,12 @@ pub struct AuditPart {
 }
 
 impl AuditPart {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(kind: AuditKind) -> Self {
+        Self { kind, classes: BTreeMap::new(), folders: 0, gaps: Vec::new(), next: None }
+    }
+
     /// Adds a file to a class.
     pub fn add(
         &mut self,

@@ -4,8 +4,8 @@
 //! reading only, keeps nothing between two requests, and needs memory for one folder, however many files
 //! there are.
 //!
-//! To add a kind of data: one file here with a type that implements [`Auditor`], and one line in
-//! [`AUDITORS`].
+//! To add a kind of data: a variant of [`AuditKind`], and one file here with a type that implements
+//! [`Auditor`] and one line in [`auditor()`].
 
 mod auditor;
 mod gluster;
@@ -14,18 +14,23 @@ mod walk;
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_model::audit::{AuditPart, AuditRequest};
+use linerate_model::audit::{AuditKind, AuditPart, AuditRequest};
 use thiserror::Error;
 
 use self::auditor::{Auditor, Inside, gap};
 use self::walk::{Walk, decode, encode};
 
-/// All kinds.
-static AUDITORS: &[&dyn Auditor] = &[&hadoop::Hadoop, &gluster::Gluster];
+/// What looks through a kind.
+fn auditor(kind: AuditKind) -> &'static dyn Auditor {
+    match kind {
+        AuditKind::Hadoop => &hadoop::Hadoop,
+        AuditKind::Gluster => &gluster::Gluster,
+    }
+}
 
 /// Why nothing is looked through.
 #[derive(Debug, Error)]
@@ -38,8 +43,6 @@ pub(crate) enum AuditError {
     NoFolder(PathBuf),
     #[error("stopped by the operator")]
     Stopped,
-    #[error("no kind of data is called {kind:?}\nhint: there are {}", kinds())]
-    NoKind { kind: String },
     #[error(
         "{} looks like no data that is known: {}\nhint: name the data folder of a data node, or the brick itself; or say with --kind what it is",
         .0.display(), kinds()
@@ -48,7 +51,7 @@ pub(crate) enum AuditError {
 }
 
 fn kinds() -> String {
-    AUDITORS.iter().map(|a| a.name()).collect::<Vec<_>>().join(", ")
+    AuditKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// Does one piece.
@@ -61,10 +64,12 @@ pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart
     if !fs::metadata(folder).map_err(unread)?.is_dir() {
         return Err(AuditError::NoFolder(folder.clone()));
     }
-    let auditor = choose(folder, request.kind.as_deref())?;
+    let found = || AuditKind::ALL.iter().copied().find(|kind| auditor(*kind).recognises(folder));
+    let kind = request.kind.or_else(found).ok_or_else(|| AuditError::UnknownData(folder.clone()))?;
+    let auditor = auditor(kind);
     let until = Instant::now() + Duration::from_millis(u64::from(request.budget_ms));
     let after = request.after.as_deref().map(decode);
-    let mut part = AuditPart { kind: auditor.name().to_owned(), ..AuditPart::default() };
+    let mut part = AuditPart::new(kind);
     let mut walk = Walk::after(folder, after, |inner| auditor.enters(inner));
     while let Some(inner) = walk.next(|inner, error| gap(&mut part, inner, error)) {
         let place = Inside { root: folder, inner: &inner, sums: request.sums, stop };
@@ -81,17 +86,6 @@ pub(crate) fn run(request: &AuditRequest, stop: &AtomicBool) -> Result<AuditPart
         }
     }
     Ok(part)
-}
-
-fn choose(folder: &Path, kind: Option<&str>) -> Result<&'static dyn Auditor, AuditError> {
-    let found = match kind {
-        Some(kind) => AUDITORS.iter().find(|a| a.name() == kind),
-        None => AUDITORS.iter().find(|a| a.recognises(folder)),
-    };
-    found.copied().ok_or_else(|| match kind {
-        Some(kind) => AuditError::NoKind { kind: kind.to_owned() },
-        None => AuditError::UnknownData(folder.to_owned()),
-    })
 }
 
 #[cfg(test)]

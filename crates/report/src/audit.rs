@@ -71,14 +71,14 @@ fn end(text: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use linerate_model::SCHEMA;
-    use linerate_model::audit::AuditPart;
+    use linerate_model::audit::{AuditKind, AuditPart};
     use linerate_model::fact::Gap;
 
     use super::*;
 
     #[test]
     fn a_page_fits_and_the_worst_comes_first() {
-        let mut found = AuditPart { kind: "hadoop".into(), folders: 1_000_000, ..AuditPart::default() };
+        let mut found = AuditPart { folders: 1_000_000, ..AuditPart::new(AuditKind::Hadoop) };
         let long = "a very long path/".repeat(20);
         found.add("whole", Harm::Fine, &"words ".repeat(30), 999_999_000_000_000, String::new);
         found.add("empty", Harm::Loss, "blocks of zero bytes", 0, || format!("{long}blk_1: 0 bytes"));

@@ -1,6 +1,6 @@
 //! What an audit of a folder of data says. In: counts by class. Out: sentences. Pure.
 
-use linerate_model::audit::AuditPart;
+use linerate_model::audit::{AuditKind, AuditPart};
 
 /// What it means and what comes next.
 #[must_use]
@@ -14,7 +14,7 @@ pub fn sentences(part: &AuditPart, sums: bool) -> Vec<String> {
         (0, _) => vec![format!("Nothing is lost among {files}.")],
         (losses, _) => vec![format!("{losses} of {files} are lost or cannot be trusted.")],
     };
-    if part.kind == "hadoop" {
+    if part.kind == AuditKind::Hadoop {
         let (empty, metadata) =
             (count(&["empty", "empty-alone"]), count(&["meta-missing", "meta-empty", "block-missing"]));
         if empty > 0 {
@@ -34,7 +34,7 @@ pub fn sentences(part: &AuditPart, sums: bool) -> Vec<String> {
             );
         }
     }
-    if part.kind == "gluster" {
+    if part.kind == AuditKind::Gluster {
         if count(&["empty-orphan", "orphan", "dangling"]) > 0 {
             words.push(
                 "What has no name in the brick was being created or renamed when the power went; the other replica has the name, and self-heal follows it: `gluster volume heal VOLUME info`."
@@ -68,14 +68,14 @@ mod tests {
 
     #[test]
     fn sentences_follow_from_the_counts() {
-        let mut part = AuditPart { kind: "hadoop".into(), ..AuditPart::default() };
+        let mut part = AuditPart::new(AuditKind::Hadoop);
         assert!(sentences(&part, false)[0].starts_with("There is nothing"));
         part.add("whole", Harm::Fine, "fine", 5, String::new);
         assert_eq!(sentences(&part, true), ["Nothing is lost among 1."]);
         part.add("empty", Harm::Loss, "gone", 0, || "blk_1".into());
         let text = sentences(&part, false).join(" ");
         assert!(text.contains("1 of 2 are lost") && text.contains("synconclose") && text.contains("--sums"));
-        part.kind = "gluster".into();
+        part.kind = AuditKind::Gluster;
         part.add("orphan", Harm::Loss, "gone", 0, || "x".into());
         assert!(sentences(&part, false).join(" ").contains("self-heal"));
     }

@@ -3,6 +3,7 @@
 
 mod builds;
 mod case;
+mod choice;
 mod clean;
 mod completions;
 mod connects;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_model::SCHEMA;
-use linerate_model::audit::{AuditPart, AuditReport, AuditRequest};
+use linerate_model::audit::{AuditKind, AuditPart, AuditReport, AuditRequest};
 use linerate_storage::audit::sentences;
 use linerate_wire::message::{Event, ObserveRequest};
 
@@ -24,36 +24,18 @@ const WAIT: Duration = Duration::from_secs(6 * 3600);
 pub async fn audit(
     link: &NodeLink,
     folder: &Path,
-    kind: Option<&str>,
+    kind: Option<AuditKind>,
     sums: bool,
     progress: &dyn Progress,
 ) -> Result<AuditReport, DurableError> {
-    let mut found = AuditPart::default();
-    let mut after: Option<String> = None;
     progress.begin(&ProgressPhase { name: "looking", unit: "folders", total: 0, expected_s: None });
-    loop {
-        let request = AuditRequest {
-            folder: folder.to_owned(),
-            kind: kind.map(str::to_owned),
-            sums,
-            after: after.clone(),
-            budget_ms: PIECE_MS,
-        };
-        let events = link.request(ObserveRequest::Audit(request), WAIT).await?;
-        let part =
-            events.into_iter().find_map(|e| if let Event::Audit(part) = e { Some(*part) } else { None });
-        let strange = || DurableError::Strange { host: link.host().to_owned() };
-        let part = part.ok_or_else(strange)?;
-        // A piece that ends where it began would never come to an end.
-        if part.next.is_some() && part.next == after {
-            return Err(strange());
-        }
-        after.clone_from(&part.next);
+    let request = |after| AuditRequest { folder: folder.to_owned(), kind, sums, after, budget_ms: PIECE_MS };
+    let mut found = piece(link, request(None)).await?;
+    progress.step(found.folders as usize, "", None);
+    while found.next.is_some() {
+        let part = piece(link, request(found.next.clone())).await?;
         found.merge(part);
         progress.step(found.folders as usize, "", None);
-        if after.is_none() {
-            break;
-        }
     }
     progress.end();
     let sentences = sentences(&found, sums);
@@ -65,4 +47,13 @@ pub async fn audit(
         found,
         sentences,
     })
+}
+
+async fn piece(link: &NodeLink, request: AuditRequest) -> Result<AuditPart, DurableError> {
+    let after = request.after.clone();
+    let events = link.request(ObserveRequest::Audit(request), WAIT).await?;
+    let part = events.into_iter().find_map(|e| if let Event::Audit(part) = e { Some(*part) } else { None });
+    // A piece that ends where it began would never come to an end.
+    let goes_on = |part: &AuditPart| part.next.is_none() || part.next != after;
+    part.filter(goes_on).ok_or_else(|| DurableError::Strange { host: link.host().to_owned() })
 }

@@ -13,8 +13,6 @@ const GAPS_MAX: usize = 10;
 
 /// A kind of data.
 pub(super) trait Auditor: Sync {
-    /// As it is typed.
-    fn name(&self) -> &'static str;
     /// Whether a folder holds such data.
     fn recognises(&self, folder: &Path) -> bool;
     /// Whether a folder below is looked into.

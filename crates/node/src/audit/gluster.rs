@@ -50,10 +50,6 @@ fn link_of(gfid: &[u8]) -> PathBuf {
 }
 
 impl Auditor for Gluster {
-    fn name(&self) -> &'static str {
-        "gluster"
-    }
-
     fn recognises(&self, folder: &Path) -> bool {
         folder.join(LINKS).is_dir()
     }

@@ -59,10 +59,6 @@ fn names(folder: &Path) -> io::Result<impl Iterator<Item = OsString> + use<>> {
 }
 
 impl Auditor for Hadoop {
-    fn name(&self) -> &'static str {
-        "hadoop"
-    }
-
     fn recognises(&self, folder: &Path) -> bool {
         let version = |path: &str| {
             fs::read_to_string(folder.join(path)).is_ok_and(|text| text.contains("storageType=DATA_NODE"))

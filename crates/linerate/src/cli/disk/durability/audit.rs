@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
+use linerate_model::audit::AuditKind;
 use linerate_model::exit::ExitCode;
 
+use super::super::super::choice::one_of;
 use super::super::super::{open, out, progress};
 use super::host::Place;
 use crate::observe::audit::audit;
@@ -16,8 +18,8 @@ pub(super) struct How {
     #[command(flatten)]
     place: Place,
     /// Kind of the folder, if not detected automatically
-    #[arg(long, value_name = "KIND", value_parser = ["hadoop", "gluster"], requires = "audit")]
-    kind: Option<String>,
+    #[arg(long, value_name = "KIND", value_parser = one_of(AuditKind::ALL, AuditKind::name), requires = "audit")]
+    kind: Option<AuditKind>,
     /// Read all data and verify every checksum
     #[arg(long, requires = "audit")]
     sums: bool,
@@ -35,7 +37,7 @@ async fn run_async(folder: &Path, how: &How) -> anyhow::Result<ExitCode> {
     let folder = open::absolute(folder);
     let progress = progress::start(how.json, false);
     let done = Place::with(&inventory, &host, async |link| {
-        Ok(audit(&link, &folder, how.kind.as_deref(), how.sums, &*progress).await?)
+        Ok(audit(&link, &folder, how.kind, how.sums, &*progress).await?)
     });
     let Some(report) = done.await? else { return Ok(open::after_interrupt()) };
     if how.json {
