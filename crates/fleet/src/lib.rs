@@ -23,7 +23,7 @@ pub mod simulated;
 pub mod slurm;
 pub mod ssh;
 mod transport;
-pub mod transports;
+mod transports;
 mod words;
 
 use std::collections::BTreeMap;
@@ -397,7 +397,7 @@ async fn start(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLin
 async fn open_one(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLink, LinkError> {
     let link = start(host, programs, old).await.map_err(|error| match error {
         LinkError::Lost { host: name, reason } => {
-            LinkError::Lost { reason: format!("over {}: {reason}", transports::name(host)), host: name }
+            LinkError::Lost { reason: format!("over {}: {reason}", host.transport.kind()), host: name }
         }
         other => other,
     })?;

@@ -11,10 +11,6 @@ use super::transport::Transport;
 pub(super) struct Local;
 
 impl Transport for Local {
-    fn name(&self) -> &'static str {
-        "local"
-    }
-
     fn argv(&self, host: &Host, program: &Path) -> Option<Vec<OsString>> {
         (host.transport == TransportSpec::Local).then(|| vec![program.into()])
     }

@@ -12,10 +12,6 @@ use super::transport::Transport;
 pub(super) struct Netns;
 
 impl Transport for Netns {
-    fn name(&self) -> &'static str {
-        "netns"
-    }
-
     fn argv(&self, host: &Host, program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Netns { path } => Some(vec![program.into(), "--netns".into(), path.into()]),

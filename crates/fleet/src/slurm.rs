@@ -64,10 +64,6 @@ pub async fn survey_nodes(request: &NodeRequest) -> Result<(Inventory, Allocatio
 pub(super) struct Slurm;
 
 impl Transport for Slurm {
-    fn name(&self) -> &'static str {
-        "slurm"
-    }
-
     fn argv(&self, host: &Host, _: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Slurm(spec) => Some(step(spec)),

@@ -39,10 +39,6 @@ const CONNECT_S: u32 = 10;
 pub(super) struct Ssh;
 
 impl Transport for Ssh {
-    fn name(&self) -> &'static str {
-        "ssh"
-    }
-
     fn argv(&self, host: &Host, _program: &Path) -> Option<Vec<OsString>> {
         match &host.transport {
             TransportSpec::Ssh(spec) => Some(command(spec, HANDSHAKE)),

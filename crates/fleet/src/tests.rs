@@ -25,9 +25,8 @@ fn hosts() -> Vec<Host> {
     assert_eq!(specs.len() + 1, TRANSPORTS.len(), "a new transport needs a host here");
     specs
         .into_iter()
-        .zip(TRANSPORTS)
-        .map(|(transport, t)| Host {
-            name: t.name().to_owned(),
+        .map(|transport| Host {
+            name: transport.kind().to_string(),
             transport,
             groups: vec![],
             endpoints: vec![],

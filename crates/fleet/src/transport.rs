@@ -10,9 +10,7 @@ use linerate_model::inventory::Host;
 
 /// One way to reach a host. To add one: a file beside this one, a line in `TRANSPORTS` (see `transports`), a
 /// variant in the model.
-pub trait Transport: Sync {
-    /// Name in the inventory.
-    fn name(&self) -> &'static str;
+pub(crate) trait Transport: Sync {
     /// The command line that runs the node program on this host, with its stdin and stdout as the session;
     /// `None` when the host is reached in another way. Where the program first has to get there (ssh) it
     /// starts the talk that copies it.

@@ -9,7 +9,7 @@ use super::transport::Transport;
 use super::{local, netns, slurm, ssh};
 
 /// All transports.
-pub const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh, &slurm::Slurm];
+pub(super) const TRANSPORTS: &[&dyn Transport] = &[&local::Local, &netns::Netns, &ssh::Ssh, &slurm::Slurm];
 
 /// The command line for a host.
 pub(super) fn argv(host: &Host, program: &Path) -> Vec<OsString> {
@@ -17,12 +17,6 @@ pub(super) fn argv(host: &Host, program: &Path) -> Vec<OsString> {
         .iter()
         .find_map(|transport| transport.argv(host, program))
         .expect("every transport of the model has a line in the list")
-}
-
-/// Name of the transport that reaches a host.
-pub fn name(host: &Host) -> &'static str {
-    let takes = |t: &&&dyn Transport| t.argv(host, Path::new("")).is_some();
-    TRANSPORTS.iter().find(takes).map_or("nothing", |t| t.name())
 }
 
 #[cfg(test)]

@@ -115,6 +115,42 @@ pub enum TransportSpec {
     },
 }
 
+/// Kind of a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransportKind {
+    /// See [`TransportSpec::Local`].
+    Local,
+    /// See [`TransportSpec::Netns`].
+    Netns,
+    /// See [`TransportSpec::Ssh`].
+    Ssh,
+    /// See [`TransportSpec::Slurm`].
+    Slurm,
+    /// No node program runs there.
+    Nothing,
+}
+
+impl std::fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl TransportSpec {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> TransportKind {
+        match self {
+            Self::Local => TransportKind::Local,
+            Self::Netns { .. } => TransportKind::Netns,
+            Self::Ssh(_) => TransportKind::Ssh,
+            Self::Slurm(_) => TransportKind::Slurm,
+            Self::Iperf3 { .. } => TransportKind::Nothing,
+        }
+    }
+}
+
 /// What `ssh` is asked for. What is left out comes from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SshSpec {

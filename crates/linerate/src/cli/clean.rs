@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::inventory::{SshSpec, TransportSpec};
+use linerate_model::inventory::{SshSpec, TransportKind, TransportSpec};
 use serde::Serialize;
 
 use super::targets::Targets;
 use super::{open, out, progress};
 use linerate_fleet::progress::ProgressPhase;
 use linerate_fleet::ssh::{self, Cleaned};
-use linerate_fleet::transports;
 
 /// Hosts that are cleaned at the same time.
 const CLEANING_MAX: usize = 16;
@@ -32,7 +31,7 @@ pub(super) struct Args {
 struct Outcome {
     host: String,
     /// How it is reached.
-    over: &'static str,
+    over: TransportKind,
     #[serde(flatten)]
     cleaned: Cleaned,
     error: Option<String>,
@@ -62,7 +61,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 | TransportSpec::Netns { .. }
                 | TransportSpec::Slurm(_)
                 | TransportSpec::Iperf3 { .. } => {
-                    let over = transports::name(host);
+                    let over = host.transport.kind();
                     done.push(Outcome { host: name, over, cleaned: Cleaned::default(), error: None });
                 }
             }
@@ -93,12 +92,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> Outcome {
-    match ssh::clean(spec, cache_dir).await {
-        Ok(cleaned) => Outcome { host, over: "ssh", cleaned, error: None },
-        Err(error) => {
-            Outcome { host, over: "ssh", cleaned: Cleaned::default(), error: Some(error.to_string()) }
-        }
-    }
+    let (cleaned, error) = match ssh::clean(spec, cache_dir).await {
+        Ok(cleaned) => (cleaned, None),
+        Err(error) => (Cleaned::default(), Some(error.to_string())),
+    };
+    Outcome { host, over: TransportKind::Ssh, cleaned, error }
 }
 
 fn text(hosts: &[Outcome]) -> String {
@@ -110,7 +108,7 @@ fn text(hosts: &[Outcome]) -> String {
         };
         match error {
             Some(error) => line(&format!("not cleaned: {error}")),
-            None if *over != "ssh" => line("is not reached over ssh: nothing was copied there"),
+            None if *over != TransportKind::Ssh => line("is not reached over ssh: nothing was copied there"),
             None if cleaned.removed.is_empty() && cleaned.kept.is_empty() => line("nothing of ours is there"),
             None => {}
         }
@@ -133,7 +131,7 @@ mod tests {
     fn every_host_has_a_line() {
         let host = |name: &str, cleaned: Cleaned, error: Option<&str>| Outcome {
             host: name.into(),
-            over: "ssh",
+            over: TransportKind::Ssh,
             cleaned,
             error: error.map(str::to_owned),
         };
@@ -142,7 +140,7 @@ mod tests {
             host("a", Cleaned { removed, kept: vec![] }, None),
             host("b", Cleaned::default(), None),
             host("c", Cleaned::default(), Some("the session ended")),
-            Outcome { over: "local", ..host("here", Cleaned::default(), None) },
+            Outcome { over: TransportKind::Local, ..host("here", Cleaned::default(), None) },
             host("d", Cleaned { removed: vec![], kept: vec!["not empty".into()] }, None),
         ];
         let expected = "a: removed /c/linerate-node-ab (3.0 MiB)\na: removed /c\nb: nothing of ours is there\n\
