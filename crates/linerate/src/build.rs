@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use linerate_model::drbd::DrbdMove;
 use linerate_model::names::natural;
 use linerate_model::step::{Contents, DeviceRefusal, HostQuery, QueryOutput, Step};
 use linerate_storage::drbd::On;
@@ -86,21 +87,19 @@ pub fn undo_command(build: &str, hosts: &str) -> String {
     }
 }
 
-/// What `linerate drbd` does to a replica that runs.
-const MOVES: [&str; 3] = ["failover", "repair", "verify"];
-
 /// Name of a move of a resource; it is done at this time of the operator.
 #[must_use]
-pub fn move_name(resource: &str, what: &str, now_ms: u64) -> String {
-    format!("{DRBD}{resource}-{what}-{now_ms}")
+pub fn move_name(resource: &str, what: DrbdMove, now_ms: u64) -> String {
+    format!("{DRBD}{resource}-{}-{now_ms}", what.name())
 }
 
 /// The resource and the kind of a move, by its name.
 #[must_use]
-pub fn move_of(build: &str) -> Option<(&str, &str)> {
+pub fn move_of(build: &str) -> Option<(&str, DrbdMove)> {
     let (name, time) = build.strip_prefix(DRBD)?.rsplit_once('-')?;
     let (resource, what) = name.rsplit_once('-')?;
-    (MOVES.contains(&what) && time.parse::<u64>().is_ok()).then_some((resource, what))
+    let what = DrbdMove::ALL.into_iter().find(|one| one.name() == what)?;
+    time.parse::<u64>().is_ok().then_some((resource, what))
 }
 
 /// What becomes of the steps before one whose host was lost.
@@ -423,8 +422,9 @@ mod tests {
         assert_eq!(undo_command("drbd-r0", both), "linerate drbd undo r0 one two");
         // A resource may be called like a move.
         assert_eq!(undo_command("drbd-r0-failover", both), "linerate drbd undo r0-failover one two");
-        let name = move_name("r-0", "failover", 17);
-        assert_eq!((move_of(&name), move_of("drbd-r0-failover")), (Some(("r-0", "failover")), None));
+        let name = move_name("r-0", DrbdMove::Failover, 17);
+        let known = (move_of(&name), move_of("drbd-r0-failover"));
+        assert_eq!(known, (Some(("r-0", DrbdMove::Failover)), None));
         assert_eq!(undo_command(&name, both), "linerate drbd status one two");
     }
 }

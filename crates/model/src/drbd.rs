@@ -4,6 +4,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
 
+/// What is done to a resource that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrbdMove {
+    /// The primary goes to the other side.
+    Failover,
+    /// One side of a split brain gives up what it wrote.
+    Repair,
+    /// Both sides are compared.
+    Verify,
+}
+
+impl DrbdMove {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Failover, Self::Repair, Self::Verify];
+
+    /// As it stands in the name of its build.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Failover => "failover",
+            Self::Repair => "repair",
+            Self::Verify => "verify",
+        }
+    }
+}
+
 /// A resource as one host sees it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replica {

@@ -1,5 +1,6 @@
 //! `linerate drbd failover`: the primary goes to the other side, in order or because the old one is dead.
 
+use linerate_model::drbd::DrbdMove;
 use linerate_model::exit::ExitCode;
 use linerate_storage::drbd;
 
@@ -38,7 +39,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let now = seen::look(fleet).await;
         let is_there = now.of(&args.to, &args.resource).is_some_and(|side| side.role == "Primary");
         // One that was broken off behind its last step.
-        if is_there && moves::close(fleet, &args.resource).await?.iter().any(|what| what == "failover") {
+        if is_there && moves::close(fleet, &args.resource).await?.contains(&DrbdMove::Failover) {
             out::note(&format!("{} is the primary: the failover had come to its end", args.to));
             moves::show(fleet, args.json).await?;
             return Ok(ExitCode::Ok);
@@ -54,7 +55,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         } else {
             drbd::failover(&now.all, &args.resource, &args.to)?
         };
-        let what = (args.resource.as_str(), "failover");
+        let what = (args.resource.as_str(), DrbdMove::Failover);
         if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }

@@ -2,6 +2,7 @@
 //! journal is closed, for what they did is meant. So are those of earlier moves of the resource that were
 //! broken off: taken back later they would undo what is in force now.
 
+use linerate_model::drbd::DrbdMove;
 use linerate_model::exit::ExitCode;
 use linerate_storage::drbd::On;
 
@@ -19,7 +20,7 @@ use linerate_report::heat::Style;
 /// what was taken back.
 pub(super) async fn make(
     fleet: &Fleet,
-    (resource, what): (&str, &str),
+    (resource, what): (&str, DrbdMove),
     steps: &[On],
     progress: &dyn Progress,
 ) -> anyhow::Result<Option<ExitCode>> {
@@ -32,13 +33,13 @@ pub(super) async fn make(
 }
 
 /// Closes the journals of all moves of a resource; says which kinds there were.
-pub(super) async fn close(fleet: &Fleet, resource: &str) -> anyhow::Result<Vec<String>> {
+pub(super) async fn close(fleet: &Fleet, resource: &str) -> anyhow::Result<Vec<DrbdMove>> {
     let mut closed = Vec::new();
     for host in fleet.hosts() {
         for entry in build::list(fleet, &host).await? {
             if let Some((_, what)) = build::move_of(&entry.build).filter(|(of, _)| *of == resource) {
                 build::close(fleet, std::iter::once(host.as_str()), &entry.build).await?;
-                closed.push(what.to_owned());
+                closed.push(what);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_model::drbd::Replica;
+use linerate_model::drbd::{DrbdMove, Replica};
 use linerate_model::exit::ExitCode;
 use linerate_storage::drbd::{self, Forecast, lost_by};
 
@@ -79,7 +79,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let steps = drbd::repair(&now.all, &args.resource, &args.victim)?;
         really(&args.victim, args.really.as_deref(), &warning)?;
         out::note(&warning);
-        let what = (args.resource.as_str(), "repair");
+        let what = (args.resource.as_str(), DrbdMove::Repair);
         if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }

@@ -2,7 +2,7 @@
 //! states say.
 
 use linerate_model::SCHEMA;
-use linerate_model::drbd::{DrbdTrouble, Replica};
+use linerate_model::drbd::{DrbdMove, DrbdTrouble, Replica};
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DrbdStep, Step};
 use linerate_storage::drbd::{On, alarms};
@@ -94,7 +94,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
         let step = Step::Drbd(DrbdStep::Verify { resource: args.resource.clone() });
         let steps = [On { host: side.host.clone(), step }];
-        let what = (args.resource.as_str(), "verify");
+        let what = (args.resource.as_str(), DrbdMove::Verify);
         if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }

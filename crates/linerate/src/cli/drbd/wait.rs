@@ -11,12 +11,28 @@ use linerate_fleet::Fleet;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_report::drbd as shown;
 
+/// What DRBD does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Synchronises,
+    Compares,
+}
+
+impl std::fmt::Display for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Synchronises => "synchronises",
+            Self::Compares => "compares",
+        })
+    }
+}
+
 /// Follows everything that is under way on some hosts.
 #[derive(Debug, Default)]
 pub(super) struct Follow {
     begun: Option<Instant>,
     /// By host that sends, resource and device.
-    paces: BTreeMap<(String, String, u32), (SyncMeter, &'static str)>,
+    paces: BTreeMap<(String, String, u32), (SyncMeter, Work)>,
     /// Something is under way of which nothing that is read here says how much is left: 8.4 says it in a file
     /// of its own, DRBD 9 in debugfs.
     unmeasured: bool,
@@ -36,17 +52,17 @@ impl Follow {
                 let Some(volume) = replica.volumes.iter().find(|volume| volume.number == peer.number) else {
                     continue;
                 };
-                let (word, left_of) = match peer.replication.as_str() {
+                let (work, left_of) = match peer.replication.as_str() {
                     "SyncSource" | "PausedSyncS" => {
-                        ("synchronises", Some((peer.out_of_sync_kib, peer.out_of_sync_kib)))
+                        (Work::Synchronises, Some((peer.out_of_sync_kib, peer.out_of_sync_kib)))
                     }
-                    "VerifyS" => ("compares", compared(now, &replica.host, volume.minor)),
+                    "VerifyS" => (Work::Compares, compared(now, &replica.host, volume.minor)),
                     _ => continue,
                 };
                 let key = (replica.host.clone(), replica.resource.clone(), volume.number);
                 if let Some((left, all)) = left_of {
                     let (pace, _) =
-                        self.paces.entry(key.clone()).or_insert_with(|| (SyncMeter::new(all), word));
+                        self.paces.entry(key.clone()).or_insert_with(|| (SyncMeter::new(all), work));
                     pace.add(at_s, left);
                 } else {
                     self.unmeasured = true;
@@ -67,15 +83,15 @@ impl Follow {
     }
 
     fn all(&self) -> impl Iterator<Item = (String, SyncProgress)> {
-        self.paces.iter().filter_map(|((host, resource, number), (pace, word))| {
+        self.paces.iter().filter_map(|((host, resource, number), (pace, work))| {
             let volume = if *number == 0 { String::new() } else { format!("/{number}") };
-            Some((format!("{resource}{volume} {word} from {host}"), pace.now()?))
+            Some((format!("{resource}{volume} {work} from {host}"), pace.now()?))
         })
     }
 
     /// Rates of what is synchronised, KiB/s, by resource.
     pub(super) fn rates(&self) -> Vec<(String, f64)> {
-        let syncing = self.paces.iter().filter(|(_, (_, word))| *word == "synchronises");
+        let syncing = self.paces.iter().filter(|(_, (_, work))| *work == Work::Synchronises);
         syncing
             .filter_map(|((_, resource, _), (pace, _))| Some((resource.clone(), pace.now()?.kib_per_s?)))
             .collect()
