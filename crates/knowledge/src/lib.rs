@@ -13,8 +13,8 @@ use include_dir::{Dir, include_dir};
 
 pub use error::KnowledgeError;
 pub use schema::{
-    Cause, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior, RemedyPlan,
-    SettingPlan, SuspectKind, Symptom,
+    Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior,
+    RemedyPlan, SettingPlan, SuspectKind, Symptom,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
@@ -107,9 +107,9 @@ impl Knowledge {
     /// Causes whose `proof` names neither a fault of the lab nor a recorded case of the given lists: one line
     /// each.
     pub fn unproven(&self, faults: &[&str], cases: &[&str]) -> Vec<String> {
-        let known = |proof: &str| match proof.strip_prefix("case:") {
-            Some(case) => cases.contains(&case),
-            None => faults.contains(&proof),
+        let known = |proof: &CauseProof| match proof {
+            CauseProof::Case(name) => cases.contains(&name.as_str()),
+            CauseProof::Fault(name) => faults.contains(&name.as_str()),
         };
         self.causes
             .iter()

@@ -54,8 +54,42 @@ pub struct Cause {
     /// Where it is described.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// What provokes it: names of lab faults, or `case:<name>` for a recorded case.
-    pub proof: Vec<String>,
+    /// What provokes it.
+    pub proof: Vec<CauseProof>,
+}
+
+/// What provokes a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum CauseProof {
+    /// A lab fault, by its name.
+    Fault(String),
+    /// A recorded case, written `case:<name>`.
+    Case(String),
+}
+
+impl From<String> for CauseProof {
+    fn from(text: String) -> Self {
+        match text.strip_prefix("case:") {
+            Some(name) => Self::Case(name.to_owned()),
+            None => Self::Fault(text),
+        }
+    }
+}
+
+impl From<CauseProof> for String {
+    fn from(proof: CauseProof) -> Self {
+        proof.to_string()
+    }
+}
+
+impl std::fmt::Display for CauseProof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fault(name) => f.write_str(name),
+            Self::Case(name) => write!(f, "case:{name}"),
+        }
+    }
 }
 
 impl Cause {

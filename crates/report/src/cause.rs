@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 
 use linerate_knowledge::{
-    Cause, Condition, FactSide, FactTest, FeatureTest, LayerFit, NicRole, Op, SuspectKind,
+    Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, LayerFit, NicRole, Op, SuspectKind,
 };
 
 /// Who proves a cause, short: `lab`, `case`, `lab, case`.
 pub fn proven_by(cause: &Cause) -> &'static str {
-    let case = cause.proof.iter().any(|p| p.starts_with("case:"));
-    let lab = cause.proof.iter().any(|p| !p.starts_with("case:"));
+    let case = cause.proof.iter().any(|p| matches!(p, CauseProof::Case(_)));
+    let lab = cause.proof.iter().any(|p| matches!(p, CauseProof::Fault(_)));
     match (lab, case) {
         (true, true) => "lab, case",
         (true, false) => "lab",
@@ -58,16 +58,16 @@ fn parts(cause: &Cause) -> Vec<Part> {
         let risk = [Some(remedy.risk.to_string()), some(&remedy.risk_text)];
         parts.push(("Risk", risk.into_iter().flatten().collect()));
     }
-    parts.push(("Proven by", cause.proof.iter().map(|p| proof(p)).collect()));
+    parts.push(("Proven by", cause.proof.iter().map(proof).collect()));
     parts.push(("Sources", cause.sources.clone()));
     parts.retain(|(_, lines)| !lines.is_empty());
     parts
 }
 
-fn proof(name: &str) -> String {
-    match name.strip_prefix("case:") {
-        Some(case) => format!("the case cases/{case}.toml"),
-        None => format!("the fault {name} of the lab"),
+fn proof(proof: &CauseProof) -> String {
+    match proof {
+        CauseProof::Case(name) => format!("the case cases/{name}.toml"),
+        CauseProof::Fault(name) => format!("the fault {name} of the lab"),
     }
 }
 
@@ -280,8 +280,10 @@ mod tests {
                 assert!(told.contains(&format!("\n{heading}:")), "{}: no {heading}", cause.id);
                 assert!(page.contains(&format!("\n## {heading}\n")), "{}: no {heading}", cause.id);
             }
-            for proof in cause.proof.iter().filter_map(|p| p.strip_prefix("case:")) {
-                assert!(page.contains(&format!("](../../../cases/{proof}.toml)")), "{page}");
+            for proof in &cause.proof {
+                if let CauseProof::Case(name) = proof {
+                    assert!(page.contains(&format!("](../../../cases/{name}.toml)")), "{page}");
+                }
             }
         }
     }

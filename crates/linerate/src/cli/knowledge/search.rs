@@ -41,8 +41,9 @@ fn place(cause: &Cause, word: &str) -> Option<usize> {
     }
     let remedy = cause.remedy.iter().flat_map(|r| [&r.title, &r.instruction, &r.persistence, &r.risk_text]);
     let said = cause.shape.iter().map(|t| &t.says);
-    let texts = remedy.chain(said).chain(&cause.sources).chain([&cause.mechanism]).chain(&cause.proof);
-    texts.into_iter().any(|text| has(text)).then_some(3)
+    let texts = remedy.chain(said).chain(&cause.sources).chain([&cause.mechanism]);
+    let is_proof = || cause.proof.iter().any(|proof| has(&proof.to_string()));
+    (texts.into_iter().any(|text| has(text)) || is_proof()).then_some(3)
 }
 
 /// Whether a word speaks of the keys of a pattern: it stands in it, or has its telling pieces.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use linerate_diagnose::case;
-use linerate_knowledge::Knowledge;
+use linerate_knowledge::{CauseProof, Knowledge};
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use serde::Serialize;
@@ -90,14 +90,11 @@ pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
         tested.changed.extend(changed(name, case, &without, &with));
     }
     for proof in &cause.proof {
-        match proof.strip_prefix("case:") {
-            Some(name) => tested.proofs.push(by_case(proof, name, &cases, &with, &cause.id)),
-            None => tested.proofs.push(Proof {
-                name: proof.clone(),
-                found: None,
-                said: "a fault of the lab; --lab runs it".to_owned(),
-            }),
-        }
+        let (found, said) = match proof {
+            CauseProof::Case(name) => by_case(name, &cases, &with, &cause.id),
+            CauseProof::Fault(_) => (None, "a fault of the lab; --lab runs it".to_owned()),
+        };
+        tested.proofs.push(Proof { name: proof.to_string(), found, said });
     }
     if args.lab {
         by_lab(&mut tested, &args.file)?;
@@ -154,17 +151,14 @@ fn changed(name: &str, case: &case::Case, without: &Knowledge, with: &Knowledge)
     (before != after || !broken.is_empty()).then(|| Change { case: name.to_owned(), before, after, broken })
 }
 
-fn by_case(proof: &str, name: &str, cases: &[(String, case::Case)], with: &Knowledge, id: &str) -> Proof {
+fn by_case(name: &str, cases: &[(String, case::Case)], with: &Knowledge, id: &str) -> (Option<bool>, String) {
     let Some((_, case)) = cases.iter().find(|(n, _)| n == name) else {
-        return Proof {
-            name: proof.to_owned(),
-            found: Some(false),
-            said: "no such case: neither built in nor in a folder `cases` beside the file".to_owned(),
-        };
+        let said = "no such case: neither built in nor in a folder `cases` beside the file";
+        return (Some(false), said.to_owned());
     };
     let diagnosis = diagnosed(case, with);
     let found = diagnosis.findings.iter().any(|f| f.causes.first().is_some_and(|c| c.id == id));
-    Proof { name: proof.to_owned(), found: Some(found), said: verdict(&diagnosis) }
+    (Some(found), verdict(&diagnosis))
 }
 
 /// What `linerate-judge` writes about a run, as far as it is read here.
