@@ -7,7 +7,7 @@ use linerate_diagnose::disks::{self, Beside, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
 use linerate_model::printable::one_line;
 use linerate_model::units;
-use linerate_storage::plan::{Rates, VolumeSpread};
+use linerate_storage::plan::{DriveKind, Rates, VolumeSpread};
 use serde::Serialize;
 
 use super::heat::Style;
@@ -30,7 +30,7 @@ pub struct Built {
     /// Drives in it.
     pub drives: usize,
     /// Class of its drives in the plan.
-    pub class: &'static str,
+    pub class: DriveKind,
     /// How long its first synchronisation was waited for, seconds.
     pub sync_s: Option<f64>,
     /// Run in the store that has the measurement.
@@ -247,7 +247,7 @@ mod tests {
             build: "disk-data".into(),
             device: "/dev/vg0/data".into(),
             drives: 36,
-            class: "hdd",
+            class: DriveKind::Hdd,
             sync_s: Some(75.0),
             run: None,
             rows,

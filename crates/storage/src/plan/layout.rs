@@ -9,13 +9,40 @@ use super::levels::{DRIVES_MAX, Level};
 use super::rates::{Rates, SYNC_BYTES_PER_S, VolumeSpread};
 use super::spec::VolumeSpec;
 
+/// Tool that makes a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayoutTool {
+    /// mdadm.
+    Md,
+    /// LVM.
+    Lvm,
+    /// LVM's old mirror over stripes.
+    Mirror,
+}
+
+impl LayoutTool {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Md, Self::Lvm, Self::Mirror];
+
+    /// As `--layout` names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Md => "md",
+            Self::Lvm => "lvm",
+            Self::Mirror => "mirror",
+        }
+    }
+}
+
 /// What a layout gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayoutPlan {
     /// Name: `md`, `lvm`, `mirror`, `md-raid5` and so on.
     pub name: &'static str,
-    /// Tool that makes it: `md`, `lvm`, `mirror`.
-    pub tool: &'static str,
+    /// Tool that makes it.
+    pub tool: LayoutTool,
     /// Level.
     pub level: Level,
     /// In words.
@@ -55,8 +82,8 @@ pub(super) const DRIVE_BYTES_MIN: u64 = 16 << 20;
 pub(super) trait Layout: Sync {
     /// Short name, of its own.
     fn name(&self) -> &'static str;
-    /// Tool that makes it, as `--layout` names it: one layout of a level.
-    fn tool(&self) -> &'static str;
+    /// Tool that makes it: one layout of a level.
+    fn tool(&self) -> LayoutTool;
     /// Level.
     fn level(&self) -> Level;
     /// In words.

@@ -3,7 +3,7 @@
 
 use linerate_model::step::{LvmKind, LvmStep, Step};
 
-use super::layout::{Layout, chunk_kib, filesystem};
+use super::layout::{Layout, LayoutTool, chunk_kib, filesystem};
 use super::levels::Level;
 use super::rates::VolumeSpread;
 use super::spec::VolumeSpec;
@@ -70,8 +70,8 @@ impl Layout for LvmRaid10 {
         "lvm"
     }
 
-    fn tool(&self) -> &'static str {
-        "lvm"
+    fn tool(&self) -> LayoutTool {
+        LayoutTool::Lvm
     }
 
     fn level(&self) -> Level {

@@ -2,7 +2,7 @@
 
 use linerate_model::step::{LvmKind, Step};
 
-use super::layout::Layout;
+use super::layout::{Layout, LayoutTool};
 use super::levels::Level;
 use super::lvm;
 use super::spec::VolumeSpec;
@@ -24,8 +24,8 @@ impl Layout for LvmParity {
         if self.0 == Level::Raid6 { "lvm-raid6" } else { "lvm-raid5" }
     }
 
-    fn tool(&self) -> &'static str {
-        "lvm"
+    fn tool(&self) -> LayoutTool {
+        LayoutTool::Lvm
     }
 
     fn level(&self) -> Level {

@@ -3,7 +3,7 @@
 
 use linerate_model::step::{LvmKind, LvmStep, MdLevel, MdStep, Step};
 
-use super::layout::{Layout, chunk_kib, filesystem};
+use super::layout::{Layout, LayoutTool, chunk_kib, filesystem};
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
 use super::spec::VolumeSpec;
@@ -71,8 +71,8 @@ impl Layout for Md {
         }
     }
 
-    fn tool(&self) -> &'static str {
-        "md"
+    fn tool(&self) -> LayoutTool {
+        LayoutTool::Md
     }
 
     fn level(&self) -> Level {

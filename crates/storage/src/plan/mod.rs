@@ -25,10 +25,10 @@ use layout::{DRIVE_BYTES_MIN, Layout, Refusal};
 
 pub use failures::Failures;
 pub use filesystems::{FILESYSTEMS, Filesystem};
-pub use layout::LayoutPlan;
+pub use layout::{LayoutPlan, LayoutTool};
 pub use levels::{LEVELS, Level};
 pub use rates::{
-    CLASSES, DriveClass, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, VolumeSpread,
+    CLASSES, DriveClass, DriveKind, ROTATING_BYTES_PER_S, ROTATING_PER_S, Rates, SMALL_WRITE, VolumeSpread,
 };
 pub use spec::VolumeSpec;
 pub use sync::{parse_mdstat, parse_status};
@@ -131,7 +131,7 @@ pub struct LayoutComparison {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NotOffered {
     /// Tool that would make it.
-    pub tool: &'static str,
+    pub tool: LayoutTool,
     /// Level.
     pub level: Level,
     /// In words.

@@ -4,7 +4,7 @@
 use linerate_model::step::{LvmKind, Step};
 
 use super::failures::Failures;
-use super::layout::Layout;
+use super::layout::{Layout, LayoutTool};
 use super::levels::Level;
 use super::lvm::{self, DATA_BEGINS, EXTENT_BYTES};
 use super::rates::VolumeSpread;
@@ -18,8 +18,8 @@ impl Layout for OldMirror {
         "mirror"
     }
 
-    fn tool(&self) -> &'static str {
-        "mirror"
+    fn tool(&self) -> LayoutTool {
+        LayoutTool::Mirror
     }
 
     fn level(&self) -> Level {

@@ -17,11 +17,31 @@ pub const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
 /// (drivers/md/raid5.c).
 pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
 
+/// Kind of the drives of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriveKind {
+    /// Rotating, 7,200 revolutions.
+    Hdd,
+    /// Rotating, 10,000 revolutions.
+    Sas,
+    /// Flash behind SATA.
+    Ssd,
+    /// Flash behind PCIe.
+    Nvme,
+}
+
+impl std::fmt::Display for DriveKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// What one drive does.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DriveClass {
-    /// Name: `hdd`, `sas`, `ssd`, `nvme`.
-    pub name: &'static str,
+    /// Kind.
+    pub name: DriveKind,
     /// Random requests per second.
     pub requests_per_s: f64,
     /// Bytes per second in a row.
@@ -39,14 +59,14 @@ pub struct DriveClass {
 /// statistics 2024 (1.6 % of hard drives, 1 % of SSDs).
 pub const CLASSES: &[DriveClass] = &[
     DriveClass {
-        name: "hdd",
+        name: DriveKind::Hdd,
         requests_per_s: ROTATING_PER_S,
         bytes_per_s: ROTATING_BYTES_PER_S,
         fail_per_year: 0.016,
     },
-    DriveClass { name: "sas", requests_per_s: 140.0, bytes_per_s: 180e6, fail_per_year: 0.016 },
-    DriveClass { name: "ssd", requests_per_s: 50_000.0, bytes_per_s: 500e6, fail_per_year: 0.01 },
-    DriveClass { name: "nvme", requests_per_s: 300_000.0, bytes_per_s: 3e9, fail_per_year: 0.01 },
+    DriveClass { name: DriveKind::Sas, requests_per_s: 140.0, bytes_per_s: 180e6, fail_per_year: 0.016 },
+    DriveClass { name: DriveKind::Ssd, requests_per_s: 50_000.0, bytes_per_s: 500e6, fail_per_year: 0.01 },
+    DriveClass { name: DriveKind::Nvme, requests_per_s: 300_000.0, bytes_per_s: 3e9, fail_per_year: 0.01 },
 ];
 
 /// How a volume spreads data over its drives.

@@ -90,14 +90,14 @@ fn thirty_six_drives_reach_5400_reads_and_half_as_many_writes() {
 /// limit.
 #[test]
 fn copying_is_held_back_by_the_kernel() {
-    let of = |drives: usize, class: &str, bytes: u64| {
+    let of = |drives: usize, class: DriveKind, bytes: u64| {
         let class = *CLASSES.iter().find(|known| known.name == class).unwrap();
         plan(&VolumeSpec { class, ..spec(vec![names(0..drives)], bytes) }).unwrap()
     };
     let hours = |seconds: f64| seconds / 3600.0;
-    let nvme = of(6, "nvme", 1_000_000_000_000);
+    let nvme = of(6, DriveKind::Nvme, 1_000_000_000_000);
     assert!((hours(layout(&nvme, "md").failures.rebuild_s) - 1.356).abs() < 0.01);
-    let hdd = of(36, "hdd", 3_000_000_000_000);
+    let hdd = of(36, DriveKind::Hdd, 3_000_000_000_000);
     assert!((hours(layout(&hdd, "md").failures.rebuild_s) - 5.556).abs() < 0.01, "slower than the limit");
     assert!(
         (hours(layout(&hdd, "lvm").first_sync_s) - 73.2).abs() < 0.1,
@@ -109,16 +109,19 @@ fn copying_is_held_back_by_the_kernel() {
         layout(plan, name).remarks.iter().any(|r| r.contains("speed_limit_max"))
     };
     assert!(says(&hdd, "md") && says(&hdd, "lvm") && !says(&hdd, "mirror"));
-    assert!(!says(&of(4, "hdd", 3_000_000_000_000), "mirror"));
+    assert!(!says(&of(4, DriveKind::Hdd, 3_000_000_000_000), "mirror"));
 }
 
 #[test]
 fn what_the_tools_refuse_is_not_offered() {
     let plan = plan(&spec(vec![names(0..300)], 136 * MIB)).unwrap();
     assert_eq!(plan.layouts.iter().map(|l| l.name).collect::<Vec<_>>(), ["md"]);
-    let why = |tool: &str| plan.not_offered.iter().find(|layout| layout.tool == tool).unwrap().why.clone();
-    assert!(why("lvm").contains("LVM RAID10 cannot be built of these drives: it takes at most 252 drives"));
-    assert!(why("mirror").contains("at most 256 drives"), "{}", why("mirror"));
+    let why = |tool| plan.not_offered.iter().find(|layout| layout.tool == tool).unwrap().why.clone();
+    assert!(
+        why(LayoutTool::Lvm)
+            .contains("LVM RAID10 cannot be built of these drives: it takes at most 252 drives")
+    );
+    assert!(why(LayoutTool::Mirror).contains("at most 256 drives"), "{}", why(LayoutTool::Mirror));
 }
 
 #[test]
@@ -179,7 +182,8 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
     let (whole, part) = (of(None, Filesystem::Xfs).unwrap(), of(Some(asked), Filesystem::Ext4).unwrap());
     for layout in &part.layouts {
         let all = self::layout(&whole, layout.name).capacity_bytes;
-        let row = u64::from(layout.tool != "md") * layout.shape.data_drives() * (4 << 20) + (4 << 20);
+        let row =
+            u64::from(layout.tool != LayoutTool::Md) * layout.shape.data_drives() * (4 << 20) + (4 << 20);
         assert!((asked..asked + row).contains(&layout.capacity_bytes), "{}", layout.name);
         let free = layout.free_bytes.unwrap();
         assert!(free + layout.capacity_bytes <= all && free > 40 * TIB, "{}: {free}", layout.name);
@@ -188,7 +192,11 @@ fn a_volume_takes_what_is_asked_and_leaves_the_rest() {
         assert!(commands(layout).last().unwrap().starts_with("mkfs.ext4 -b 4096 -E stride=16,stripe_width="));
         // An array is brought in line whole; of LVM's only the volume.
         let whole_sync = self::layout(&whole, layout.name).first_sync_s;
-        assert!((layout.tool == "md") == (layout.first_sync_s > whole_sync / 2.0), "{}", layout.name);
+        assert!(
+            (layout.tool == LayoutTool::Md) == (layout.first_sync_s > whole_sync / 2.0),
+            "{}",
+            layout.name
+        );
     }
     let lvm = commands(layout(&part, "lvm"));
     assert!(
@@ -314,7 +322,8 @@ fn every_layout_is_told_apart_and_ends_with_an_aligned_filesystem() {
     let plan = plan(&every).unwrap();
     let names: BTreeSet<&str> = plan.layouts.iter().map(|l| l.name).collect();
     assert_eq!(names.len(), layouts::LAYOUTS.len());
-    let tools: BTreeSet<(&str, &str)> = plan.layouts.iter().map(|l| (l.level.title(), l.tool)).collect();
+    let tools: BTreeSet<(&str, LayoutTool)> =
+        plan.layouts.iter().map(|l| (l.level.title(), l.tool)).collect();
     assert_eq!(tools.len(), layouts::LAYOUTS.len(), "--layout names one of each level");
     for layout in &plan.layouts {
         assert!(layout.title.len() < 24 && layout.devices.len() == 8, "{}", layout.name);

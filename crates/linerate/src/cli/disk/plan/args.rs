@@ -6,10 +6,11 @@ use std::time::Duration;
 use linerate_model::SCHEMA;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_storage::plan::{
-    self as planned, CLASSES, DriveClass, FILESYSTEMS, Filesystem, LEVELS, LayoutComparison, LayoutPlan,
-    Level, VolumeSpec,
+    self as planned, CLASSES, DriveClass, DriveKind, FILESYSTEMS, Filesystem, LEVELS, LayoutComparison,
+    LayoutPlan, LayoutTool, Level, VolumeSpec,
 };
 
+use crate::cli::choice::one_of;
 use crate::cli::{out, quantity, survey};
 use linerate_report::heat::Style;
 use linerate_report::{disk_plan, steps};
@@ -59,8 +60,8 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) rate: Option<u32>,
     /// Layout to print commands for; with several RAID levels, that of the first
-    #[arg(long, default_value = "md", value_parser = ["md", "lvm", "mirror"])]
-    pub(super) layout: String,
+    #[arg(long, default_value = "md", value_parser = one_of(LayoutTool::ALL, LayoutTool::name))]
+    pub(super) layout: LayoutTool,
     /// LVM volume group
     #[arg(long, default_value = "vg0")]
     pub(super) group: String,
@@ -124,9 +125,9 @@ fn shelf(text: &str) -> Result<Shelf, String> {
 }
 
 fn class(text: &str) -> Result<DriveClass, String> {
-    let found = CLASSES.iter().find(|class| class.name == text).copied();
+    let found = CLASSES.iter().find(|class| class.name.to_string() == text).copied();
     found.ok_or_else(|| {
-        let known: Vec<&str> = CLASSES.iter().map(|class| class.name).collect();
+        let known: Vec<String> = CLASSES.iter().map(|class| class.name.to_string()).collect();
         format!("no such class\nhint: known are {}", known.join(", "))
     })
 }
@@ -180,7 +181,7 @@ impl Args {
         let plan = planned::plan(&self.spec(facts)?)?;
         // The first one of several levels.
         let level = plan.levels.first().copied();
-        let is_it = |tool: &str, of: Level| tool == self.layout && Some(of) == level;
+        let is_it = |tool: LayoutTool, of: Level| tool == self.layout && Some(of) == level;
         let chosen = plan.layouts.iter().find(|layout| is_it(layout.tool, layout.level)).cloned();
         if let Some(chosen) = chosen {
             return Ok((plan, chosen));
@@ -189,7 +190,7 @@ impl Args {
             Some(layout) => anyhow::bail!("{}", layout.why),
             None => anyhow::bail!(
                 "--layout {} has no {}\nhint: --layout md or --layout lvm",
-                self.layout,
+                self.layout.name(),
                 level.map_or("level", Level::title)
             ),
         }
@@ -214,7 +215,7 @@ struct Seen {
 impl Seen {
     fn of(facts: &HostFacts, shelves: &[Vec<String>]) -> anyhow::Result<Self> {
         let mut smallest: Option<u64> = None;
-        let mut class = "hdd";
+        let mut kind = DriveKind::Hdd;
         for path in shelves.iter().flatten() {
             let name = path.strip_prefix("/dev/").unwrap_or(path).replace('.', "/");
             let fact = |fact: &str| facts.readings.get(&format!("disk.{name}.{fact}"));
@@ -229,10 +230,10 @@ impl Seen {
             };
             smallest = Some(smallest.map_or(size, |smallest| smallest.min(size)));
             if fact("rotational") == Some(&FactValue::Flag(false)) {
-                class = if name.starts_with("nvme") { "nvme" } else { "ssd" };
+                kind = if name.starts_with("nvme") { DriveKind::Nvme } else { DriveKind::Ssd };
             }
         }
-        let class = CLASSES.iter().find(|known| known.name == class).copied().unwrap_or(CLASSES[0]);
+        let class = CLASSES.iter().find(|known| known.name == kind).copied().unwrap_or(CLASSES[0]);
         Ok(Self { drive_bytes: smallest.unwrap_or_default(), class })
     }
 }

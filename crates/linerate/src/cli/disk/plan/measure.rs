@@ -13,7 +13,7 @@ use linerate_model::inventory::Inventory;
 use linerate_model::kind::DiskPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::tuning::Tuning;
-use linerate_storage::plan::{LayoutComparison, LayoutPlan};
+use linerate_storage::plan::{DriveKind, LayoutComparison, LayoutPlan};
 
 use super::args::Args;
 use crate::observe::bench;
@@ -58,7 +58,7 @@ pub(super) struct Measured {
 
 /// The four tests for so many drives.
 fn phases(plan: &LayoutComparison, drives: u64) -> Vec<DiskPhase> {
-    let is_rotating = matches!(plan.class.name, "hdd" | "sas");
+    let is_rotating = matches!(plan.class.name, DriveKind::Hdd | DriveKind::Sas);
     let each = if is_rotating { ROTATING_DEPTH } else { SOLID_DEPTH };
     let threads = (plan.class.requests_per_s * drives as f64 / THREAD_PER_S).ceil().clamp(1.0, THREADS_MAX);
     let phase = |random: bool, reads: u8| {
