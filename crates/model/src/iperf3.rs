@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind::TestKind;
 
+/// How such tests are called beside the loads of a node; they have a request of their own.
+pub const NAME: &str = "iperf3";
+
 /// One test. Its report has the server's in `far`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Iperf3Spec {

@@ -10,15 +10,12 @@ use linerate_iperf3::ask::{self, ClientSpec, Nobody};
 use linerate_iperf3::parameters::{DataDirection, Iperf3Protocol};
 use linerate_iperf3::record::{RecordInterval, StreamCount, TestRecord};
 use linerate_load::{INTERVAL, LoadError};
-use linerate_model::iperf3::Iperf3Spec;
+use linerate_model::iperf3::{Iperf3Spec, NAME};
 use linerate_model::kind::{TcpPlan, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, TcpEnd, UdpEnd};
 
 /// A server closes and opens its listener between tests: it is asked again for so long.
 const PATIENCE: Duration = Duration::from_millis(1500);
-
-/// How the tests are called beside the loads; they have a request of their own.
-pub(crate) const NAME: &str = "iperf3";
 
 /// Makes the whole test on threads of its own, in the namespace that the spec names. Returns when it is over,
 /// at `deadline_ms`, or soon after `stop` was set. The report has the server's in `far`.

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use linerate_wire::message::{BuildRequest, Event, Hello, PROTOCOL, Request, RequestId, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
-use crate::against_iperf3;
 use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
 use crate::facts;
@@ -113,7 +112,7 @@ pub(crate) fn hello() -> Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: linerate_wire::BUILD.to_owned(),
         facts: facts::declarations(),
-        loads: linerate_load::names().into_iter().chain([against_iperf3::NAME.to_owned()]).collect(),
+        loads: linerate_load::names().into_iter().chain([linerate_model::iperf3::NAME.to_owned()]).collect(),
         root: linerate_sys::sandbox::is_root(),
         wall_ms: std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)

@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 
 use linerate_knowledge::{
-    Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, LayerFit, NicRole, Op, SuspectKind,
+    Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op,
+    SuspectKind,
 };
+use linerate_model::fact::FactValue;
 
 /// Who proves a cause, short: `lab`, `case`, `lab, case`.
 pub fn proven_by(cause: &Cause) -> &'static str {
@@ -36,17 +38,14 @@ fn parts(cause: &Cause) -> Vec<Part> {
     ];
     if let Some(remedy) = &cause.remedy {
         let sets = remedy.set.iter().map(|set| {
-            let to = serde_json::to_value(&set.to).unwrap_or_default();
-            let to = match to {
-                serde_json::Value::String(_) => "the value of the peers".to_owned(),
-                serde_json::Value::Object(map) => map
-                    .iter()
-                    .map(|(kind, value)| {
-                        let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-                        if kind == "value" { value } else { format!("the value of the peers, or {value}") }
-                    })
-                    .collect(),
-                _ => String::new(),
+            let written = |value: &FactValue| match value {
+                FactValue::Flag(on) => on.to_string(),
+                other => other.to_string(),
+            };
+            let to = match &set.to {
+                FixTarget::Peers => "the value of the peers".to_owned(),
+                FixTarget::Value(value) => written(value),
+                FixTarget::PeersOr(value) => format!("the value of the peers, or {}", written(value)),
             };
             format!("sets {} to {to}", set.keys.join(", "))
         });

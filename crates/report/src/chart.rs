@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::inventory::{HostName, Layer};
+use linerate_model::kind::TcpPlan;
 use linerate_model::load::{Interval, LoadReport};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -199,7 +200,7 @@ fn line<'a>(sample: &'a Sample, cells: &Cells<'a>) -> Option<Line<'a>> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
     let kept = |end: &'a Option<Box<LoadReport>>| end.as_ref().map(|r| r.series.as_slice());
     let series = [kept(&m.rx), kept(&m.tx)].into_iter().flatten().find(|s| s.len() > 1)?;
-    if sample.test.kind.name() != "tcp" {
+    if !sample.test.kind.is::<TcpPlan>() {
         return None;
     }
     let test = &sample.test;

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::kind::DiskPlan;
 use linerate_model::load::LoadReport;
 use linerate_model::printable;
 use linerate_model::sample::{Outcome, Sample};
@@ -49,7 +50,7 @@ fn samples(snapshot: &Snapshot) -> &[Sample] {
     let told = |s: &Sample| !matches!(&s.outcome, Outcome::Measured(m) if m.tx.is_none());
     let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
     // Tests of disks have the facts of their devices with them; otherwise facts are those of a survey.
-    let disks = snapshot.samples.iter().all(|s| s.test.kind.name() == "disk");
+    let disks = snapshot.samples.iter().all(|s| s.test.kind.is::<DiskPlan>());
     let single = (snapshot.facts.is_empty() || disks) && snapshot.samples.iter().all(shown);
     if single { &snapshot.samples } else { &[] }
 }

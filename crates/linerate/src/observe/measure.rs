@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_model::fact::Gap;
 use linerate_model::inventory::{Endpoint, Inventory};
-use linerate_model::iperf3::Iperf3Spec;
+use linerate_model::iperf3::{self, Iperf3Spec};
 use linerate_model::kind::TestKind;
 use linerate_model::load::{LoadReport, LoadSpec, Role};
 use linerate_model::plan::Test;
@@ -268,7 +268,7 @@ async fn against_iperf3(
     sends: bool,
 ) -> Result<(End, End), String> {
     let link = fleet.link(host).map_err(words)?;
-    if !link.hello().loads.iter().any(|load| load == "iperf3") {
+    if !link.hello().loads.iter().any(|load| load == iperf3::NAME) {
         let version = &link.hello().version;
         return Err(format!("host {host} (linerate-node {version}) does not speak iperf3's protocol"));
     }

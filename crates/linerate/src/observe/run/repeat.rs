@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::inventory::{HostName, Layer};
+use linerate_model::kind::TestKind;
 use linerate_model::plan::{Round, Test};
 use linerate_model::sample::Outcome;
 
@@ -86,13 +87,13 @@ impl Survey<'_> {
             hosts.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
         let index = |name: &str| numbers.get(name).copied().unwrap_or(0);
         let mut rounds = Vec::new();
-        for ((layer, kind, ..), tests) in kinds {
+        for ((layer, ..), tests) in kinds {
             let facts = &self.snapshot.facts;
             let uplinks =
                 pack::Uplinks::new(inventory, &hosts, |h, l| nic::link_bps(facts, inventory, h, l), layer);
-            let sharing = match kind {
-                "tcp" => pack::Sharing::Bulk,
-                "udp" => pack::Sharing::Fifth,
+            let sharing = match tests.first().map(|test| &test.kind) {
+                Some(TestKind::Tcp(_)) => pack::Sharing::Bulk,
+                Some(TestKind::Udp(_)) => pack::Sharing::Fifth,
                 _ => pack::Sharing::Nothing,
             };
             let mut by_pair: BTreeMap<(usize, usize), Vec<Test>> = BTreeMap::new();
