@@ -275,7 +275,7 @@ pub struct Finding {
     pub measured: f64,
     /// Unit of the two.
     pub unit: MetricUnit,
-    /// How sure that something is wrong there, 0 to 1.
+    /// Confidence that something is wrong there, 0 to 1.
     pub probability: f64,
     /// Most probable first.
     pub causes: Vec<RankedCause>,

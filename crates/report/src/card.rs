@@ -66,7 +66,7 @@ pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     };
     card.push("Measured", RowStyle::Prose, measured);
     why(&mut card, finding);
-    card.push("How sure", RowStyle::Prose, vec![how_sure(finding)]);
+    card.push("Confidence", RowStyle::Prose, vec![confidence(finding)]);
     card.push("Or else", RowStyle::List, otherwise(finding, inventory));
     card.push("To settle it", RowStyle::Prose, finding.decide.iter().cloned().collect());
     if let Some(remedy) = finding.causes.iter().find_map(|c| c.remedy.as_ref()) {
@@ -136,13 +136,13 @@ fn sentence(text: &str) -> String {
     if whole.is_empty() || whole.ends_with(['.', '!', '?']) { whole } else { whole + "." }
 }
 
-fn how_sure(finding: &Finding) -> String {
-    let mut text = format!("That something is wrong: {}.", units::sure(finding.probability));
+fn confidence(finding: &Finding) -> String {
+    let mut text = format!("Finding: {}.", units::sure(finding.probability));
     if let Some(place) = finding.places.first() {
-        let _ = write!(text, " The place: {}.", units::sure(place.probability));
+        let _ = write!(text, " Location: {}.", units::sure(place.probability));
     }
     if let Some(cause) = finding.causes.first() {
-        let _ = write!(text, " The cause, if the place is right: {}.", units::sure(cause.probability));
+        let _ = write!(text, " Cause, given the location: {}.", units::sure(cause.probability));
     }
     text
 }

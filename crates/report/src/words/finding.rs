@@ -1,4 +1,4 @@
-//! One finding in a sentence: where, how much, why, how sure, what else, what to try, what it risks.
+//! One finding in a sentence: where, how much, the confidence, why, what else, what to try, what it risks.
 
 use std::fmt::Write as _;
 
@@ -83,14 +83,13 @@ pub(super) fn sentence(finding: &Finding) -> String {
     if !finding.affected.is_empty() && finding.tested > 1 {
         let _ = write!(text, " (on {} of {} pairs)", finding.affected.len(), finding.tested);
     }
+    let _ = write!(text, ". Confidence {}. ", sure(finding.probability));
     let others = finding.places.iter().skip(1).filter(|p| p.probability >= POSSIBLE);
     let others: Vec<String> = others.map(|p| p.suspect.label(p.direction)).collect();
     if !others.is_empty() {
-        let _ = write!(text, ". The same evidence would fit {}", others.join("; or "));
+        let _ = write!(text, "The same evidence would fit {}. ", others.join("; or "));
     }
-    text += ". ";
     text += &causes(finding);
-    let _ = write!(text, " Sure to {} that something is wrong there.", sure(finding.probability));
     let supported = |c: &&RankedCause| !c.evidence.is_empty() || c.probability >= WORTH_A_TRY;
     let cause = finding.causes.first().filter(supported);
     if let Some(remedy) = cause.and_then(|c| c.remedy.as_ref()) {
