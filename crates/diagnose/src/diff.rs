@@ -1,63 +1,27 @@
-//! Differences between two hosts of a run or between two runs, in words and with figures. Snapshots come in,
-//! differences go out; a fix is called proven only with an interval that excludes no change while the
-//! untouched pairs stayed.
+//! Differences between two hosts of a run or between two runs. Snapshots come in, differences go out; a fix
+//! is called proven only with an interval that excludes no change while the untouched pairs stayed.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::fact::FactValue;
+use linerate_model::difference::{Difference, FixProof};
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
-use linerate_model::units;
-use serde::{Deserialize, Serialize};
 
 use crate::evidence::{collect, peer_rates};
 use crate::rules::{Rules, TrialRules};
 use crate::stats::{Rng, median};
 
-/// What differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiffKind {
-    /// A setting or property.
-    Fact,
-    /// Throughput of one ordered pair.
-    Cell,
-    /// The effect on a whole set of pairs: what a fix achieved.
-    Effect,
-}
-
-/// One difference.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunDifference {
-    /// Sort of thing.
-    pub kind: DiffKind,
-    /// What: a key (`host key` between runs), a pair with its layer, or a set of pairs.
-    pub subject: String,
-    /// First value in words; empty when it is absent there.
-    pub before: String,
-    /// Second value.
-    pub after: String,
-    /// Second over first, for figures.
-    pub ratio: Option<f64>,
-    /// 95 % interval of the ratio, for effects.
-    pub interval: Option<(f64, f64)>,
-    /// Whether the interval excludes no change.
-    pub proven: bool,
-    /// All of it as a sentence.
-    pub sentence: String,
-}
-
 const RULES: &TrialRules = &Rules::DEFAULT.trials;
 
 /// Facts of two hosts that differ, in the order of their keys.
-pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<RunDifference> {
+pub fn hosts(snapshot: &Snapshot, a: &str, b: &str) -> Vec<Difference> {
     let empty = FactMap::default();
-    facts(of(snapshot, a, &empty), of(snapshot, b, &empty), "")
+    facts(of(snapshot, a, &empty), of(snapshot, b, &empty), None)
 }
 
-fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<RunDifference> {
+fn facts(a: &FactMap, b: &FactMap, host: Option<&str>) -> Vec<Difference> {
     let mut found = Vec::new();
     // Both are in the order of their keys: one walk over them, for there may be thousands of facts on each of
     // thousands of hosts.
@@ -73,35 +37,20 @@ fn facts(a: &FactMap, b: &FactMap, prefix: &str) -> Vec<RunDifference> {
         let after = if order == Ordering::Less { None } else { right.next() };
         let (old, new) = (before.map(|(_, v)| v), after.map(|(_, v)| v));
         if let Some((key, _)) = before.or(after).filter(|_| old != new) {
-            found.push(fact(prefix, key, old, new));
+            let (host, key) = (host.map(str::to_owned), key.clone());
+            found.push(Difference::Fact { host, key, before: old.cloned(), after: new.cloned() });
         }
     }
 }
 
-fn fact(prefix: &str, key: &str, before: Option<&FactValue>, after: Option<&FactValue>) -> RunDifference {
-    let say = |value: Option<&FactValue>| value.map_or(String::new(), ToString::to_string);
-    let (before, after) = (say(before), say(after));
-    let shown = |text: &str| if text.is_empty() { "absent".to_owned() } else { text.to_owned() };
-    RunDifference {
-        kind: DiffKind::Fact,
-        subject: format!("{prefix}{key}"),
-        sentence: format!("{prefix}{key}: {} and {}", shown(&before), shown(&after)),
-        before,
-        after,
-        ratio: None,
-        interval: None,
-        proven: false,
-    }
-}
-
 /// What changed between two runs: effects on sets of pairs first, then cells, then facts.
-pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
+pub fn runs(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let mut all = effects(before, after);
     all.extend(cells(before, after));
     let empty = FactMap::default();
     let hosts: BTreeSet<&String> = before.facts.keys().chain(after.facts.keys()).collect();
     for host in hosts {
-        let changed = facts(of(before, host, &empty), of(after, host, &empty), &format!("{host} "));
+        let changed = facts(of(before, host, &empty), of(after, host, &empty), Some(host));
         // A host that was read in only one of the runs did not change.
         if before.facts.contains_key(host) && after.facts.contains_key(host) {
             all.extend(changed);
@@ -141,7 +90,7 @@ fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
             || (ratio <= 1.0 / RULES.small_ratio && most(after) < least(before)))
 }
 
-fn cells(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
+fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let (old, new) = (rates(before), rates(after));
     let (tests_before, tests_after) = (measured(before), measured(after));
     old.iter()
@@ -152,38 +101,15 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
             let tests = tests_before.get(key).zip(tests_after.get(key));
             let small = !large && tests.is_some_and(|(b, a)| small_but_real(b, a, ratio));
             (large || small).then(|| {
-                let subject = format!("{} to {} ({})", key.1, key.2, key.0);
-                let change = units::percent((ratio - 1.0).abs());
-                let said = match (small, ratio > 1.0) {
-                    (true, true) => format!(
-                        ", a real but small gain: {change} more, every test after above every test before"
-                    ),
-                    (true, false) => format!(
-                        ", a real but small loss: {change} less, every test after below every test before"
-                    ),
-                    (false, _) => format!(", {}", units::ratio(ratio)),
-                };
-                RunDifference {
-                    kind: DiffKind::Cell,
-                    sentence: format!(
-                        "{subject}: {} before, {} after{said}",
-                        units::rate(*a),
-                        units::rate(*b)
-                    ),
-                    subject,
-                    before: units::rate(*a),
-                    after: units::rate(*b),
-                    ratio: Some(ratio),
-                    interval: None,
-                    proven: false,
-                }
+                let (layer, from, to) = key.clone();
+                Difference::Cell { from, to, layer, bps: (*a, *b), ratio, is_small: small }
             })
         })
         .collect()
 }
 
 /// The pairs that were slow before, as one set, beside the pairs that were not.
-fn effects(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
+fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let collected = collect(before, &Rules::DEFAULT);
     let peers = peer_rates(&collected, &Rules::DEFAULT.evidence);
     let new = rates(after);
@@ -204,31 +130,19 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<RunDifference> {
     let still = control.is_none_or(|c| c.ln().abs() < RULES.control_share * ratio.ln().abs());
     let middle =
         |pick: fn(&(f64, f64)) -> f64| median(&slow.iter().map(pick).collect::<Vec<_>>()).unwrap_or(0.0);
-    let (a, b) = (units::rate(middle(|p| p.0)), units::rate(middle(|p| p.1)));
-    let proven = still && (interval.0 > RULES.proven_min || interval.1 < RULES.proven_max);
-    let verdict = match (proven, ratio > 1.0) {
-        (true, true) => "fix proven",
-        (true, false) => "it became worse, proven",
-        _ => "no change proven",
+    let is_proven = still && (interval.0 > RULES.proven_min || interval.1 < RULES.proven_max);
+    let proof = match (is_proven, ratio > 1.0) {
+        (true, true) => FixProof::Faster,
+        (true, false) => FixProof::Slower,
+        _ => FixProof::Open,
     };
-    let subject = format!("{} pairs that were slow before", slow.len());
-    let control = control.map_or(String::new(), |c| {
-        format!("; the {} other pairs changed by {}", fine.len(), units::ratio(c))
-    });
-    vec![RunDifference {
-        kind: DiffKind::Effect,
-        sentence: format!(
-            "{verdict}: the {subject} went from {a} to {b}, {} (95 % interval {} to {}){control}",
-            units::ratio(ratio),
-            units::ratio(interval.0),
-            units::ratio(interval.1)
-        ),
-        subject,
-        before: a,
-        after: b,
-        ratio: Some(ratio),
-        interval: Some(interval),
-        proven,
+    vec![Difference::Effect {
+        pairs: slow.len(),
+        bps: (middle(|p| p.0), middle(|p| p.1)),
+        ratio,
+        interval,
+        others: control.map(|ratio| (fine.len(), ratio)),
+        proof,
     }]
 }
 
@@ -249,7 +163,7 @@ fn paired(pairs: &[(f64, f64)], seed: u64) -> (f64, (f64, f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::fact::HostFacts;
+    use linerate_model::fact::{FactValue, HostFacts};
 
     #[test]
     fn small_changes_count_where_all_tests_agree() {
@@ -275,7 +189,11 @@ mod tests {
             ..Snapshot::default()
         };
         let found = hosts(&snapshot, "a", "b");
-        assert_eq!(found.iter().map(|d| d.subject.as_str()).collect::<Vec<_>>(), ["y", "z"]);
+        let key = |d: &Difference| match d {
+            Difference::Fact { key, .. } => key.clone(),
+            _ => String::new(),
+        };
+        assert_eq!(found.iter().map(key).collect::<Vec<_>>(), ["y", "z"]);
         assert!(hosts(&snapshot, "a", "nobody").len() == 2);
         assert!(runs(&snapshot, &snapshot).is_empty());
     }

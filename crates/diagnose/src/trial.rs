@@ -3,7 +3,6 @@
 
 use linerate_model::finding::Metric;
 use linerate_model::trial::{Arm, Effect, EffectSize};
-use linerate_model::units;
 
 use crate::rules::{Rules, TrialRules};
 use crate::stats::{median, median_ratio_interval};
@@ -40,7 +39,9 @@ pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
     let effect = judge(enough, ratio, interval, control_ratio, control_interval);
     let before = median(&before).unwrap_or(add) - add;
     let after = median(&after).unwrap_or(add) - add;
-    let mut size = EffectSize {
+    let fewer_than = (!enough).then_some(RULES.arm_min);
+    let sentence = String::new();
+    EffectSize {
         effect,
         ratio,
         interval,
@@ -48,10 +49,9 @@ pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
         control_interval,
         before,
         after,
-        sentence: String::new(),
-    };
-    size.sentence = sentence(&size, enough, response);
-    size
+        fewer_than,
+        sentence,
+    }
 }
 
 /// Ratio above 1 = better, with its interval; (1, (0, infinity)) when nothing can be said.
@@ -88,33 +88,6 @@ fn judge(
         Effect::NoEffect
     } else {
         Effect::NotShown
-    }
-}
-
-fn sentence(size: &EffectSize, enough: bool, response: Metric) -> String {
-    let what = response.label();
-    let numbers = format!(
-        "{} before, {} after, ratio {} (95 % interval {} to {})",
-        units::value(size.before, response.unit()),
-        units::value(size.after, response.unit()),
-        units::ratio(size.ratio),
-        units::ratio(size.interval.0),
-        units::ratio(size.interval.1),
-    );
-    let control = if size.control_interval.1 < f64::MAX {
-        format!("; the untouched control moved by {}", units::ratio(size.control_ratio))
-    } else {
-        String::new()
-    };
-    match size.effect {
-        Effect::Better => format!("{what} became better: {numbers}{control}."),
-        Effect::Worse => format!("{what} became worse: {numbers}{control}."),
-        Effect::NoEffect => format!("{what} did not change: {numbers}{control}."),
-        Effect::NotShown if !enough => {
-            let least = RULES.arm_min;
-            format!("not shown: fewer than {least} valid measurements with the old or with the new values.")
-        }
-        Effect::NotShown => format!("not shown: {what} {numbers}{control}."),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod audit;
 pub mod change;
 pub mod connects;
 pub mod datagram;
+pub mod difference;
 pub mod disk;
 pub mod disk_load;
 pub mod drbd;

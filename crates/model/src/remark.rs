@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::difference::{Difference, FixProof};
 use crate::http::Step;
 use crate::inventory::{HostName, Layer};
 use crate::snapshot::{StorageFigure, StoragePattern};
@@ -34,7 +35,7 @@ pub struct Summary {
     pub overall: Overall,
     /// What a comparison with the state before a fix proved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fix: Option<String>,
+    pub fix: Option<FixProof>,
     /// Layers of which too many pairs have no valid transfer: how many, of how many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(Layer, usize, usize)>,
@@ -174,8 +175,8 @@ pub struct Together {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {
-    /// A line of the comparison with the state before a fix.
-    Compared(String),
+    /// A difference from the state before a fix.
+    Compared(Difference),
     /// A wrong setting that another finding brings about.
     Consequence {
         /// Where.

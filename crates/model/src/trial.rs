@@ -67,7 +67,10 @@ pub struct EffectSize {
     pub before: f64,
     /// Median after.
     pub after: f64,
-    /// One sentence.
+    /// Valid measurements that each kind of arm needs, where one of the two has fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fewer_than: Option<usize>,
+    /// All of it in words; empty until a report writes it.
     pub sentence: String,
 }
 

@@ -354,6 +354,7 @@ pub(crate) fn trial() -> Trial {
             control_interval: (0.99, 1.01),
             before: 0.305e6,
             after: 179.5e6,
+            fewer_than: None,
             sentence: "It helps: 589 times the throughput, while the control pair did not move.".to_owned(),
         }),
         status: TrialStatus::Measured,

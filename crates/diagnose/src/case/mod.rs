@@ -9,6 +9,7 @@ mod file;
 
 use include_dir::{Dir, include_dir};
 use linerate_knowledge::Knowledge;
+use linerate_model::difference::Difference;
 use linerate_model::finding::Diagnosis;
 use linerate_model::remark::Remark;
 
@@ -48,17 +49,15 @@ pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
 pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
     let mut diagnosis = crate::diagnose_with(&case.snapshot, knowledge, rules);
     if let Some(before) = &case.before {
-        let changes = diff::runs(before, &case.snapshot);
-        let of =
-            |kind: diff::DiffKind| changes.iter().filter(move |d| d.kind == kind).map(|d| d.sentence.clone());
-        let mut effects: Vec<String> = of(diff::DiffKind::Effect).collect();
-        if let Some(first) = effects.first() {
-            diagnosis.summary.fix = first.split(':').next().map(str::to_owned);
-        }
+        let mut changes = diff::runs(before, &case.snapshot);
+        changes.retain(|difference| !matches!(difference, Difference::Fact { .. }));
+        diagnosis.summary.fix = changes.first().and_then(|first| match first {
+            Difference::Effect { proof, .. } => Some(*proof),
+            _ => None,
+        });
         // Of a few pairs each one is told.
-        let cells: Vec<String> = of(diff::DiffKind::Cell).collect();
-        effects.extend(cells.into_iter().take(CELLS_TOLD));
-        diagnosis.remarks.splice(0..0, effects.into_iter().map(Remark::Compared));
+        changes.truncate(usize::from(diagnosis.summary.fix.is_some()) + CELLS_TOLD);
+        diagnosis.remarks.splice(0..0, changes.into_iter().map(Remark::Compared));
     }
     diagnosis
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use linerate_model::exit::ExitCode;
 
 use super::out;
+use linerate_report::words::{RunDifference, difference};
 use linerate_store::Store;
 
 /// Show differences between two hosts or two runs.
@@ -45,6 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             )
         }
     };
+    let differences: Vec<RunDifference> = differences.iter().map(difference).collect();
     if args.json {
         out::json(&differences)?;
     } else if differences.is_empty() {

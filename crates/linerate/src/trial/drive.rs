@@ -92,7 +92,7 @@ pub async fn run<H: HostActions>(
 ) -> Result<Trial, TrialError> {
     let trial = choose::plan(scene.snapshot, scene.diagnosis, options, id)?;
     let course = course_of(&trial, options.course);
-    let machine = TrialMachine::measure(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::measure(trial, course, linerate_report::words::effect);
     Ok(Drive { hands, scene, transfer_ms: options.transfer_ms }.finish(machine, watch, cancel).await)
 }
 
@@ -105,14 +105,14 @@ pub async fn keep<H: HostActions>(
     cancel: impl Future<Output = ()>,
 ) -> Trial {
     let course = course_of(&trial, Course::default());
-    let machine = TrialMachine::keep(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::keep(trial, course, linerate_report::words::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, cancel).await
 }
 
 /// Takes a trial back, also a kept one, and reads the old values back.
 pub async fn undo<H: HostActions>(hands: &mut H, scene: Scene<'_>, trial: Trial, watch: Watch<'_>) -> Trial {
     let course = course_of(&trial, Course::default());
-    let machine = TrialMachine::undo(trial, course, linerate_diagnose::trial::effect);
+    let machine = TrialMachine::undo(trial, course, linerate_report::words::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, std::future::pending()).await
 }
 

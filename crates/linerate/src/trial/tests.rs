@@ -50,7 +50,7 @@ fn trial(hosts: usize) -> Trial {
 }
 
 fn machine(trial: Trial, keep: bool) -> TrialMachine {
-    TrialMachine::measure(trial, Course { keep, ..Course::default() }, linerate_diagnose::trial::effect)
+    TrialMachine::measure(trial, Course { keep, ..Course::default() }, linerate_report::words::effect)
 }
 
 /// All settings as before.
@@ -163,7 +163,7 @@ fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
     assert!(new(&world), "a kept change outlives the deadline");
 
     let mut machine =
-        TrialMachine::undo(machine.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+        TrialMachine::undo(machine.trial().clone(), Course::default(), linerate_report::words::effect);
     play(&mut machine, &mut world);
     assert_eq!(machine.trial().status, TrialStatus::Undone);
     assert!(old(&world) && machine.trial().persisted.is_empty());
@@ -175,7 +175,7 @@ fn a_measured_trial_can_be_kept_later() {
     let mut world = World::new(&first.trial().remedy.changes.clone(), None, true);
     play(&mut first, &mut world);
     let mut later =
-        TrialMachine::keep(first.trial().clone(), Course::default(), linerate_diagnose::trial::effect);
+        TrialMachine::keep(first.trial().clone(), Course::default(), linerate_report::words::effect);
     play(&mut later, &mut world);
     assert_eq!(later.trial().status, TrialStatus::Kept);
     assert!(new(&world));

@@ -16,7 +16,7 @@ pub(super) fn of(diagnosis: &Diagnosis) -> String {
         None => whole(diagnosis) + &unseen(diagnosis),
     };
     match &diagnosis.summary.fix {
-        Some(fix) => format!("{fix}; {words}"),
+        Some(fix) => format!("{}; {words}", super::diff::verdict(*fix)),
         None => words,
     }
 }

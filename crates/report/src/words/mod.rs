@@ -2,16 +2,20 @@
 //! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
 
 mod advice;
+mod diff;
 mod finding;
 mod headline;
 mod remark;
+mod trial;
 
+pub use diff::{RunDifference, difference};
 pub use finding::{location, loss};
 pub(crate) use remark::step;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::Diagnosis;
+use linerate_model::finding::{Diagnosis, Metric};
 use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Arm, EffectSize};
 
 /// What is wrong in this snapshot, where and why, with all texts.
 #[must_use]
@@ -33,6 +37,14 @@ pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
     diagnosis.notes = diagnosis.remarks.iter().map(remark::note).collect();
     diagnosis.refused = diagnosis.not_used.iter().map(remark::refused).collect();
     diagnosis
+}
+
+/// The effect of a change, from its arms in any order, with its sentence.
+#[must_use]
+pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
+    let mut size = linerate_diagnose::trial::effect(arms, response, seed);
+    size.sentence = trial::sentence(&size, response);
+    size
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use linerate_model::units::{percent, rate, ratio, short};
 /// A note.
 pub(super) fn note(remark: &Remark) -> String {
     match remark {
-        Remark::Compared(line) => line.clone(),
+        Remark::Compared(difference) => super::difference(difference).sentence,
         Remark::Consequence { at: (suspect, direction), title, of } => {
             format!("{}: {title}; a consequence of this: {of}", suspect.label(*direction))
         }
