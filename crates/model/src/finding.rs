@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::advice::Advice;
+pub use crate::ceiling::{Ceiling, CeilingTerm, TermBasis, TermName};
 use crate::change::Remedy;
 use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
@@ -51,66 +52,6 @@ pub enum Metric {
     Storage,
     /// A setting that differs or is wrong without a measured effect.
     Setting,
-}
-
-/// What a term of a ceiling comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TermName {
-    /// Nothing is known.
-    #[default]
-    #[serde(rename = "")]
-    Unknown,
-    /// One CPU.
-    Core,
-    /// The link of a host.
-    Link,
-    /// The PCIe lanes of a NIC.
-    Pcie,
-    /// A guess: what pairs of the same kind reach.
-    Peers,
-    /// The measuring tool itself.
-    Tool,
-    /// The uplink of a group.
-    Uplink,
-    /// The TCP window.
-    Window,
-}
-
-/// One term of a ceiling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CeilingTerm {
-    /// What it comes from.
-    pub name: TermName,
-    /// bit/s of TCP payload.
-    pub bps: f64,
-    /// How it was computed, one line.
-    pub why: String,
-}
-
-/// What a pair should reach: the smallest of its terms.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ceiling {
-    /// bit/s of TCP payload; `None` when nothing is known.
-    pub bps: Option<f64>,
-    /// The binding term.
-    pub binding: TermName,
-    /// All terms, smallest first.
-    pub terms: Vec<CeilingTerm>,
-}
-
-impl Ceiling {
-    /// Whether it is no more than what peers happened to reach.
-    #[must_use]
-    pub fn is_guess(&self) -> bool {
-        self.binding == TermName::Peers
-    }
-
-    /// bit/s where it is no guess.
-    #[must_use]
-    pub fn known_bps(&self) -> Option<f64> {
-        self.bps.filter(|_| !self.is_guess())
-    }
 }
 
 /// One cell of the matrix.

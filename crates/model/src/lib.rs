@@ -11,6 +11,7 @@
 
 pub mod advice;
 pub mod audit;
+pub mod ceiling;
 pub mod change;
 pub mod connects;
 pub mod datagram;

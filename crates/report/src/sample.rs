@@ -89,7 +89,7 @@ pub(crate) fn cell(
         ceiling: Ceiling {
             bps: Some(ceiling),
             binding: term,
-            terms: vec![CeilingTerm { name: term, bps: ceiling, why: why.to_owned() }],
+            terms: vec![CeilingTerm { name: term, bps: ceiling, basis: None, why: why.to_owned() }],
         },
         share: bps.map(|b| b / ceiling),
     }

@@ -3,9 +3,8 @@
 //! them but never lower the ceiling: a setting that binds is a finding, not an excuse. What the tool itself
 //! reaches on the hosts does: beyond it nothing can be said about the network.
 
-use linerate_model::finding::{Ceiling, CeilingTerm, TermName};
+use linerate_model::finding::{Ceiling, CeilingTerm, TermBasis, TermName};
 use linerate_model::inventory::Layer;
-use linerate_model::units;
 
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
@@ -23,11 +22,7 @@ pub(crate) fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>)
     hardware.extend(uplinks(facts, cell));
     hardware.extend(pcie(facts, cell));
     if hardware.is_empty() {
-        hardware.extend(peers.map(|bps| CeilingTerm {
-            name: TermName::Peers,
-            bps,
-            why: "no link or uplink rate is known: what pairs of the same kind reach".to_owned(),
-        }));
+        hardware.extend(peers.map(|bps| term(TermName::Peers, bps, TermBasis::Peers)));
     }
     hardware.extend(tool(facts, cell));
     hardware.sort_by(|a, b| a.bps.total_cmp(&b.bps));
@@ -51,31 +46,26 @@ fn mtu(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> f64 {
 }
 
 fn links(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let share = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
-    let mut terms = Vec::new();
-    for host in [cell.from, cell.to] {
+    let payload = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
+    let link = |host: &str| {
         let declared = [cell.layer, Layer::Underlay]
             .into_iter()
             .find_map(|layer| facts.snapshot.inventory.endpoint(host, layer)?.link_bps)
-            .map(|bps| (format!("{host} (inventory)"), bps));
+            .map(|bps| (None, bps));
         let read = || {
             let nic = facts.nic(host, Layer::Underlay).or_else(|| facts.nic(host, cell.layer))?;
             let bps = facts.number(host, &format!("nic.{nic}.speed_mbit"))? * 1e6;
-            (bps > 0.0 && !facts.is_virtual(host, nic)).then(|| (format!("{host} {nic}"), bps))
+            (bps > 0.0 && !facts.is_virtual(host, nic)).then(|| (Some(nic.to_owned()), bps))
         };
-        if let Some((place, bps)) = declared.or_else(read) {
-            terms.push(term(
-                TermName::Link,
-                bps * share,
-                &format!("{place}: {} x {share:.3} framing", units::rate(bps)),
-            ));
-        }
-    }
-    terms
+        let (nic, bps) = declared.or_else(read)?;
+        let basis = TermBasis::Link { host: host.to_owned(), nic, bps, payload };
+        Some(term(TermName::Link, bps * payload, basis))
+    };
+    [cell.from, cell.to].into_iter().filter_map(link).collect()
 }
 
 fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let share = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
+    let payload = framing(mtu(facts, cell), cell.layer, &facts.rules.ceilings);
     let inventory = &facts.snapshot.inventory;
     let (from, to) = (inventory.groups_of(cell.from), inventory.groups_of(cell.to));
     let crossed = from
@@ -85,12 +75,13 @@ fn uplinks(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
     crossed
         .filter_map(|group| {
             let machine = || {
-                let (nic, bps) = facts.fastest_nic(group.machine.as_ref()?)?;
-                Some((format!("{} {nic}", group.machine.as_ref()?), bps))
+                let machine = group.machine.as_ref()?;
+                let (nic, bps) = facts.fastest_nic(machine)?;
+                Some((machine, Some(nic.to_owned()), bps))
             };
-            let (place, bps) = group.uplink_bps.map(|bps| (group.name.clone(), bps)).or_else(machine)?;
-            let why = format!("uplink of {place}: {} x {share:.3} framing", units::rate(bps));
-            Some(term(TermName::Uplink, bps * share, &why))
+            let (of, nic, bps) = group.uplink_bps.map(|bps| (&group.name, None, bps)).or_else(machine)?;
+            let basis = TermBasis::Uplink { of: of.clone(), nic, bps, payload };
+            Some(term(TermName::Uplink, bps * payload, basis))
         })
         .collect()
 }
@@ -107,30 +98,24 @@ fn pcie(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
     let lanes = |host: &str| {
         let nic = facts.nic(host, Layer::Underlay)?;
         let gts = facts.number(host, &format!("nic.{nic}.pcie.speed_gts"))?;
-        let width = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
-        let why = format!("{host} {nic}: {width} PCIe lanes of {gts} GT/s");
-        (gts > 0.0 && width > 0.0).then(|| {
-            term(
-                TermName::Pcie,
-                lanes_bps(gts, width, &facts.rules.ceilings) * facts.rules.ceilings.pcie_share,
-                &why,
-            )
-        })
+        let lanes = facts.number(host, &format!("nic.{nic}.pcie.width"))?;
+        let rules = &facts.rules.ceilings;
+        let bps = lanes_bps(gts, lanes, rules) * rules.pcie_share;
+        let basis = || TermBasis::Pcie { host: host.to_owned(), nic: nic.to_owned(), lanes, gts };
+        (gts > 0.0 && lanes > 0.0).then(|| term(TermName::Pcie, bps, basis()))
     };
     [cell.from, cell.to].into_iter().filter_map(lanes).collect()
 }
 
 /// Window over RTT: what the buffers allow. Uses the loaded RTT, for that is the one the window has to span.
 fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
-    let Some(rtt_s) = cell.rtt_loaded_us.or(cell.rtt_idle_us).filter(|us| *us > 0.0).map(|us| us / 1e6)
-    else {
+    let Some(rtt_us) = cell.rtt_loaded_us.or(cell.rtt_idle_us).filter(|us| *us > 0.0) else {
         return Vec::new();
     };
     let limit = |host: &str, key: &str, share: f64| {
         let bytes = facts.get(host, key)?.number(2)? * share;
-        let why =
-            format!("{host} {key}: {bytes:.0} bytes of window over {}", units::duration_us(rtt_s * 1e6));
-        Some(term(TermName::Window, bytes * 8.0 / rtt_s, &why))
+        let basis = TermBasis::Window { host: host.to_owned(), key: key.to_owned(), bytes, rtt_us };
+        Some(term(TermName::Window, bytes * 8.0 / (rtt_us / 1e6), basis))
     };
     [
         limit(cell.to, "sysctl.net.ipv4.tcp_rmem", facts.rules.ceilings.receive_window_share),
@@ -143,13 +128,12 @@ fn window(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Vec<CeilingTerm> {
 
 /// One core: what the busiest CPU would carry if it were busy all the time.
 fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
-    let (end, busy) = [("sender", cell.core_busy_tx), ("receiver", cell.core_busy_rx)]
+    let (sends, busy) = [(true, cell.core_busy_tx), (false, cell.core_busy_rx)]
         .into_iter()
-        .filter_map(|(end, busy)| Some((end, busy.filter(|b| *b > cell.rules.ceilings.core_busy_min)?)))
+        .filter_map(|(sends, busy)| Some((sends, busy.filter(|b| *b > cell.rules.ceilings.core_busy_min)?)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     let bps = cell.throughput_bps?;
-    let why = format!("busiest CPU of the {end} at {} carried {}", units::percent(busy), units::rate(bps));
-    Some(term(TermName::Core, bps / busy.min(1.0), &why))
+    Some(term(TermName::Core, bps / busy.min(1.0), TermBasis::Core { sends, busy, bps }))
 }
 
 /// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair
@@ -158,12 +142,12 @@ fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     let own = |host: &str| Some((host.to_owned(), facts.of(host)?.tool_bps?));
     let (host, bps) =
         [own(cell.from), own(cell.to)].into_iter().flatten().min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let why = format!("the tool's own load reaches {} over the loopback of {host}", units::rate(bps));
-    Some(term(TermName::Tool, bps.max(cell.throughput_bps.unwrap_or(0.0)), &why))
+    let reached = bps.max(cell.throughput_bps.unwrap_or(0.0));
+    Some(term(TermName::Tool, reached, TermBasis::Tool { host, bps }))
 }
 
-fn term(name: TermName, bps: f64, why: &str) -> CeilingTerm {
-    CeilingTerm { name, bps, why: why.to_owned() }
+fn term(name: TermName, bps: f64, basis: TermBasis) -> CeilingTerm {
+    CeilingTerm { name, bps, basis: Some(basis), why: String::new() }
 }
 
 #[cfg(test)]
@@ -224,7 +208,8 @@ mod tests {
         assert_eq!(ceiling_of(None).binding, TermName::Link);
         let bound = ceiling_of(Some(30e9));
         assert_eq!((bound.binding, bound.bps), (TermName::Tool, Some(30e9)));
-        assert!(bound.terms[0].why.contains("loopback of b"), "{:?}", bound.terms);
+        let basis = TermBasis::Tool { host: "b".to_owned(), bps: 30e9 };
+        assert_eq!(bound.terms[0].basis, Some(basis));
         assert_eq!(ceiling_of(Some(200e9)).binding, TermName::Link);
         // A pair that did better than the loopback shows that the tool can do that much.
         assert_eq!(ceiling_of(Some(20e9)).bps, Some(28e9));

@@ -2,6 +2,7 @@
 //! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
 
 mod advice;
+mod ceiling;
 mod diff;
 mod finding;
 mod headline;
@@ -26,6 +27,11 @@ pub fn diagnose(snapshot: &Snapshot, knowledge: &Knowledge) -> Diagnosis {
 /// The diagnosis with all its texts.
 #[must_use]
 pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
+    for term in diagnosis.cells.iter_mut().flat_map(|cell| &mut cell.ceiling.terms) {
+        if let Some(basis) = &term.basis {
+            term.why = ceiling::why(basis);
+        }
+    }
     for finding in &mut diagnosis.findings {
         finding.decide = finding::next_test(finding);
         finding.sentence = finding::sentence(finding);
