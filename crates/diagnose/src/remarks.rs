@@ -75,7 +75,7 @@ fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> Remark {
     let read = judged.causes.first().filter(|(scored, _)| !scored.hits.is_empty());
     let cause = read
         .filter(|_| repetition != Repetition::Refuted)
-        .map(|(scored, _)| (scored.cause.title.clone(), scored.evidence.clone()));
+        .map(|(scored, _)| (scored.cause.title.clone(), scored.supports.clone()));
     Remark::Suspicion { at: (suspect.clone(), *direction), repetition, cause }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
-use crate::inventory::{GroupName, HostName};
+use crate::inventory::HostName;
 
 /// What a term of a ceiling comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub enum TermBasis {
     /// The uplink of a group.
     Uplink {
         /// The group, or its machine where the rate was read there.
-        of: GroupName,
+        of: String,
         /// NIC of the machine.
         nic: Option<String>,
         /// Rate, bit/s.

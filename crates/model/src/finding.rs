@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::advice::Advice;
 pub use crate::ceiling::{Ceiling, CeilingTerm, TermBasis, TermName};
 use crate::change::Remedy;
+pub use crate::clue::{Clue, FactHit};
 use crate::fact::{FactKey, FactValue, Gap};
 use crate::inventory::{GroupName, HostName, Layer};
 use crate::plan::Test;
@@ -107,15 +108,21 @@ pub struct LossLocation {
 pub struct RankedCause {
     /// Id of the knowledge file, or `unknown-setting:<key>` for a difference that no file knows.
     pub id: String,
-    /// One line.
+    /// One line; of a difference that no file knows empty until a report writes it, as is the mechanism.
     pub title: String,
     /// 0 to 1 among the causes of this finding.
     pub probability: f64,
     /// Two sentences: how it does harm.
     pub mechanism: String,
-    /// What speaks for it, one line each, with values and hosts.
+    /// What speaks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub supports: Vec<Clue>,
+    /// The same in words, one line each; empty until a report writes it.
     pub evidence: Vec<String>,
     /// What speaks against it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradicts: Vec<Clue>,
+    /// The same in words; empty until a report writes it.
     #[serde(default)]
     pub against: Vec<String>,
     /// What to try.
@@ -154,7 +161,10 @@ pub struct BenignDifference {
     pub value: FactValue,
     /// What most others have; `None` when they lack it.
     pub peers: Option<FactValue>,
-    /// Why it is ranked below.
+    /// Some cause knows it, though none that fits here.
+    #[serde(default)]
+    pub is_known: bool,
+    /// Why it is ranked below; empty until a report writes it.
     pub why: String,
 }
 

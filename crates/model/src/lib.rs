@@ -13,6 +13,7 @@ pub mod advice;
 pub mod audit;
 pub mod ceiling;
 pub mod change;
+pub mod clue;
 pub mod connects;
 pub mod datagram;
 pub mod difference;

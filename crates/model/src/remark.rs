@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clue::Clue;
 use crate::difference::{Difference, FixProof};
 use crate::http::Step;
 use crate::inventory::{HostName, Layer};
@@ -220,7 +221,7 @@ pub enum Remark {
         repetition: Repetition,
         /// What would explain it, with what was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        cause: Option<(String, Vec<String>)>,
+        cause: Option<(String, Vec<Clue>)>,
     },
     /// A device.
     Disk(DiskRemark),

@@ -211,7 +211,7 @@ fn cause() -> RankedCause {
         ],
         against: vec!["the counters of up0 show no receive errors".to_owned()],
         remedy: Some(remedy()),
-        sources: Vec::new(),
+        ..RankedCause::default()
     }
 }
 
@@ -243,6 +243,7 @@ fn finding() -> Finding {
             key: "sysctl.net.iw_cm.default_backlog".to_owned(),
             value: FactValue::Int(256),
             peers: None,
+            is_known: false,
             why: "belongs to RDMA connection set-up, which no test used".to_owned(),
         }],
         decide: Some("test arc-6 to arc-1 alone, with rx-gro-hw off on vs-4".to_owned()),

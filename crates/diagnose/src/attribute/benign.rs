@@ -2,11 +2,10 @@
 //! benign.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::BenignDifference;
+use linerate_model::finding::{BenignDifference, FactHit};
 
 use super::place::Place;
 use super::population;
-use super::scored::FactHit;
 use crate::evidence::Facts;
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
@@ -41,8 +40,6 @@ const IDENTITY: [&str; 29] = [
     "kernel.boot*",
     "machine.*",
 ];
-/// Why a difference is listed of which no file knows what it does.
-pub(crate) const UNEXPLAINED: &str = "differs, but no known way from it to this loss";
 
 /// Differences of the suspects that no indicator explains.
 pub(crate) fn unexplained(
@@ -72,7 +69,7 @@ pub(crate) fn unexplained(
             let absent_elsewhere =
                 population.values.is_empty() && linerate_knowledge::keys::nic_of(key).is_none();
             if population.differs(value, rules) || absent_elsewhere {
-                let known = knowledge.causes().any(|c| {
+                let is_known = knowledge.causes().any(|c| {
                     c.indicators.iter().any(|t| population::any_fits(&t.keys, key))
                         || population::any_fits(&c.accompanies, key)
                 });
@@ -81,12 +78,8 @@ pub(crate) fn unexplained(
                     key: key.clone(),
                     value: value.clone(),
                     peers: population.usual().cloned(),
-                    why: if known {
-                        "known to matter elsewhere, but it does not explain this place, direction and shape"
-                            .to_owned()
-                    } else {
-                        UNEXPLAINED.to_owned()
-                    },
+                    is_known,
+                    why: String::new(),
                 });
             }
         }

@@ -8,13 +8,13 @@ use std::rc::Rc;
 use linerate_knowledge::keys::{bare, nic_of};
 use linerate_knowledge::{Cause, Condition, FactSide, FactTest, NicRole, Op};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::LayerScope;
+use linerate_model::finding::{Clue, FactHit, LayerScope};
 use linerate_model::inventory::Layer;
 
 use super::ends;
 use super::place::Place;
 use super::population::Population;
-use super::scored::{FactHit, Scored};
+use super::scored::Scored;
 use super::shape::Shape;
 use crate::evidence::Facts;
 
@@ -48,24 +48,20 @@ pub(super) fn judge(
                 scored.score +=
                     test.weight + contrast.clamp(rules.reading_contrast_min, rules.reading_contrast_max);
                 // Two tests of one fact (unlike its peers; too small for the path) say the same.
-                for line in hits.iter().take(rules.lines_max).map(sentence) {
-                    if !scored.evidence.contains(&line) {
-                        scored.evidence.push(line);
+                for clue in hits.iter().take(rules.lines_max).cloned().map(Clue::Read) {
+                    if !scored.supports.contains(&clue) {
+                        scored.supports.push(clue);
                     }
                 }
                 scored.hits.extend(hits);
             }
-            Outcome::Fails(why) if test.required => {
-                let _ = why;
-                return None;
-            }
-            Outcome::Fails(why) => {
+            Outcome::Fails(_) | Outcome::Unread if test.required => return None,
+            Outcome::Fails(seen) => {
                 scored.score += test.against;
                 if test.against < 0.0 {
-                    scored.against.push(why);
+                    scored.contradicts.push(Clue::Read(seen));
                 }
             }
-            Outcome::Unread if test.required => return None,
             Outcome::Unread => {}
         }
     }
@@ -83,24 +79,20 @@ pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> b
 
 enum Outcome {
     Holds(Vec<FactHit>),
-    Fails(String),
+    Fails(FactHit),
     Unread,
 }
 
 fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
     let rules = &facts.rules.attribute;
-    let mut read = false;
     let mut hits = Vec::new();
-    let mut seen = String::new();
+    let mut seen: Option<FactHit> = None;
     for host in place.subjects.side(test.side) {
         if test.op == Op::MissingUnlikePeers {
-            let absent = missing(facts, place, host, &test.keys);
-            read |= !absent.is_empty();
-            hits.extend(absent);
+            hits.extend(missing(facts, place, host, &test.keys));
             continue;
         }
         for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
-            read = true;
             // Asked for only where the value alone does not decide: of thousands of hosts that costs.
             let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
             let unlike = || {
@@ -110,24 +102,18 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
                         && !same_at_the_other_end(facts, place, host, key, value))
             };
             let also = || test.also.iter().all(|condition| also_holds(facts, host, key, condition));
+            let hit = |peers| {
+                let (host, key, value) = (host.to_owned(), key.to_owned(), value.clone());
+                FactHit { host, key, value, peers }
+            };
             if holds(facts, host, key, value, &population, test, place.shape) && unlike() && also() {
-                let peers = population.usual().filter(|u| *u != value).cloned();
-                hits.push(FactHit {
-                    host: host.to_owned(),
-                    key: key.to_owned(),
-                    value: value.clone(),
-                    peers,
-                });
-            } else if seen.is_empty() {
-                seen = format!("{host}: {key} is {value}");
+                hits.push(hit(population.usual().filter(|u| *u != value).cloned()));
+            } else if seen.is_none() {
+                seen = Some(hit(None));
             }
         }
     }
-    match (hits.is_empty(), read) {
-        (false, _) => Outcome::Holds(hits),
-        (true, true) => Outcome::Fails(seen),
-        (true, false) => Outcome::Unread,
-    }
+    if hits.is_empty() { seen.map_or(Outcome::Unread, Outcome::Fails) } else { Outcome::Holds(hits) }
 }
 
 /// Whether the other end has the same value although only one direction suffers.
@@ -372,12 +358,4 @@ fn exceeds(facts: &Facts<'_>, host: &str, key: &str, mtu: f64, room: f64) -> boo
         .or_else(|| facts.nic(host, Layer::Underlay).map(ToOwned::to_owned));
     let lower_mtu = lower.and_then(|l| facts.number(host, &format!("nic.{l}.mtu")));
     lower_mtu.is_some_and(|lower| mtu + room > lower)
-}
-
-/// A hit as evidence.
-fn sentence(hit: &FactHit) -> String {
-    match &hit.peers {
-        Some(peers) => format!("{}: {} is {}, the others have {peers}", hit.host, hit.key, hit.value),
-        None => format!("{}: {} is {}", hit.host, hit.key, hit.value),
-    }
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{BenignDifference, Finding, LossLocation, Metric, RankedCause};
+use linerate_model::finding::{BenignDifference, Clue, FactHit, Finding, LossLocation, Metric, RankedCause};
 use linerate_model::inventory::HostName;
 
-use super::{Judged, Place, Scored, UNEXPLAINED, alias, remedy, unexplained};
+use super::{Judged, Place, Scored, alias, remedy, unexplained};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::evidence::Facts;
@@ -130,31 +130,30 @@ pub(crate) fn ranked(
         title: scored.cause.title.clone(),
         probability,
         mechanism: scored.cause.mechanism.clone(),
-        evidence: scored.evidence.clone(),
-        against: scored.against.clone(),
+        supports: scored.supports.clone(),
+        contradicts: scored.contradicts.clone(),
         remedy: remedy(facts, place, scored),
         sources: scored.cause.sources.clone(),
+        ..RankedCause::default()
     }
 }
 
 /// Differences that no file knows, as candidates with what little probability is left.
 fn unknown_causes(benign: &[BenignDifference], left: f64, most: usize) -> Vec<RankedCause> {
-    let unknown: Vec<_> = benign.iter().filter(|i| i.why == UNEXPLAINED).take(most).collect();
+    let unknown: Vec<_> = benign.iter().filter(|i| !i.is_known).take(most).collect();
+    let hit = |i: &BenignDifference| FactHit {
+        host: i.host.clone(),
+        key: i.key.clone(),
+        value: i.value.clone(),
+        peers: i.peers.clone(),
+    };
     unknown
         .iter()
         .map(|i| RankedCause {
             id: RankedCause::id_of_unknown(&i.key),
-            title: format!("{} differs on {}", i.key, i.host),
             probability: left / unknown.len() as f64,
-            mechanism: "No cause is known for this setting. It is listed because it differs from the peers."
-                .to_owned(),
-            evidence: vec![match &i.peers {
-                Some(peers) => format!("{}: {} is {}, the others have {peers}", i.host, i.key, i.value),
-                None => format!("{}: {} is {}, the others lack it", i.host, i.key, i.value),
-            }],
-            against: Vec::new(),
-            remedy: None,
-            sources: Vec::new(),
+            supports: vec![Clue::Read(hit(i))],
+            ..RankedCause::default()
         })
         .collect()
 }

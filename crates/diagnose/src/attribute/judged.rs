@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_knowledge::{Knowledge, SuspectKind};
-use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
+use linerate_model::finding::{Direction, FactHit, LayerScope, Metric, Suspect};
 use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
-use crate::attribute::{self, FactHit, Peers, Place, Scored, Subjects};
+use crate::attribute::{self, Peers, Place, Scored, Subjects};
 use crate::context::Context;
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;

@@ -16,14 +16,14 @@ mod scored;
 pub(crate) mod shape;
 mod storage;
 
-use benign::{UNEXPLAINED, unexplained};
+use benign::unexplained;
 pub(crate) use facts::{fits, possible};
 pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
 pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
 use remedies::remedy;
-pub(crate) use scored::{FactHit, Scored};
+pub(crate) use scored::Scored;
 pub(crate) use storage::of_storage;
 
 use linerate_knowledge::{Cause, Knowledge, LayerFit, Prior, SuspectKind};
@@ -50,7 +50,7 @@ fn unseen(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> f64 {
         let hosts = facts.snapshot.facts.keys();
         !keys.any(|key| hosts.clone().any(|host| !facts.matching(host, key).is_empty()))
     };
-    match (facts.snapshot.imported.is_some(), scored.evidence.is_empty()) {
+    match (facts.snapshot.imported.is_some(), scored.supports.is_empty()) {
         (true, true) => rules.unseen,
         (true, false) if !cause.indicators.is_empty() && scored.hits.is_empty() && is_unread() => {
             rules.unread
@@ -84,8 +84,8 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
             + suspect_score
             + response_fit(place, cause, rules)?
             + layer_fit(place, cause, rules)?,
-        evidence: Vec::new(),
-        against: Vec::new(),
+        supports: Vec::new(),
+        contradicts: Vec::new(),
         hits: Vec::new(),
         native,
     };

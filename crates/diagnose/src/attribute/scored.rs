@@ -1,20 +1,7 @@
 //! A cause with its score and what speaks for and against it.
 
 use linerate_knowledge::{Cause, SuspectKind};
-use linerate_model::fact::FactValue;
-
-/// A fact that indicates a cause.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FactHit {
-    /// Host.
-    pub host: String,
-    /// Key.
-    pub key: String,
-    /// Value there.
-    pub value: FactValue,
-    /// What most peers have.
-    pub peers: Option<FactValue>,
-}
+use linerate_model::finding::{Clue, FactHit};
 
 /// A cause with its score.
 #[derive(Debug, Clone)]
@@ -24,9 +11,9 @@ pub(crate) struct Scored<'k> {
     /// Log odds.
     pub score: f64,
     /// What speaks for it.
-    pub evidence: Vec<String>,
+    pub supports: Vec<Clue>,
     /// What speaks against it.
-    pub against: Vec<String>,
+    pub contradicts: Vec<Clue>,
     /// Facts that indicate it.
     pub hits: Vec<FactHit>,
     /// The suspect kind of the cause that fits the place best.

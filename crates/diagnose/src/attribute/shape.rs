@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_knowledge::Cause;
 use linerate_knowledge::keys::pattern_fits;
-use linerate_model::finding::Metric;
+use linerate_model::finding::{Clue, Metric};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::units;
 
 use super::scored::Scored;
 use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
@@ -385,30 +384,19 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
             continue;
         };
         let holds = test.at_least.is_none_or(|l| value >= l) && test.at_most.is_none_or(|l| value <= l);
-        let says = || {
-            if test.says.is_empty() {
-                format!("{} {}", test.value.replace('_', " "), "{}")
-            } else {
-                test.says.clone()
-            }
-        };
-        let text = || says().replace("{%}", &units::percent(value)).replace("{}", &units::short(value));
+        let clue = || Clue::Measured { name: test.value.clone(), value, says: test.says.clone() };
         if holds {
             scored.score += test.weight;
             // That something else is absent speaks for the cause, but needs words to be understood.
             if test.weight > 0.0 && (test.at_least.is_some() || !test.says.is_empty()) {
-                scored.evidence.push(text());
+                scored.supports.push(clue());
             }
         } else if test.required {
             return None;
         } else {
             scored.score += test.against;
             if test.against < 0.0 {
-                scored.against.push(format!(
-                    "not as expected: {} is {}",
-                    test.value.replace('_', " "),
-                    units::short(value)
-                ));
+                scored.contradicts.push(clue());
             }
         }
     }

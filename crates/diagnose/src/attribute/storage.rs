@@ -1,7 +1,7 @@
 //! Replicated storage below its ceiling becomes a finding with ranked causes, like a loss between hosts.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Finding, LossLocation};
+use linerate_model::finding::{Clue, Finding, LossLocation};
 
 use super::finding::ranked;
 use super::{Place, Subjects, probabilities, rank};
@@ -42,7 +42,7 @@ pub(crate) fn of_storage(
                 .take(rules.causes_max)
                 .map(|(s, p)| {
                     let mut cause = ranked(&context.facts, &place, s, p);
-                    cause.evidence.extend(loss.evidence.iter().cloned());
+                    cause.supports.extend(loss.evidence.iter().cloned().map(Clue::Text));
                     cause
                 })
                 .collect();

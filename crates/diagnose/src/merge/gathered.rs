@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Direction, LayerScope, Suspect};
-use linerate_model::names::ranges;
+use linerate_model::finding::{Clue, Direction, LayerScope, Suspect};
+use linerate_model::inventory::HostName;
 
 use crate::attribute::Scored;
 use crate::rules::MergeRules;
@@ -41,43 +41,43 @@ pub(crate) fn hosts<'w>(wrong: &'w Wrong<'_>) -> BTreeSet<&'w str> {
     wrong.scored.hits.iter().map(|hit| hit.host.as_str()).collect()
 }
 
-/// The hosts that no line of the evidence begins with, as a line more; the lines quote the values of a few.
-pub(crate) fn on_others(wrong: &Wrong<'_>) -> Option<String> {
-    let quoted = |host: &str| {
-        let begins = |line: &String| line.strip_prefix(host).is_some_and(|rest| rest.starts_with(": "));
-        wrong.scored.evidence.iter().any(begins)
+/// The hosts of which the evidence quotes no value: it quotes those of a few.
+pub(crate) fn on_others(wrong: &Wrong<'_>) -> Option<Clue> {
+    let is_quoted = |host: &str| {
+        wrong.scored.supports.iter().any(|clue| matches!(clue, Clue::Read(hit) if hit.host == host))
     };
-    let rest: Vec<&str> = hosts(wrong).into_iter().filter(|host| !quoted(host)).collect();
-    (!rest.is_empty()).then(|| format!("likewise on {}", ranges(&rest)))
+    let rest = hosts(wrong).into_iter().filter(|host| !is_quoted(host));
+    let rest: Vec<HostName> = rest.map(str::to_owned).collect();
+    (!rest.is_empty()).then_some(Clue::AlsoOn(rest))
 }
 
 #[cfg(test)]
 mod tests {
     use linerate_knowledge::{Knowledge, SuspectKind};
     use linerate_model::fact::FactValue;
+    use linerate_model::finding::FactHit;
 
     use super::*;
-    use crate::attribute::FactHit;
 
     fn wrong(knowledge: &Knowledge, count: usize) -> Vec<Wrong<'_>> {
         let cause = knowledge.causes().find(|c| c.is_static).unwrap();
-        let one = |number: usize| Wrong {
-            suspect: Suspect::Host(format!("n{number}")),
-            direction: Direction::Both,
-            layer: LayerScope::Any,
-            scored: Scored {
-                cause,
-                score: 1.0 + number as f64,
-                evidence: vec![format!("n{number}: key is 0")],
-                against: Vec::new(),
-                hits: vec![FactHit {
-                    host: format!("n{number}"),
-                    key: "key".to_owned(),
-                    value: FactValue::Int(0),
-                    peers: None,
-                }],
-                native: SuspectKind::HostBoth,
-            },
+        let one = |number: usize| {
+            let host = format!("n{number}");
+            let hit =
+                FactHit { host: host.clone(), key: "key".to_owned(), value: FactValue::Int(0), peers: None };
+            Wrong {
+                suspect: Suspect::Host(host),
+                direction: Direction::Both,
+                layer: LayerScope::Any,
+                scored: Scored {
+                    cause,
+                    score: 1.0 + number as f64,
+                    supports: vec![Clue::Read(hit.clone())],
+                    contradicts: Vec::new(),
+                    hits: vec![hit],
+                    native: SuspectKind::HostBoth,
+                },
+            }
         };
         (1..=count).map(one).collect()
     }
@@ -91,7 +91,7 @@ mod tests {
         let one = gathered(wrong(&knowledge, 11), 20, rules);
         assert_eq!((one.len(), &one[0].suspect), (1, &Suspect::All));
         assert_eq!(hosts(&one[0]).len(), 11);
-        assert_eq!(one[0].scored.evidence, ["n11: key is 0"]);
-        assert_eq!(on_others(&one[0]).as_deref(), Some("likewise on n[1-10]"));
+        assert!(matches!(&one[0].scored.supports[..], [Clue::Read(hit)] if hit.host == "n11"));
+        assert!(matches!(on_others(&one[0]), Some(Clue::AlsoOn(hosts)) if hosts.len() == 10));
     }
 }

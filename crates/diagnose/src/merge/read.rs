@@ -77,7 +77,7 @@ fn of_both(one: &Finding, other: &Finding) -> Finding {
         hosts.extend(more.iter().cloned());
     }
     for (cause, of_other) in both.causes.iter_mut().zip(&other.causes) {
-        cause.evidence.extend(of_other.evidence.iter().cloned());
+        cause.supports.extend(of_other.supports.iter().cloned());
     }
     both
 }
@@ -95,7 +95,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let rules = &context.facts.rules.merge;
     let sure = calibration.cause.chance(rules.read_cause);
     let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
-    cause.evidence.extend(on_others(wrong));
+    cause.supports.extend(on_others(wrong));
     let mut suspect = wrong.suspect.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch
         && let Some(hit) =

@@ -2,6 +2,7 @@
 //! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
 
 mod advice;
+mod cause;
 mod ceiling;
 mod diff;
 mod finding;
@@ -33,6 +34,10 @@ pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
         }
     }
     for finding in &mut diagnosis.findings {
+        finding.causes.iter_mut().for_each(cause::write);
+        for difference in &mut finding.benign {
+            cause::benign(difference).clone_into(&mut difference.why);
+        }
         finding.decide = finding::next_test(finding);
         finding.sentence = finding::sentence(finding);
     }

@@ -8,6 +8,8 @@ use linerate_model::names::ranges;
 use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, Together};
 use linerate_model::units::{percent, rate, ratio, short};
 
+use super::cause;
+
 /// A note.
 pub(super) fn note(remark: &Remark) -> String {
     match remark {
@@ -29,8 +31,9 @@ pub(super) fn note(remark: &Remark) -> String {
             percent(*loss)
         ),
         Remark::MoreLost(more) => format!("{more} more pairs lost datagrams in a probe"),
-        Remark::Suspicion { at: (suspect, direction), repetition, cause } => {
-            let cause = cause.as_ref().map_or(String::new(), |(title, evidence)| {
+        Remark::Suspicion { at: (suspect, direction), repetition, cause: explanation } => {
+            let cause = explanation.as_ref().map_or(String::new(), |(title, evidence)| {
+                let evidence: Vec<String> = evidence.iter().map(cause::support).collect();
                 format!(". What would explain it: {title} [{}]", evidence.join("; "))
             });
             format!("{}: suspected once {}{cause}", suspect.label(*direction), outcome(*repetition))
