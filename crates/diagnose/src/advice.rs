@@ -1,6 +1,5 @@
 //! Tuning advice from arithmetic: buffers only where window over loaded RTT binds, and a word for what had
-//! better be left alone. Cells, facts and findings come in, advice with its figures goes out. Published
-//! values stand beside it as a reference; they are never the reason.
+//! better be left alone. Cells, facts and findings come in, advice with its figures goes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +66,7 @@ impl Window<'_> {
             host: host.to_owned(),
             allowed_bytes,
             allowed_bps: self.allowed_bps(),
+            link_bps: self.link_bps,
         };
         Reason::Buffers(Box::new(window), hosts)
     }
@@ -119,7 +119,7 @@ fn buffers(facts: &Facts<'_>, cells: &[CellEvidence<'_>], report: &[Cell]) -> Ve
     if binding.is_empty() {
         let is_tight = tight(nearest) < rules.notes.window_enough;
         let advised = if is_tight { Advised::Measure } else { Advised::Leave };
-        return vec![advice(advised, "tcp buffers", nearest.reason(Vec::new()), nearest.link_bps)];
+        return vec![advice(advised, "tcp buffers", nearest.reason(Vec::new()))];
     }
     vec![raise(&binding, rules)]
 }
@@ -148,7 +148,7 @@ fn raise(binding: &[&Window<'_>], rules: &Rules) -> Advice {
         let middle = if *limit == "tcp_rmem" { "131072" } else { "16384" };
         format!("{host} net.ipv4.{limit} = 4096 {middle} {value:.0}")
     });
-    Advice { settings: settings.collect(), ..advice(Advised::Change, "tcp buffers", reason, worst.link_bps) }
+    Advice { settings: settings.collect(), ..advice(Advised::Change, "tcp buffers", reason) }
 }
 
 /// Retransmits of pairs that are at their ceiling.
@@ -169,7 +169,7 @@ fn retransmits(facts: &Facts<'_>, report: &[Cell]) -> Option<Advice> {
         share: most.share.unwrap_or(0.0),
         others: cells.len() - 1,
     };
-    Some(advice(Advised::Leave, "retransmits", reason, 0.0))
+    Some(advice(Advised::Leave, "retransmits", reason))
 }
 
 /// Counters of dropped packets that grow at hosts to which nothing is lost.
@@ -204,31 +204,12 @@ fn drops(facts: &Facts<'_>, report: &[Cell], findings: &[Finding]) -> Option<Adv
         .collect();
     let (host, each) = hosts.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
     let reason = Reason::Drops { host: (*host).to_owned(), per_test: *each, others: hosts.len() - 1 };
-    let mut advice = advice(Advised::Leave, "drop counters", reason, 0.0);
-    advice.references =
-        vec!["Red Hat knowledge base, solution 657483: rx_dropped since kernel 2.6.37".to_owned()];
-    Some(advice)
+    Some(advice(Advised::Leave, "drop counters", reason))
 }
 
-fn advice(advised: Advised, about: &str, reason: Reason, link_bps: f64) -> Advice {
-    let references = if about == "tcp buffers" { vec![published(link_bps)] } else { Vec::new() };
-    let (sentence, settings) = (String::new(), Vec::new());
-    Advice { advised, about: about.to_owned(), sentence, reason: Some(reason), settings, references }
-}
-
-/// What ESnet publishes for wide-area hosts of this speed (`fasterdata_tuning.py` of 2025, and the 100G
-/// page).
-fn published(link_bps: f64) -> String {
-    // The ceiling is a little below the speed of the link.
-    let (class, most, limit) = match link_bps * 1.1 {
-        bps if bps >= 40e9 => ("40G and more", 268_435_456_u64, 536_870_912_u64),
-        bps if bps >= 10e9 => ("10G and more", 134_217_728, 268_435_456),
-        _ => ("less than 10G", 33_554_432, 67_108_864),
-    };
-    format!(
-        "ESnet for wide-area hosts with {class}: tcp_rmem 4096 87380 {most}, tcp_wmem 4096 65536 {most}, rmem_max and wmem_max {limit} \
-         (bltierney/fasterdata-tuning; fasterdata.es.net)"
-    )
+fn advice(advised: Advised, about: &str, reason: Reason) -> Advice {
+    let (about, sentence) = (about.to_owned(), String::new());
+    Advice { advised, about, sentence, reason: Some(reason), settings: Vec::new(), references: Vec::new() }
 }
 
 #[cfg(test)]
@@ -258,7 +239,7 @@ mod tests {
             (window.needed_bytes - 247e3).abs() < 1e3 && (window.allowed_bytes - 3_145_728.0).abs() < 1.0,
             "{window:?}"
         );
-        assert!(advice[0].references[0].contains("134217728"), "{:?}", advice[0].references);
+        assert!((window.link_bps / 1e10 - 0.94).abs() < 0.01, "{window:?}");
     }
 
     #[test]

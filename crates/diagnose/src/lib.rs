@@ -81,7 +81,7 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
         advice: advice::of(&context.facts, &context.cells, &report, &findings),
         findings,
         not_used: remarks::not_used(snapshot, &report, rules),
-        blind: remarks::blind(snapshot, &context.cells, rules),
+        blind: remarks::blind(snapshot),
         cells: report,
         ..Diagnosis::default()
     }

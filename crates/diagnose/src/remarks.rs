@@ -169,9 +169,8 @@ pub(crate) fn not_used(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> V
     refused
 }
 
-/// What could not be seen: gaps, tests that could not run, and layers of which too many pairs have no valid
-/// transfer.
-pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rules) -> Vec<Gap> {
+/// What could not be seen: gaps, and tests that could not run.
+pub(crate) fn blind(snapshot: &Snapshot) -> Vec<Gap> {
     let mut blind = snapshot.gaps.clone();
     for sample in &snapshot.samples {
         if let Outcome::Gap { reason } = &sample.outcome {
@@ -185,10 +184,6 @@ pub(crate) fn blind(snapshot: &Snapshot, cells: &[CellEvidence<'_>], rules: &Rul
             blind.push(Gap { what: what.into(), reason: reason.clone() });
         }
     }
-    blind.extend(contended(cells, &rules.notes).into_iter().map(|(layer, without, of)| Gap {
-        what: format!("the throughput of {without} of {of} pairs ({layer})").into(),
-        reason: "each of their transfers was contended; survey again when the hosts are idle".to_owned(),
-    }));
     blind
 }
 
@@ -286,11 +281,9 @@ mod tests {
     fn pairs_without_a_valid_transfer_are_not_called_healthy() {
         let knowledge = Knowledge::default();
         let seen = crate::diagnose(&snapshot(1), &knowledge);
-        assert!(seen.blind.is_empty() && seen.summary.unmeasured.is_empty(), "{:?}", seen.summary);
+        assert!(seen.summary.unmeasured.is_empty(), "{:?}", seen.summary);
         let half = crate::diagnose(&snapshot(7), &knowledge);
         assert!(half.findings.is_empty());
         assert_eq!(half.summary.unmeasured, [(Layer::Overlay, 7, 12)]);
-        assert_eq!(half.blind.len(), 1);
-        assert_eq!(half.blind[0].what.to_string(), "the throughput of 7 of 12 pairs (overlay)");
     }
 }

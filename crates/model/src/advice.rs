@@ -39,6 +39,9 @@ pub struct BufferWindow {
     pub allowed_bytes: f64,
     /// What that gives, bit/s.
     pub allowed_bps: f64,
+    /// What a link of the pair carries, bit/s of payload.
+    #[serde(default)]
+    pub link_bps: f64,
 }
 
 /// What a piece of advice follows from.
@@ -86,7 +89,8 @@ pub struct Advice {
     /// `host key = value` for what is to be written, in words that `sysctl -w` takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
-    /// What others publish for such hosts, to compare with: text and source. Never a default.
+    /// What others publish for such hosts, to compare with: text and source. Never a default, nor the reason.
+    /// Empty until a report writes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
 }

@@ -313,7 +313,7 @@ pub struct Diagnosis {
     /// Tuning advice, computed; "leave it" among it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
-    /// What could not be seen.
+    /// What could not be seen; that layers were not measured is added by the report.
     #[serde(default)]
     pub blind: Vec<Gap>,
 }

@@ -15,6 +15,7 @@ pub use finding::{location, loss};
 pub(crate) use remark::step;
 
 use linerate_knowledge::Knowledge;
+use linerate_model::fact::Gap;
 use linerate_model::finding::{Diagnosis, Metric};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Arm, EffectSize};
@@ -41,10 +42,11 @@ pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
         finding.decide = finding::next_test(finding);
         finding.sentence = finding::sentence(finding);
     }
-    for advice in &mut diagnosis.advice {
-        advice.sentence = advice::sentence(advice);
-    }
+    diagnosis.advice.iter_mut().for_each(advice::write);
     diagnosis.headline = headline::of(&diagnosis);
+    let blind = diagnosis.summary.unmeasured.iter().map(remark::unmeasured);
+    let blind: Vec<Gap> = blind.filter(|gap| !diagnosis.blind.contains(gap)).collect();
+    diagnosis.blind.extend(blind);
     diagnosis.notes = diagnosis.remarks.iter().map(remark::note).collect();
     diagnosis.refused = diagnosis.not_used.iter().map(remark::refused).collect();
     diagnosis
@@ -60,6 +62,10 @@ pub fn effect(arms: &[Arm], response: Metric, seed: u64) -> EffectSize {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::advice::{Advice, Reason};
+    use linerate_model::inventory::Layer;
+    use linerate_model::remark::Summary;
+
     use super::*;
 
     #[test]
@@ -75,5 +81,18 @@ mod tests {
         assert_eq!((finding.decide.as_deref(), location(finding).as_str()), (Some("d"), "most hosts"));
         assert_eq!((&old.notes[..], &old.refused[..]), (&["n".to_owned()][..], &["r".to_owned()][..]));
         assert_eq!(old.advice[0].sentence, "a");
+    }
+
+    #[test]
+    fn what_is_written_twice_stays_as_it_is() {
+        let summary = Summary { unmeasured: vec![(Layer::Overlay, 7, 12)], ..Summary::default() };
+        let reason = Reason::Drops { host: "a".to_owned(), per_test: 40.0, others: 0 };
+        let advice = r#"[{"advised":"leave","about":"drop counters","sentence":""}]"#;
+        let mut advice: Vec<Advice> = serde_json::from_str(advice).unwrap();
+        advice[0].reason = Some(reason);
+        let once = written(Diagnosis { summary, advice, ..Diagnosis::default() });
+        assert_eq!(once.blind[0].what.to_string(), "the throughput of 7 of 12 pairs (overlay)");
+        assert!(once.advice[0].references[0].starts_with("Red Hat"), "{:?}", once.advice);
+        assert_eq!(written(once.clone()), once);
     }
 }

@@ -2,18 +2,20 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::fact::Gap;
 use linerate_model::finding::AtRest;
 use linerate_model::http::Step;
+use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
 use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, Together};
 use linerate_model::units::{percent, rate, ratio, short};
 
-use super::cause;
+use super::{cause, diff};
 
 /// A note.
 pub(super) fn note(remark: &Remark) -> String {
     match remark {
-        Remark::Compared(difference) => super::difference(difference).sentence,
+        Remark::Compared(difference) => diff::difference(difference).sentence,
         Remark::Consequence { at: (suspect, direction), title, of } => {
             format!("{}: {title}; a consequence of this: {of}", suspect.label(*direction))
         }
@@ -57,6 +59,14 @@ pub(super) fn note(remark: &Remark) -> String {
              that is structure, no fault",
             percent(1.0 - 1.0 / *hosts as f64)
         ),
+    }
+}
+
+/// A layer of which too many pairs have no valid transfer, as something that could not be seen.
+pub(super) fn unmeasured((layer, pairs, of): &(Layer, usize, usize)) -> Gap {
+    Gap {
+        what: format!("the throughput of {pairs} of {of} pairs ({layer})").into(),
+        reason: "each of their transfers was contended; survey again when the hosts are idle".to_owned(),
     }
 }
 

@@ -44,7 +44,10 @@ mod tests {
             let value = Some(if changed { 1e8 } else { 5e7 });
             Arm { changed, value, control: Some(1e8) }
         });
-        let of = |arms: &[Arm]| super::super::effect(arms, Metric::Throughput, 1).sentence;
+        let of = |arms: &[Arm]| {
+            let size = linerate_diagnose::trial::effect(arms, Metric::Throughput, 1);
+            sentence(&size, Metric::Throughput)
+        };
         assert_eq!(
             of(&arms),
             "throughput became better: 50 Mbit/s before, 100 Mbit/s after, ratio 2x (95 % interval 2x to 2x); \
