@@ -277,7 +277,7 @@ fn a_frozen_node_is_ended_and_taken_up_again() {
         }
     });
     assert!(!frozen.is_empty());
-    was_taken_up(&lab, &said, "it said nothing for 4000 ms");
+    was_taken_up(&lab, &said, "no data for 4000 ms");
 }
 
 #[test]

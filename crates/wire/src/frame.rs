@@ -1,10 +1,10 @@
 //! Frames: bounded, checksummed pieces of a byte stream.
 //!
 //! In: bytes as a pipe delivers them, cut anywhere. Out: whole bodies with their kind, or the one reason why
-//! the stream is worth nothing any more. It never panics on what came in, never allocates more than it was
-//! sent, and never looks into a body.
+//! the stream is unusable. It never panics on input, never allocates more than it was sent, and never reads a
+//! body.
 //!
-//! A stream starts with [`MAGIC`]; a login shell may say something before it. Then frames follow one another:
+//! A stream starts with [`MAGIC`]; a login shell may print something before it. Then frames follow:
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -57,7 +57,7 @@ pub enum FrameError {
     /// The start of a stream did not come.
     #[error("no linerate stream in the first {seen_bytes} bytes; they begin with '{begin}'")]
     NoMagic {
-        /// Bytes looked at.
+        /// Bytes examined.
         seen_bytes: usize,
         /// The first of them, readable.
         begin: String,
@@ -79,9 +79,9 @@ pub enum FrameError {
     Checksum {
         /// Length of the body.
         bytes: usize,
-        /// What the header says.
+        /// Checksum in the header.
         seen: u32,
-        /// What the bytes give.
+        /// Checksum of the bytes.
         expected: u32,
     },
     /// The stream ended inside a frame.
@@ -179,7 +179,7 @@ fn readable(bytes: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Room that a decoder keeps between two frames.
+/// Buffer that a decoder keeps between two frames.
 const KEPT_BYTES: usize = 16 << 10;
 
 /// Takes a stream behind its [`MAGIC`] apart. After an error it repeats that error.
@@ -218,7 +218,7 @@ impl Decoder {
         })
     }
 
-    /// Tells whether the stream may end here.
+    /// Whether the stream may end here.
     pub fn end(&self) -> Result<(), FrameError> {
         match (&self.failed, self.buffer.len() - self.start) {
             (Some(error), _) => Err(error.clone()),
@@ -235,7 +235,7 @@ impl Decoder {
 
     fn read(&mut self) -> Result<Option<Frame>, FrameError> {
         let rest = &self.buffer[self.start..];
-        // Garbage is told from the first byte that differs, not only when a whole header is there.
+        // Garbage is refused at the first byte that differs, not only when a whole header is there.
         let known = rest.len().min(2);
         if rest[..known] != MARKER[..known]
             || (rest.len() > 3 && (FrameKind::of(rest[2]).is_none() || rest[3] != 0))
@@ -258,8 +258,8 @@ impl Decoder {
         let Some(kind) = FrameKind::of(header[2]) else { return Ok(None) };
         let frame = Frame { kind, body: body.to_vec() };
         self.start += HEADER_BYTES + length;
-        // After a large frame its room is given back at once: an operator has thousands of these, and all of
-        // them send their facts in the same second.
+        // Free the buffer of a large frame at once: an operator has thousands of decoders, and all nodes send
+        // their facts in the same second.
         if self.start == self.buffer.len() && self.buffer.capacity() > KEPT_BYTES {
             self.buffer = Vec::new();
             self.start = 0;

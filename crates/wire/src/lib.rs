@@ -1,8 +1,8 @@
 //! The protocol between operator and node: bytes in, events out. No I/O, no clock.
 //!
-//! [`message`] is what is said, [`frame`] how it travels, [`session`] who may say what when, [`sealed`] what
-//! keeps strangers out where a session goes over a network. Whoever owns the pipe feeds the bytes that came
-//! in and the time, and writes the bytes that come out.
+//! [`message`] defines requests and events, [`frame`] their encoding, [`session`] their order, [`sealed`] the
+//! encryption where a session goes over a network. The owner of the pipe feeds received bytes and the time,
+//! and writes the bytes that come out.
 #![deny(missing_docs)]
 pub mod frame;
 pub mod message;

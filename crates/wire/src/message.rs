@@ -1,5 +1,5 @@
-//! What operator and node say to each other. Bodies are JSON inside checksummed frames: few, small and easy
-//! to read in a trace; the measured data itself never travels here.
+//! Messages between operator and node. Bodies are JSON inside checksummed frames: few, small and easy to read
+//! in a trace; the measured data itself never travels here.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -87,10 +87,9 @@ pub enum ObserveRequest {
     /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's
     /// in `far`.
     Iperf3(Iperf3Spec),
-    /// Write records that are looked for after a power cut, or look for them. Answered by `Durability`, then
-    /// `Done`.
+    /// Write records to check after a power cut, or check them. Answered by `Durability`, then `Done`.
     Durability(DurabilityRequest),
-    /// Look through a piece of a folder of data. Answered by `Audit`, then `Done`.
+    /// Scan a piece of a folder of data. Answered by `Audit`, then `Done`.
     Audit(AuditRequest),
 }
 
@@ -152,22 +151,22 @@ pub enum BuildRequest {
         /// What to do.
         step: Step,
     },
-    /// Take all steps of a build back, the last one first, and close its journal. Answered by `Unbuilt`, then
+    /// Undo all steps of a build, the last one first, and close its journal. Answered by `Unbuilt`, then
     /// `Done`.
     Unbuild {
         /// Name of the build.
         build: String,
-        /// What stands on the volume or its drives and was not made by the build is given up.
+        /// Discard data on the volume or its drives that the build did not make.
         #[serde(default)]
         discard: bool,
     },
-    /// Close the journal of a build: what it made stays, and is not taken back from here any more. Answered
-    /// by `Done`.
+    /// Close the journal of a build: what it made stays and can no longer be undone from here. Answered by
+    /// `Done`.
     Built {
         /// Name of the build.
         build: String,
     },
-    /// List builds on this host that are not taken back. Answered by `Builds`, then `Done`.
+    /// List builds on this host that are not undone. Answered by `Builds`, then `Done`.
     Builds,
 }
 
@@ -192,7 +191,7 @@ pub struct FromNode {
     pub body: Event,
 }
 
-/// What a node says.
+/// A message of a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -228,14 +227,14 @@ pub enum Event {
     },
     /// Open journals.
     Journals(Vec<JournalEntry>),
-    /// What a look or a step printed.
+    /// Output of a query or a step.
     Seen(Box<QueryOutput>),
-    /// What was taken back, a line for each command.
+    /// What was undone, a line for each command.
     Unbuilt {
         /// In order.
         lines: Vec<String>,
     },
-    /// Builds that are not taken back.
+    /// Builds that are not undone.
     Builds(Vec<BuildEntry>),
     /// The request is finished.
     Done,
@@ -296,7 +295,7 @@ pub struct JournalEntry {
     pub files: Vec<PathBuf>,
 }
 
-/// A build on a node that was not taken back.
+/// A build on a node that was not undone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildEntry {
     /// Name.
@@ -325,8 +324,7 @@ pub struct Hello {
     pub loads: Vec<String>,
     /// Whether it runs with the rights of root in its user namespace.
     pub root: bool,
-    /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it tells of a clock that is
-    /// wrong.
+    /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it reveals a wrong clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
 }

@@ -1,14 +1,13 @@
-//! A sealed stream for sessions that go over a network of strangers: who dials and who answers prove to each
-//! other that they know the key of the run, and what follows is encrypted.
+//! A sealed stream for sessions over an untrusted network: both ends prove that they know the key of the run,
+//! and what follows is encrypted.
 //!
-//! In: bytes of the other end, and what is to be said. Out: bytes to write, and what was said. No I/O, no
-//! clock. The cryptography is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`,
+//! In: bytes of the other end, and plain text to send. Out: bytes to write, and plain text received. No I/O,
+//! no clock. The cryptography is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`,
 //! <https://noiseprotocol.org/noise.html>) as the crate `snow` has it: the key is mixed in before the first
 //! byte, so that a stranger's handshake is refused without an answer; the keys of a stream come from numbers
-//! that both ends draw for it, so that nothing that was recorded can be said again, and the key alone does
-//! not open what was recorded; the library asks the kernel for those numbers. Everything is bounded: a
-//! handshake has [`HANDSHAKE_BYTES`], a record at most [`RECORD_BYTES_MAX`]. After an error a stream says and
-//! takes nothing more.
+//! that both ends draw for it, so that no recording can be replayed, and the key alone does not decrypt one;
+//! the library asks the kernel for those numbers. Everything is bounded: a handshake has [`HANDSHAKE_BYTES`],
+//! a record at most [`RECORD_BYTES_MAX`]. After an error a stream sends and takes nothing more.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ const NOISE_BYTES: usize = 32 + TAG_BYTES;
 const TAG_BYTES: usize = 16;
 /// Length of the handshake of either end.
 pub const HANDSHAKE_BYTES: usize = HANDSHAKE.len() + NOISE_BYTES;
-/// What a record carries at most; more is cut into several. A stream keeps room for one.
+/// What a record carries at most; more is cut into several. A stream buffers one.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Bytes before a record: its length, big-endian, tag included.
 const LENGTH_BYTES: usize = 2;
@@ -139,25 +138,25 @@ pub enum SealError {
         /// Announced length.
         bytes: usize,
     },
-    /// A record that the other end did not write so, or not as the next one.
-    #[error("record {number} was changed on the way, or comes out of turn")]
+    /// A record that was changed, or is out of order.
+    #[error("record {number} was changed in transit or is out of order")]
     Forged {
         /// Counted from 0.
         number: u64,
     },
-    /// The first record does not say who it is.
-    #[error("it does not say which node it is")]
+    /// The first record names no node.
+    #[error("the first record names no node")]
     Name,
     /// The library refuses.
     #[error("the encryption failed: {0}")]
     Library(String),
 }
 
-/// A handshake under way.
+/// A handshake in progress.
 pub struct SealedHandshake {
     noise: Box<HandshakeState>,
     answers: bool,
-    heard: Vec<u8>,
+    taken: Vec<u8>,
     output: Vec<u8>,
     failed: Option<SealError>,
 }
@@ -172,9 +171,9 @@ impl std::fmt::Debug for SealedHandshake {
 /// Both directions of a stream, and what was read behind the handshake.
 #[derive(Debug)]
 pub struct Sealed {
-    /// What is said.
+    /// Encrypts.
     pub sealer: Sealer,
-    /// What is heard.
+    /// Decrypts.
     pub opener: Opener,
 }
 
@@ -186,7 +185,7 @@ impl SealedHandshake {
         Ok(handshake)
     }
 
-    /// The end that was dialled. It says nothing before it has seen that the other one knows the key.
+    /// The end that was dialled. It sends nothing before the other one has proved that it knows the key.
     pub fn answer(key: &Key) -> Result<Self, SealError> {
         Self::new(key, true)
     }
@@ -200,7 +199,7 @@ impl SealedHandshake {
         Ok(Self {
             noise: Box::new(noise.map_err(library)?),
             answers,
-            heard: Vec::new(),
+            taken: Vec::new(),
             output: Vec::new(),
             failed: None,
         })
@@ -220,7 +219,7 @@ impl SealedHandshake {
         std::mem::take(&mut self.output)
     }
 
-    /// Takes bytes; gives the stream when both ends know each other. What is to be written must be taken
+    /// Takes bytes; returns the stream when both ends know each other. What is to be written must be taken
     /// before the stream is used. After an error it repeats that error.
     pub fn received(&mut self, bytes: &[u8]) -> Result<Option<Sealed>, SealError> {
         if let Some(error) = &self.failed {
@@ -233,18 +232,18 @@ impl SealedHandshake {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Option<Sealed>, SealError> {
-        let wanted = HANDSHAKE_BYTES - self.heard.len();
+        let wanted = HANDSHAKE_BYTES - self.taken.len();
         let (ours, rest) = bytes.split_at(bytes.len().min(wanted));
-        self.heard.extend_from_slice(ours);
-        let known = self.heard.len().min(HANDSHAKE.len());
-        if self.heard[..known] != HANDSHAKE[..known] {
+        self.taken.extend_from_slice(ours);
+        let known = self.taken.len().min(HANDSHAKE.len());
+        if self.taken[..known] != HANDSHAKE[..known] {
             return Err(SealError::Stranger);
         }
-        if self.heard.len() < HANDSHAKE_BYTES {
+        if self.taken.len() < HANDSHAKE_BYTES {
             return Ok(None);
         }
         let mut nothing = [0; TAG_BYTES];
-        self.noise.read_message(&self.heard[HANDSHAKE.len()..], &mut nothing).map_err(|_| SealError::Key)?;
+        self.noise.read_message(&self.taken[HANDSHAKE.len()..], &mut nothing).map_err(|_| SealError::Key)?;
         if self.answers {
             self.speak()?;
         }
@@ -262,7 +261,7 @@ impl SealedHandshake {
     }
 }
 
-/// What is said.
+/// The encrypting half of a stream.
 pub struct Sealer {
     noise: Arc<StatelessTransportState>,
     number: u64,
@@ -291,7 +290,7 @@ impl Sealer {
     }
 }
 
-/// What is heard.
+/// The decrypting half of a stream.
 pub struct Opener {
     noise: Arc<StatelessTransportState>,
     number: u64,

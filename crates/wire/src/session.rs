@@ -1,11 +1,11 @@
 //! The two ends of a session as pure state machines.
 //!
 //! In: bytes of the other end, the end of its stream, the time in milliseconds of any clock that never goes
-//! back. Out: bytes to write, events to act on, the time at which to come back. It never reads a clock, a
-//! pipe or a file.
+//! back. Out: bytes to write, events to act on, the time of the next tick. It never reads a clock, a pipe or
+//! a file.
 //!
 //! Rules that both ends enforce: [`MAGIC`] first; the node's hello first and once; a heartbeat every second;
-//! 4 s without a byte, the end of the stream, a node that says more than it was asked for, or anything that
+//! 4 s without a byte, the end of the stream, a node that sends more than it was asked for, or anything that
 //! is not the protocol ends the session for good. A request is answered by events and exactly one last event
 //! ([`is_last`]).
 
@@ -26,15 +26,15 @@ pub const SILENCE_MS: u64 = 4_000;
 /// The node's first byte may take longer, milliseconds: a transport may have to log in first.
 pub const HELLO_MS: u64 = 15_000;
 
-/// What a node may say before anything is asked, bytes: more than the largest answer has (a frame of
+/// Limit of what a node may send before any request, bytes: more than the largest answer has (a frame of
 /// [`crate::frame::BODY_BYTES_MAX`] and the events before it).
-pub const SAID_BYTES_MAX: u64 = 48 << 20;
+pub const RECEIVED_BYTES_MAX: u64 = 48 << 20;
 
-/// What it may say more for each request, bytes. A report of a test has some ten kilobytes, facts have up to
-/// a megabyte. Together with [`SAID_BYTES_MAX`] it bounds what a node can make its operator keep.
-pub const SAID_BYTES_PER_REQUEST: u64 = 512 << 10;
+/// Further bytes that it may send for each request. A report of a test has some ten kilobytes, facts have up
+/// to a megabyte. Together with [`RECEIVED_BYTES_MAX`] it bounds what a node can make its operator keep.
+pub const RECEIVED_BYTES_PER_REQUEST: u64 = 512 << 10;
 
-/// Events that may answer one request: none needs more than two. Small ones take far more room here than on
+/// Events that may answer one request: none needs more than two. Small ones take far more memory here than on
 /// the wire.
 pub const EVENTS_PER_REQUEST_MAX: u32 = 4;
 
@@ -42,8 +42,8 @@ pub const EVENTS_PER_REQUEST_MAX: u32 = 4;
 /// CPUs and queues has some ten thousand.
 pub const FACTS_MAX: usize = 400_000;
 
-/// Body of a heartbeat, the same both ways: an operator of thousands of nodes takes and sends thousands of
-/// them a second, so that they are compared and never parsed.
+/// Body of a heartbeat, the same in both directions. An operator of thousands of nodes takes and sends
+/// thousands of them a second, so they are compared and never parsed.
 pub const HEARTBEAT: &[u8] = br#"{"id":0,"body":"heartbeat"}"#;
 
 /// Whether nothing follows this event for its request.
@@ -59,7 +59,7 @@ struct Link {
     decoder: Decoder,
     output: Vec<u8>,
     started_ms: Option<u64>,
-    heard_ms: Option<u64>,
+    received_ms: Option<u64>,
     beat_ms: Option<u64>,
     lost: bool,
 }
@@ -72,7 +72,7 @@ impl Link {
             decoder: Decoder::new(),
             output: MAGIC.to_vec(),
             started_ms: None,
-            heard_ms: None,
+            received_ms: None,
             beat_ms: None,
             lost: false,
         }
@@ -87,7 +87,7 @@ impl Link {
     fn receive<T: DeserializeOwned>(&mut self, now_ms: u64, bytes: &[u8]) -> (Vec<T>, Option<String>) {
         self.started_ms.get_or_insert(now_ms);
         if !bytes.is_empty() {
-            self.heard_ms = Some(now_ms);
+            self.received_ms = Some(now_ms);
         }
         match self.skip.push(bytes) {
             Ok(rest) => self.decoder.push(&rest),
@@ -125,9 +125,9 @@ impl Link {
         if !self.skip.found() {
             let noise = self.skip.noise();
             return if noise.is_empty() {
-                "it ended before it said anything".to_owned()
+                "it ended without any output".to_owned()
             } else {
-                format!("it ended and said only: {noise}")
+                format!("it ended; its output: {noise}")
             };
         }
         self.decoder.end().map_or_else(|e| e.to_string(), |()| "it closed the stream".to_owned())
@@ -135,7 +135,7 @@ impl Link {
 
     /// When the other end is lost unless something comes. Before the first byte `first_ms` is allowed.
     fn silent_at(&self, first_ms: u64) -> Option<u64> {
-        self.heard_ms.map(|t| t + SILENCE_MS).or_else(|| self.started_ms.map(|t| t + first_ms))
+        self.received_ms.map(|t| t + SILENCE_MS).or_else(|| self.started_ms.map(|t| t + first_ms))
     }
 
     /// Whether it is time for a heartbeat; if so it counts as sent.
@@ -157,7 +157,7 @@ impl Link {
     }
 }
 
-/// What an operator's session has to say.
+/// Event of an operator's session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperatorEvent {
     /// The node is there and speaks our protocol.
@@ -181,14 +181,14 @@ pub enum OperatorEvent {
 pub struct OperatorSession {
     link: Link,
     last_id: RequestId,
-    /// Requests under way with the number of their events so far.
+    /// Open requests with the number of their events so far.
     open: BTreeMap<RequestId, u32>,
     hello_seen: bool,
     /// Requests made before the hello; nothing but heartbeats goes to a node whose protocol is unknown.
     waiting: Vec<ToNode>,
     events: VecDeque<OperatorEvent>,
     /// Bytes that came from the node.
-    said_bytes: u64,
+    received_bytes: u64,
 }
 
 impl Default for OperatorSession {
@@ -207,11 +207,11 @@ impl OperatorSession {
             hello_seen: false,
             waiting: Vec::new(),
             events: VecDeque::new(),
-            said_bytes: 0,
+            received_bytes: 0,
         }
     }
 
-    /// Asks. After the session is lost this still gives a number, but nothing is sent and nothing will come.
+    /// Sends a request. After the session is lost this still returns a number, but nothing is sent.
     pub fn request(&mut self, now_ms: u64, body: impl Into<Request>) -> RequestId {
         self.link.started_ms.get_or_insert(now_ms);
         self.last_id += 1;
@@ -228,13 +228,10 @@ impl OperatorSession {
         if self.link.lost {
             return;
         }
-        self.said_bytes += bytes.len() as u64;
-        let allowed = SAID_BYTES_MAX + self.last_id * SAID_BYTES_PER_REQUEST;
-        if self.said_bytes > allowed {
-            self.lose(format!(
-                "it said more than the {allowed} bytes that {} requests may bring",
-                self.last_id
-            ));
+        self.received_bytes += bytes.len() as u64;
+        let allowed = RECEIVED_BYTES_MAX + self.last_id * RECEIVED_BYTES_PER_REQUEST;
+        if self.received_bytes > allowed {
+            self.lose(format!("more than {allowed} bytes for {} requests", self.last_id));
             return;
         }
         let (messages, error) = self.link.receive::<FromNode>(now_ms, bytes);
@@ -263,8 +260,8 @@ impl OperatorSession {
         }
         let first_ms = HELLO_MS;
         if self.link.silent_at(first_ms).is_some_and(|t| now_ms >= t) {
-            let limit = if self.link.heard_ms.is_some() { SILENCE_MS } else { first_ms };
-            self.lose(format!("it said nothing for {limit} ms"));
+            let limit = if self.link.received_ms.is_some() { SILENCE_MS } else { first_ms };
+            self.lose(format!("no data for {limit} ms"));
         } else if !self.hello_seen && self.link.started_ms.is_some_and(|t| now_ms >= t + first_ms) {
             self.lose(format!("no hello within {first_ms} ms, only: {}", self.link.skip.noise()));
         }
@@ -305,7 +302,7 @@ impl OperatorSession {
         }
         let FromNode { id, body } = message;
         match body {
-            Event::Hello(_) if self.hello_seen => self.lose("it said hello twice".to_owned()),
+            Event::Hello(_) if self.hello_seen => self.lose("a second hello".to_owned()),
             Event::Hello(hello) if hello.protocol != PROTOCOL => self.lose(format!(
                 "it speaks protocol {} (version {}) where this program speaks {PROTOCOL}",
                 hello.protocol, hello.version
@@ -324,13 +321,13 @@ impl OperatorSession {
             Event::Facts(facts)
                 if facts.readings.len() + facts.counters.len() + facts.gaps.len() > FACTS_MAX =>
             {
-                self.lose(format!("it told more than {FACTS_MAX} facts at once"));
+                self.lose(format!("more than {FACTS_MAX} facts in one answer"));
             }
             body => self.answered(id, body),
         }
     }
 
-    /// An event behind the last one of its request tells nothing new.
+    /// Ignores events after the last one of a request.
     fn answered(&mut self, id: RequestId, body: Event) {
         let Some(events) = self.open.get_mut(&id) else { return };
         *events += 1;
@@ -355,17 +352,17 @@ impl OperatorSession {
     }
 }
 
-/// What a node's session has to say.
+/// Event of a node's session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeEvent {
-    /// Something is asked.
+    /// A request.
     Request {
         /// Number for the answer.
         id: RequestId,
         /// What.
         body: Request,
     },
-    /// Nobody is there any more. Last event.
+    /// The operator is lost. Last event.
     OperatorLost {
         /// Why: an end to the sentence "the operator is lost: …".
         reason: String,
@@ -382,7 +379,7 @@ pub struct NodeSession {
 }
 
 impl NodeSession {
-    /// A session that says hello at once.
+    /// A session whose hello is sent at once.
     pub fn new(hello: Hello) -> Self {
         let mut link = Link::new(FrameKind::FromNode, 0);
         let sent = link.send(&FromNode { id: 0, body: Event::Hello(Box::new(hello)) });
@@ -433,7 +430,7 @@ impl NodeSession {
             self.link.send_heartbeat();
         }
         if self.link.silent_at(SILENCE_MS).is_some_and(|t| now_ms >= t) {
-            self.lose(format!("it said nothing for {SILENCE_MS} ms"));
+            self.lose(format!("no data for {SILENCE_MS} ms"));
         }
     }
 
@@ -473,7 +470,7 @@ impl NodeSession {
             self.link.lost = true;
             self.link.output.clear();
             self.open.clear();
-            // What was asked but not begun is not begun any more.
+            // Requests not yet begun are dropped.
             self.events.clear();
             self.events.push_back(NodeEvent::OperatorLost { reason });
         }

@@ -50,7 +50,7 @@ fn the_largest_frame_passes() {
 }
 
 #[test]
-fn a_torn_frame_says_how_much_is_missing() {
+fn a_torn_frame_reports_how_much_is_missing() {
     let bytes = stream(&[b"hello".to_vec()]);
     for cut in 1..bytes.len() {
         let mut decoder = Decoder::new();
@@ -62,7 +62,7 @@ fn a_torn_frame_says_how_much_is_missing() {
 }
 
 #[test]
-fn garbage_is_told_from_its_first_byte() {
+fn garbage_is_refused_at_its_first_byte() {
     let mut decoder = Decoder::new();
     decoder.push(b"x");
     assert!(matches!(decoder.next_frame(), Err(FrameError::Garbage { .. })));

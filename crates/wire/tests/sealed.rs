@@ -27,10 +27,10 @@ fn drain(opener: &mut Opener) -> Result<Vec<Vec<u8>>, SealError> {
 }
 
 #[test]
-fn both_ends_say_and_hear() {
+fn both_ends_send_and_receive() {
     let (mut node, mut operator) = pair();
     for (from, to, text) in [
-        (&mut node.sealer, &mut operator.opener, b"what is said".to_vec()),
+        (&mut node.sealer, &mut operator.opener, b"plain text".to_vec()),
         (&mut operator.sealer, &mut node.opener, vec![7; 100_000]),
     ] {
         let mut bytes = Vec::new();
@@ -63,7 +63,7 @@ fn a_stranger_gets_no_answer() {
         answers.received(&SealedHandshake::dial(&key(1)).unwrap().take_output()).unwrap_err(),
         SealError::Stranger
     );
-    // Told from the first byte that differs, not only when a whole handshake is there.
+    // Refused at the first byte that differs, not only when a whole handshake is there.
     assert_eq!(SealedHandshake::answer(&key(1)).unwrap().received(b"X").unwrap_err(), SealError::Stranger);
 }
 
@@ -75,7 +75,7 @@ fn another_key_is_refused_at_both_ends() {
         SealError::Key
     );
     assert!(answers.take_output().is_empty());
-    // Somebody who answers without the key: what it says is that of another conversation.
+    // A peer that answers without the key: its bytes are those of another conversation.
     let mut dials = SealedHandshake::dial(&key(1)).unwrap();
     let mut other = SealedHandshake::answer(&key(2)).unwrap();
     other.received(&SealedHandshake::dial(&key(2)).unwrap().take_output()).unwrap().unwrap();
@@ -83,7 +83,7 @@ fn another_key_is_refused_at_both_ends() {
 }
 
 #[test]
-fn a_recorded_conversation_cannot_be_said_again() {
+fn a_recorded_conversation_cannot_be_replayed() {
     let mut dials = SealedHandshake::dial(&key(1)).unwrap();
     let mut recorded = dials.take_output();
     let mut answers = SealedHandshake::answer(&key(1)).unwrap();
@@ -157,7 +157,7 @@ fn the_key_is_in_the_order_and_nowhere_else() {
 }
 
 #[test]
-fn a_caller_says_who_it_is_in_few_bytes() {
+fn a_caller_names_itself_in_few_bytes() {
     let caller = Caller { node: "n1".into(), pid: 7 };
     assert_eq!(Caller::read(&caller.record()).unwrap(), caller);
     assert_eq!(Caller::read(b"{}").unwrap_err(), SealError::Name);
@@ -176,16 +176,16 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         operator.opener.push(&bytes);
-        let mut heard = 0;
+        let mut received = 0;
         let refused = loop {
             match operator.opener.next_record() {
-                Ok(Some(text)) => { prop_assert_eq!(&text, &texts[heard]); heard += 1; }
+                Ok(Some(text)) => { prop_assert_eq!(&text, &texts[received]); received += 1; }
                 Ok(None) => break false,
                 Err(_) => break true,
             }
         };
-        // A length that grew waits for more; nothing behind the flip is ever heard.
-        prop_assert!(refused || heard < texts.len());
+        // A length that grew waits for more; nothing behind the flip is ever received.
+        prop_assert!(refused || received < texts.len());
     }
 
     #[test]
@@ -213,11 +213,11 @@ proptest! {
             node.sealer.seal(text, &mut bytes).unwrap();
         }
         bytes.truncate(cut.index(bytes.len() + 1));
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for piece in bytes.chunks(size) {
             operator.opener.push(piece);
-            heard.extend(drain(&mut operator.opener).unwrap());
+            received.extend(drain(&mut operator.opener).unwrap());
         }
-        prop_assert!(texts.starts_with(&heard));
+        prop_assert!(texts.starts_with(&received));
     }
 }

@@ -152,19 +152,19 @@ fn silence_loses_the_other_end_after_exactly_four_seconds() {
     assert_eq!(node.next_wakeup_ms(), Some(100 + SILENCE_MS));
     operator.tick(100 + SILENCE_MS);
     node.tick(100 + SILENCE_MS);
-    assert_eq!(reason(&operator_events(&mut operator)), "it said nothing for 4000 ms");
-    assert_eq!(node_reason(&node_events(&mut node)), "it said nothing for 4000 ms");
+    assert_eq!(reason(&operator_events(&mut operator)), "no data for 4000 ms");
+    assert_eq!(node_reason(&node_events(&mut node)), "no data for 4000 ms");
     assert_eq!((operator.next_wakeup_ms(), node.next_wakeup_ms()), (None, None));
 }
 
 #[test]
-fn a_node_that_never_says_anything_is_lost_after_the_hello_time() {
+fn a_node_that_sends_nothing_is_lost_after_the_hello_time() {
     let mut operator = OperatorSession::new();
     operator.tick(5);
     operator.tick(5 + HELLO_MS - 1);
     assert_eq!(operator.poll_event(), None);
     operator.tick(5 + HELLO_MS);
-    assert_eq!(reason(&operator_events(&mut operator)), "it said nothing for 15000 ms");
+    assert_eq!(reason(&operator_events(&mut operator)), "no data for 15000 ms");
     // A shell that babbles for ever is no node either.
     let mut operator = OperatorSession::new();
     for second in 0..=HELLO_MS / 1000 {
@@ -186,7 +186,7 @@ fn a_banner_before_the_hello_is_passed_over_and_explains_a_failure() {
     operator.closed(1);
     assert_eq!(
         reason(&operator_events(&mut operator)),
-        "it ended and said only: bash: linerate-node: command not found"
+        "it ended; its output: bash: linerate-node: command not found"
     );
     let mut operator = OperatorSession::new();
     for _ in 0..20 {
@@ -196,7 +196,7 @@ fn a_banner_before_the_hello_is_passed_over_and_explains_a_failure() {
 }
 
 #[test]
-fn another_protocol_is_told_with_both_versions() {
+fn another_protocol_is_reported_with_both_versions() {
     let mut operator = OperatorSession::new();
     operator.request(0, TrialRequest::Journals);
     operator.take_output();
@@ -237,7 +237,7 @@ fn answers_to_what_was_never_asked_lose_the_node() {
     for (messages, words) in [
         (vec![handshake(), (9, Event::Done)], "never asked"),
         (vec![handshake(), (0, Event::Done)], "never asked"),
-        (vec![handshake(), handshake()], "hello twice"),
+        (vec![handshake(), handshake()], "second hello"),
         (vec![(1, Event::Done)], "before its hello"),
     ] {
         let mut operator = OperatorSession::new();
@@ -290,7 +290,7 @@ fn an_answer_that_is_too_large_becomes_a_failure() {
 }
 
 #[test]
-fn an_echo_a_cut_and_a_text_are_told_apart() {
+fn an_echo_a_cut_and_a_text_are_distinguished() {
     let mut operator = OperatorSession::new();
     operator.tick(0);
     let echo = operator.take_output();
@@ -367,7 +367,7 @@ proptest! {
 
 #[test]
 fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
-    use linerate_wire::session::{SAID_BYTES_MAX, SAID_BYTES_PER_REQUEST};
+    use linerate_wire::session::{RECEIVED_BYTES_MAX, RECEIVED_BYTES_PER_REQUEST};
     let mut operator = OperatorSession::new();
     operator.received(0, &from_node(&[handshake()]));
     operator.request(0, TrialRequest::Journals);
@@ -376,16 +376,16 @@ fn a_node_that_floods_is_lost_before_it_fills_the_memory() {
     body.resize(1 << 20, b' ');
     let mut flood = Vec::new();
     encode(FrameKind::FromNode, &body, &mut flood).unwrap();
-    let mut said = 0;
+    let mut sent = 0;
     while operator.next_wakeup_ms().is_some() {
         operator.received(0, &flood);
-        said += flood.len() as u64;
-        assert!(said < 2 * SAID_BYTES_MAX, "still listening after {said} bytes");
+        sent += flood.len() as u64;
+        assert!(sent < 2 * RECEIVED_BYTES_MAX, "still listening after {sent} bytes");
     }
-    assert!(said >= SAID_BYTES_MAX);
-    let allowed = SAID_BYTES_MAX + SAID_BYTES_PER_REQUEST;
-    let said = reason(&operator_events(&mut operator));
-    assert_eq!(said, format!("it said more than the {allowed} bytes that 1 requests may bring"));
+    assert!(sent >= RECEIVED_BYTES_MAX);
+    let allowed = RECEIVED_BYTES_MAX + RECEIVED_BYTES_PER_REQUEST;
+    let why = reason(&operator_events(&mut operator));
+    assert_eq!(why, format!("more than {allowed} bytes for 1 requests"));
 }
 
 #[test]
@@ -406,5 +406,5 @@ fn a_node_that_answers_without_end_is_lost() {
     let events = lost(vec![(1, facts(1)); most + 1]);
     assert_eq!(reason(&events), format!("it answered request 1 more than {most} times"));
     let events = lost(vec![(1, facts(FACTS_MAX + 1))]);
-    assert_eq!(reason(&events), format!("it told more than {FACTS_MAX} facts at once"));
+    assert_eq!(reason(&events), format!("more than {FACTS_MAX} facts in one answer"));
 }
