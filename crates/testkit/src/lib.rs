@@ -68,7 +68,7 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Says why a test does not run; gives `false`.
+/// Prints why a test does not run; returns `false`.
 pub fn skip(name: &str, reason: &str) -> bool {
     println!("SKIPPED {name}: {reason}");
     false
@@ -125,7 +125,7 @@ impl TestPrograms {
     }
 }
 
-/// Whether a program is here; says that the test does not run, and why, when it is not.
+/// Whether a program is installed; prints why the test does not run if it is not.
 pub fn has(name: &str, program: &str, package: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).output();
     found.is_ok_and(|o| o.status.success())
