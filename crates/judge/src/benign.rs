@@ -1,4 +1,4 @@
-//! Differences that do no harm, put on a host beside a fault: a verdict must not fall for them.
+//! Benign differences on the host of a fault: a verdict must ignore them.
 //!
 //! In: a running lab, hosts, a seed. Out: what was made different, in words; undone with the faults. Each of
 //! them changes what `linerate` reads and nothing that its loads could feel.
@@ -30,22 +30,22 @@ const DEVICE: [(&str, &str, &str); 2] = [
     ("an alias of eth0", "link set eth0 alias to-the-rack\n", "link set eth0 alias \"\"\n"),
 ];
 
-/// How many are put on each host.
+/// Differences per host.
 const PER_HOST: usize = 3;
 
 /// Makes the hosts different from the others; returns how, a line each.
 pub(crate) fn differ(damage: &mut Damage<'_>, hosts: &BTreeSet<String>, seed: u64) -> Result<Vec<String>> {
     let mut random = Random(seed ^ 0x0d1f_f350);
-    let mut said = Vec::new();
+    let mut descriptions = Vec::new();
     for host in hosts {
         let (_, machine) = damage.host(host)?;
         let mut all: Vec<usize> = (0..SYSCTLS.len() + DEVICE.len()).collect();
         random.shuffle(&mut all);
         for choice in all.into_iter().take(PER_HOST) {
-            said.push(format!("{host}: {}", apply(damage, machine, choice)?));
+            descriptions.push(format!("{host}: {}", apply(damage, machine, choice)?));
         }
     }
-    Ok(said)
+    Ok(descriptions)
 }
 
 fn apply(damage: &mut Damage<'_>, machine: ClusterMachine, choice: usize) -> Result<String> {

@@ -102,7 +102,7 @@ impl RunArgs {
         self,
         root: bool,
         interrupt: &Interrupt,
-        say: &mut dyn FnMut(&str),
+        print: &mut dyn FnMut(&str),
         progress: &mut dyn FnMut(&str),
     ) -> Result<ExitCode> {
         if let Some(path) = self.json.as_ref().filter(|path| path.exists()) {
@@ -132,20 +132,20 @@ impl RunArgs {
             root,
         };
         let records = run::judge(&options, interrupt, progress)?;
-        show(&records, tables, picture, say)
+        show(&records, tables, picture, print)
     }
 
     /// Judges kept runs again.
     ///
     /// # Errors
     /// A file that cannot be read or written.
-    pub fn again(self, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+    pub fn again(self, print: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
         if self.fit {
             let raw = Rules { calibration: CalibrationRules::NONE, ..Rules::DEFAULT };
             let mut records = keep::again(&self.again, &raw, &mut |_| {})?;
             let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
             records.extend(simulate::records(self.simulated, &knowledge, &raw));
-            say(fit::fit(&records).trim_end());
+            print(fit::fit(&records).trim_end());
             return Ok(ExitCode::Ok);
         }
         let records = keep::again(&self.again, &Rules::DEFAULT, progress)?;
@@ -155,7 +155,7 @@ impl RunArgs {
             let lines = lines.map_err(|error| LabError::Unknown(error.to_string()))?;
             write(&path, &(lines.join("\n") + "\n"))?;
         }
-        show(&records, self.tables, self.picture, say)
+        show(&records, self.tables, self.picture, print)
     }
 }
 
@@ -163,10 +163,10 @@ fn show(
     records: &[JudgedRun],
     tables: Option<PathBuf>,
     picture: Option<PathBuf>,
-    say: &mut dyn FnMut(&str),
+    print: &mut dyn FnMut(&str),
 ) -> Result<ExitCode> {
     let (text, met) = table::table(records);
-    say(text.trim_end());
+    print(text.trim_end());
     if let Some(path) = tables {
         let text = serde_json::to_string_pretty(&table::tables(records));
         write(&path, &text.map_err(|error| LabError::Unknown(error.to_string()))?)?;

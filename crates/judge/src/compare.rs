@@ -1,7 +1,7 @@
 //! Other methods beside `linerate`, on the same runs: how often each was right.
 //!
 //! In: records with the guesses of all methods. Out: a table. Where the rules leave a choice, they favour the
-//! others: they are told how many faults there are, a member counts for its group, either end for a pair.
+//! others: they get the number of faults, a member counts for its group, either end for a pair.
 
 use std::fmt::Write as _;
 
@@ -17,9 +17,9 @@ use crate::reliability::wilson;
 pub struct ComparisonRow {
     /// Method; `linerate` is ours.
     pub method: String,
-    /// Runs with faults that it was asked about.
+    /// Runs with faults.
     pub runs: usize,
-    /// Of these: the place of every fault right.
+    /// Of these: every fault located.
     pub right: usize,
     /// Healthy runs.
     pub healthy: usize,
@@ -37,7 +37,7 @@ pub fn rows(records: &[JudgedRun]) -> Vec<ComparisonRow> {
         runs: sick.len(),
         right: sick.iter().filter(|r| r.exact).count(),
         healthy: healthy.len(),
-        alarms: healthy.iter().filter(|r| !r.said.is_empty()).count(),
+        alarms: healthy.iter().filter(|r| !r.findings.is_empty()).count(),
     };
     let theirs = METHODS.iter().map(|method| {
         let is = |r: &JudgedRun, pick: fn(&Guess) -> bool| {
@@ -61,7 +61,7 @@ pub fn table(records: &[JudgedRun]) -> String {
         return String::new();
     }
     let mut text = String::from(
-        "| method | runs with faults | place of every fault right | 95 % interval | healthy runs | with an alarm |\n\
+        "| method | runs with faults | every fault located | 95 % interval | healthy runs | with an alarm |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for row in rows {
@@ -81,7 +81,7 @@ pub fn table(records: &[JudgedRun]) -> String {
     for method in &METHODS {
         let _ = write!(text, "\n{}: {}.", method.name, method.source);
     }
-    text + "\nAll but linerate are told how many faults there are, and a host of a bad group is right for them.\n"
+    text + "\nAll but linerate get the number of faults, and a host of a bad group counts as right for them.\n"
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! The two numbers of each map from the strength of the reasoning to a probability, fitted on runs of which
-//! the truth is known.
+//! The two numbers of each map from the strength of the reasoning to a probability, fitted on runs with known
+//! truth.
 //!
 //! In: records of diagnoses without any map. Out: for each kind of statement the temperature and the lapse
 //! that make the truth most likely together with a mild prior, and what they are worth on runs that they were
-//! not fitted on. It changes nothing: the numbers are written into `crates/diagnose/src/rules/calibration.rs`
-//! by
-//! hand.
+//! not fitted on. It changes nothing: a person writes the numbers into
+//! `crates/diagnose/src/rules/calibration.rs`.
 
 use std::fmt::Write as _;
 
@@ -14,8 +13,8 @@ use linerate_diagnose::calibrate::ProbabilityMap;
 use crate::record::{ClaimedFinding, JudgedRun};
 use crate::reliability::ClaimSubject;
 
-/// One statement before any map: all candidates with their raw probabilities, the said one first, and whether
-/// it was true.
+/// One statement before any map: all candidates with their raw probabilities, the reported one first, and
+/// whether it was true.
 #[derive(Debug, Clone, PartialEq)]
 struct Raw {
     candidates: Vec<f64>,
@@ -29,13 +28,13 @@ const STEPS: std::ops::RangeInclusive<i32> = -20..=30;
 /// Lapses that are tried, in thousandths.
 const LAPSES: std::ops::RangeInclusive<u32> = 0..=200;
 
-/// What fits, as text.
+/// The fitted maps, as text.
 pub fn fit(records: &[JudgedRun]) -> String {
     let mut text = String::from(
         "| probability of | statements | right | temperature | lapse | log loss before | after | held out |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
-    for about in [ClaimSubject::Finding, ClaimSubject::Place, ClaimSubject::Cause] {
+    for about in [ClaimSubject::Finding, ClaimSubject::Location, ClaimSubject::Cause] {
         let raws: Vec<(usize, Raw)> = records
             .iter()
             .enumerate()
@@ -82,27 +81,27 @@ fn held_out(about: ClaimSubject, raws: &[(usize, Raw)]) -> f64 {
 
 /// The statements of a record about one thing.
 fn raw(record: &JudgedRun, about: ClaimSubject) -> Vec<Raw> {
-    let one = |said: &ClaimedFinding| {
-        let real = record.run.broken.iter().any(|b| said.among(&b.truth));
-        let here: Vec<_> = record.run.broken.iter().filter(|b| said.at(&b.truth)).collect();
+    let one = |finding: &ClaimedFinding| {
+        let real = record.run.broken.iter().any(|b| finding.among(&b.truth));
+        let here: Vec<_> = record.run.broken.iter().filter(|b| finding.at(&b.truth)).collect();
         match about {
-            ClaimSubject::Finding => Some(Raw { candidates: vec![said.probability], right: real }),
-            ClaimSubject::Place => real.then(|| Raw {
-                candidates: said.places.iter().map(|p| p.probability).collect(),
+            ClaimSubject::Finding => Some(Raw { candidates: vec![finding.probability], right: real }),
+            ClaimSubject::Location => real.then(|| Raw {
+                candidates: finding.locations.iter().map(|p| p.probability).collect(),
                 right: !here.is_empty(),
             }),
             // No fact is simulated, so that no cause can be right there.
             _ if record.run.lab == "simulated" => None,
-            _ => said.causes.first().filter(|_| !here.is_empty()).map(|first| Raw {
-                candidates: said.causes.iter().map(|c| c.probability).collect(),
+            _ => finding.causes.first().filter(|_| !here.is_empty()).map(|first| Raw {
+                candidates: finding.causes.iter().map(|c| c.probability).collect(),
                 right: here.iter().any(|b| b.is_cause(&first.id)),
             }),
         }
     };
-    record.said.iter().filter_map(one).collect()
+    record.findings.iter().filter_map(one).collect()
 }
 
-fn said(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
+fn mapped(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
     if about == ClaimSubject::Finding {
         map.chance(raw.candidates[0])
     } else {
@@ -110,9 +109,9 @@ fn said(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
     }
 }
 
-/// Surprise at what was true.
+/// Log loss of a statement.
 fn loss(about: ClaimSubject, map: &ProbabilityMap, raw: &Raw) -> f64 {
-    let p = said(about, map, raw).clamp(1e-6, 1.0 - 1e-6);
+    let p = mapped(about, map, raw).clamp(1e-6, 1.0 - 1e-6);
     -(if raw.right { p } else { 1.0 - p }).ln()
 }
 
@@ -162,11 +161,11 @@ mod tests {
     fn the_map_that_made_the_truth_is_found_again() {
         let made = ProbabilityMap { temperature: 2.0, lapse: 0.05 };
         let raws = drawn(&made, 4000);
-        let found = best(ClaimSubject::Place, &raws.iter().collect::<Vec<_>>());
-        // A little more of the one and less of the other say nearly the same: what they say together counts.
+        let found = best(ClaimSubject::Location, &raws.iter().collect::<Vec<_>>());
+        // A little more of one number and less of the other give nearly the same map: compare the maps.
         for first in [0.4, 0.6, 0.8, 0.9, 0.99] {
-            let said = |map: &ProbabilityMap| map.shares(&[first, 1.0 - first])[0];
-            assert!((said(&made) - said(&found)).abs() < 0.03, "{first}: {found:?}");
+            let share = |map: &ProbabilityMap| map.shares(&[first, 1.0 - first])[0];
+            assert!((share(&made) - share(&found)).abs() < 0.03, "{first}: {found:?}");
         }
     }
 

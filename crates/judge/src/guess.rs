@@ -1,8 +1,8 @@
-//! What other methods would have said of the same run: their score of each host in each direction, from the
-//! same cells.
+//! Guesses of other methods about the same run: their score of each host in each direction, from the same
+//! cells.
 //!
 //! In: a diagnosis with its cells, the truth. Out: a guess per method. It favours the others where it can:
-//! they are told how many faults there are.
+//! they get the number of faults.
 
 use linerate_lab::faults::fault::Truth;
 use linerate_model::finding::{Diagnosis, Direction, Suspect};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::methods::{METHODS, Method, shares_of_cells};
 
-/// What one method said.
+/// The guess of one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guess {
     /// Name of the method.
@@ -39,11 +39,11 @@ pub(crate) fn guesses(inventory: &Inventory, diagnosis: &Diagnosis, truths: &[&T
 fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction) -> bool {
     let inside = |group: &String| inventory.groups_of(host).iter().any(|g| g.name == *group);
     truth.accepted.iter().any(|(suspect, directions)| {
-        let way =
+        let is_direction =
             directions.is_empty() || directions.contains(&direction) || directions.contains(&Direction::Both);
         match suspect {
-            Suspect::Host(name) => name == host && way,
-            Suspect::Group(group) => inside(group) && way,
+            Suspect::Host(name) => name == host && is_direction,
+            Suspect::Group(group) => inside(group) && is_direction,
             Suspect::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
             Suspect::Pair(a, b) => a == host || b == host,
             Suspect::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),

@@ -96,7 +96,7 @@ fn unreadable(path: &Path, error: &serde_json::Error) -> LabError {
 }
 
 /// Judges all kept runs with the present knowledge and reasoning.
-pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> Result<Vec<JudgedRun>> {
+pub fn again(folders: &[PathBuf], rules: &Rules, report: &mut dyn FnMut(&str)) -> Result<Vec<JudgedRun>> {
     let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let mut records = Vec::new();
     each(folders, &mut |kept, snapshot| {
@@ -106,7 +106,7 @@ pub fn again(folders: &[PathBuf], rules: &Rules, tell: &mut dyn FnMut(&str)) -> 
         let inventory = snapshot.as_ref().map(|s| &s.inventory);
         let record = JudgedRun::new(kept.run, verdict, inventory, kept.seconds);
         if !record.right() {
-            tell(&format!("{:4}  {}", record.run.index + 1, record.line()));
+            report(&format!("{:4}  {}", record.run.index + 1, record.line()));
         }
         records.push(record);
         Ok(())

@@ -1,4 +1,4 @@
-//! How often `linerate` is right: faults at random places, calibration, simulated clusters, other methods.
+//! Accuracy of `linerate`: faults at random targets, calibration, simulated clusters, other methods.
 //!
 //! In: labs, kept runs, sizes of clusters. Out: records, tables, maps to probabilities. It breaks nothing
 //! itself: the lab does, and `linerate` is a black box to it. It is part of no installation.

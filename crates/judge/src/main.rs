@@ -41,8 +41,8 @@ enum Command {
     },
 }
 
-/// Prints a line of the result. The reader may have closed the pipe; the work goes on all the same.
-fn say(line: &str) {
+/// Prints a line of the result. The reader may have closed the pipe; the work continues.
+fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -65,15 +65,15 @@ fn main() -> Code {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run { wanted } if !wanted.measures() => wanted.again(&mut say, &mut progress),
+        Command::Run { wanted } if !wanted.measures() => wanted.again(&mut print, &mut progress),
         Command::Run { wanted } => {
             let root = sandbox::is_root();
             let interrupt = prepare()?;
-            wanted.judge(root, &interrupt, &mut say, &mut progress)
+            wanted.judge(root, &interrupt, &mut print, &mut progress)
         }
-        Command::Simulate { wanted } => simulate::command::run(&wanted, &mut say, &mut progress),
+        Command::Simulate { wanted } => simulate::command::run(&wanted, &mut print, &mut progress),
         Command::Rules { kept } => {
-            say(rules::page(&kept, &mut progress)?.trim_end());
+            print(rules::page(&kept, &mut progress)?.trim_end());
             Ok(ExitCode::Ok)
         }
     }

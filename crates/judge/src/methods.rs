@@ -1,5 +1,5 @@
-//! How other methods would find the bad hosts from the same tests. Each is told how many there are, which
-//! favours it; ours is not.
+//! How other methods would find the bad hosts from the same tests. Each gets the number of bad hosts, which
+//! favours it; ours does not.
 //!
 //! In: tests as shares of what they could reach. Out: a score of each host as a sender and as a receiver.
 //! Each method is written from its description in the literature, reduced to what this problem has: hosts
@@ -35,7 +35,7 @@ pub(crate) struct Method {
     pub(crate) name: &'static str,
     /// Where it is from.
     pub(crate) source: &'static str,
-    /// From this score on a person who uses it would call somebody.
+    /// Score from which its users would raise an alarm.
     alarm: f64,
     score: fn(&[Share], usize) -> Scores,
 }

@@ -9,21 +9,21 @@ use std::path::PathBuf;
 pub struct JudgeOptions {
     /// Runs with one fault.
     pub runs: usize,
-    /// Runs without; every second one has harmless differences on one host.
+    /// Healthy runs; every second one has benign differences on one host.
     pub healthy: usize,
     /// Runs with two faults on different machines.
     pub two: usize,
     /// The same with three.
     pub three: usize,
-    /// Runs with one fault and harmless differences on the same hosts.
+    /// Runs with one fault and benign differences on the same hosts.
     pub beside: usize,
-    /// Runs with a fault that comes and goes.
+    /// Runs with an intermittent fault.
     pub flicker: usize,
-    /// Repeats everything.
+    /// Seed.
     pub seed: u64,
     /// Labs.
     pub labs: Vec<String>,
-    /// How the hosts are reached.
+    /// Transport to the hosts.
     pub via: String,
     /// Names of faults; all that this machine can show when empty.
     pub faults: Vec<String>,
@@ -33,14 +33,13 @@ pub struct JudgeOptions {
     /// Only the runs whose number leaves this rest (first) when divided by the second: several judges share
     /// the work, and one that resumes their joined records prints the whole.
     pub part: (usize, usize),
-    /// A run during which more of the CPU time than this share was stolen from this machine is made again;
-    /// every run counts without.
+    /// Limit of the CPU steal: a run above this share is repeated. Without a limit every run counts.
     pub quiet: Option<f64>,
-    /// Records go here, one line each; runs that it already holds are not repeated.
+    /// File of records, one line each; runs in it are not repeated.
     pub records: Option<PathBuf>,
-    /// Evidence of wrong verdicts goes here.
+    /// Folder for the evidence of wrong verdicts.
     pub failures: Option<PathBuf>,
-    /// Evidence of all runs goes here, to be judged again.
+    /// Folder for the evidence of all runs, to judge it again.
     pub keep: Option<PathBuf>,
     /// Whether faults that need root can be used.
     pub root: bool,

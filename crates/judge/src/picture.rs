@@ -1,4 +1,5 @@
-//! The reliability of probabilities, drawn as SVG: what was said against what was true, with intervals.
+//! The reliability of probabilities, drawn as SVG: reported probability against share that was true, with
+//! intervals.
 //!
 //! In: rows of the reliability table. Out: a picture. Points on the diagonal are calibrated.
 
@@ -26,7 +27,7 @@ pub(crate) fn picture(bins: &[Bin]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
          font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
-         <text x=\"{LEFT}\" y=\"22\" font-size=\"15\">How often it is true over how sure it was said to be</text>\n"
+         <text x=\"{LEFT}\" y=\"22\" font-size=\"15\">Share that is true over reported probability</text>\n"
     );
     for tenth in 0..=10 {
         let share = f64::from(tenth) / 10.0;
@@ -75,30 +76,29 @@ pub(crate) fn picture(bins: &[Bin]) -> String {
     }
     let _ = writeln!(
         svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">said</text>\n</svg>",
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">reported probability</text>\n</svg>",
         x(0.5),
         HEIGHT - 16.0
     );
     svg
 }
 
-/// The points of one kind of statement, a little aside so that they do not hide each other; larger for more
-/// statements.
+/// The points of one kind of statement, shifted to avoid overlap; larger for more statements.
 fn points(svg: &mut String, bins: &[Bin], about: ClaimSubject, colour: &str, aside: f64) {
     for bin in bins.iter().filter(|b| b.about == about) {
-        let (at, share) = (x(bin.said) + aside, bin.right as f64 / bin.count as f64);
+        let (at, share) = (x(bin.mean_probability) + aside, bin.right as f64 / bin.count as f64);
         let radius = 3.0 + (bin.count as f64).log10().max(0.0) * 2.0;
         let _ = writeln!(
             svg,
             "<line x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" opacity=\"0.6\"/>\
-             <circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{}: {} of {} right, said {:.0} %</title></circle>",
+             <circle cx=\"{at:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{}: {} of {} right, reported {:.0} %</title></circle>",
             y(bin.interval.0),
             y(bin.interval.1),
             y(share),
             about.words(),
             bin.right,
             bin.count,
-            100.0 * bin.said
+            100.0 * bin.mean_probability
         );
     }
 }
@@ -110,9 +110,10 @@ mod tests {
 
     #[test]
     fn every_row_is_a_point() {
-        let claim = |said, right| ProbabilityClaim { about: ClaimSubject::Place, said, right };
+        let claim =
+            |probability, right| ProbabilityClaim { about: ClaimSubject::Location, probability, right };
         let svg = picture(&bins(&[claim(0.95, true), claim(0.55, false)]));
         assert_eq!(svg.matches("<title>").count(), 2);
-        assert!(svg.contains("1 of 1 right, said 95 %") && svg.ends_with("</svg>\n"), "{svg}");
+        assert!(svg.contains("1 of 1 right, reported 95 %") && svg.ends_with("</svg>\n"), "{svg}");
     }
 }

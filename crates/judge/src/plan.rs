@@ -1,5 +1,5 @@
-//! Which faults are put where: every fault equally often, each in all labs that have a place for it, healthy
-//! runs in between.
+//! Which faults are injected where: every fault equally often, each in all labs that have a target for it,
+//! healthy runs in between.
 //!
 //! In: options. Out: runs to come, the same for the same seed. Faults and labs come from their lists; none is
 //! named here.
@@ -15,7 +15,7 @@ use linerate_model::random::Random;
 use crate::options::JudgeOptions;
 use crate::record::RunCategory;
 
-/// One run to come.
+/// A planned run.
 pub(crate) struct Job {
     /// Number.
     pub(crate) index: usize,
@@ -27,18 +27,18 @@ pub(crate) struct Job {
     pub(crate) case: RunCategory,
     /// What is broken, and where.
     pub(crate) faults: Vec<(&'static dyn Fault, FaultTarget)>,
-    /// Seed of everything that is left to chance in it.
+    /// Seed of its random choices.
     pub(crate) seed: u64,
 }
 
-/// A lab with the time that its survey gets.
+/// A lab with the time budget of its survey.
 struct Ground {
     name: String,
     time: String,
     topology: Topology,
 }
 
-/// A fault in a lab, without its place.
+/// Faults with their targets, and the index of the lab.
 type Wanted = (RunCategory, usize, Vec<(&'static dyn Fault, FaultTarget)>);
 
 /// All runs in their order.
@@ -49,9 +49,9 @@ pub(crate) fn plan(options: &JudgeOptions) -> Result<Vec<Job>> {
     let mut deck: Vec<Wanted> = Vec::new();
     for (case, runs, fits) in [
         (RunCategory::One, options.runs, (|_, _| true) as fn(&dyn Fault, &FaultTarget) -> bool),
-        (RunCategory::Beside, options.beside, |_, place| *place != FaultTarget::Everywhere),
-        (RunCategory::ComesAndGoes, options.flicker, |fault, place| {
-            fault.about().outside_the_hosts && *place != FaultTarget::Everywhere
+        (RunCategory::Beside, options.beside, |_, target| *target != FaultTarget::Everywhere),
+        (RunCategory::Intermittent, options.flicker, |fault, target| {
+            fault.about().outside_the_hosts && *target != FaultTarget::Everywhere
         }),
     ] {
         deck.extend(single(&grounds, &faults, case, runs, fits, &mut random)?);
@@ -105,7 +105,7 @@ fn usable(options: &JudgeOptions) -> Result<Vec<&'static dyn Fault>> {
     Ok(faults::ALL.iter().filter(can).copied().collect())
 }
 
-/// Runs with one fault: round after round through all faults, each in the next of the labs that have a place
+/// Runs with one fault: round after round through all faults, each in the next of the labs that have a target
 /// for it.
 fn single(
     grounds: &[Ground],
@@ -115,14 +115,14 @@ fn single(
     fits: fn(&dyn Fault, &FaultTarget) -> bool,
     random: &mut Random,
 ) -> Result<Vec<Wanted>> {
-    let places = |fault: &dyn Fault, ground: &Ground| -> Vec<FaultTarget> {
-        fault.about().places(&ground.topology).into_iter().filter(|p| fits(fault, p)).collect()
+    let targets = |fault: &dyn Fault, ground: &Ground| -> Vec<FaultTarget> {
+        fault.about().targets(&ground.topology).into_iter().filter(|p| fits(fault, p)).collect()
     };
     // Where each fault can go, in an order of its own.
     let mut turns: Vec<(&'static dyn Fault, Vec<usize>)> = Vec::new();
     for fault in faults {
         let mut labs: Vec<usize> =
-            (0..grounds.len()).filter(|g| !places(*fault, &grounds[*g]).is_empty()).collect();
+            (0..grounds.len()).filter(|g| !targets(*fault, &grounds[*g]).is_empty()).collect();
         random.shuffle(&mut labs);
         if !labs.is_empty() {
             turns.push((*fault, labs));
@@ -133,7 +133,7 @@ fn single(
         return Ok(Vec::new());
     }
     if turns.is_empty() {
-        return Err(LabError::Unknown(format!("{case:?}: none of the faults has a place in these labs")));
+        return Err(LabError::Unknown(format!("{case:?}: none of the faults has a target in these labs")));
     }
     let mut wanted = Vec::new();
     for round in 0.. {
@@ -143,14 +143,14 @@ fn single(
                 return Ok(wanted);
             }
             let lab = labs[round % labs.len()];
-            let place = random.pick(&places(*fault, &grounds[lab])).cloned();
-            wanted.extend(place.map(|place| (case, lab, vec![(*fault, place)])));
+            let target = random.pick(&targets(*fault, &grounds[lab])).cloned();
+            wanted.extend(target.map(|target| (case, lab, vec![(*fault, target)])));
         }
     }
     Ok(wanted)
 }
 
-/// Draws until some fit together.
+/// Draws until a set of faults fits together.
 const DRAWS_MAX: usize = 2000;
 
 /// Runs of a case with `count` faults at once, labs in turn; labs in which no such faults fit are passed
@@ -181,8 +181,8 @@ fn several(
     Ok(wanted)
 }
 
-/// Different faults at random places that do not touch the same machine and leave at least half of the hosts
-/// alone: with fewer healthy hosts nobody could say which half is the sick one.
+/// Different faults at random targets. They do not touch the same machine and leave at least half of the
+/// hosts healthy: with fewer healthy hosts it is undecidable which half is the bad one.
 fn together(
     topology: &Topology,
     faults: &[&'static dyn Fault],
@@ -196,8 +196,8 @@ fn together(
     let (mut hosts, mut taken) = (0, BTreeSet::new());
     for _ in 0..count {
         let fault = *random.pick(faults)?;
-        let place = random.pick(&fault.about().places(topology)).cloned()?;
-        let touched = touched(topology, &place);
+        let target = random.pick(&fault.about().targets(topology)).cloned()?;
+        let touched = touched(topology, &target);
         let mine = machines(&touched);
         hosts += touched.len();
         let is_new = drawn.iter().all(|(other, _)| other.about().name != fault.about().name);
@@ -205,18 +205,18 @@ fn together(
             return None;
         }
         taken.extend(mine);
-        drawn.push((fault, place));
+        drawn.push((fault, target));
     }
     Some(drawn)
 }
 
-/// The hosts whose traffic a fault at this place harms.
-pub(crate) fn touched(topology: &Topology, place: &FaultTarget) -> BTreeSet<String> {
+/// The hosts whose traffic a fault at this target harms.
+pub(crate) fn touched(topology: &Topology, target: &FaultTarget) -> BTreeSet<String> {
     let on = |names: &[&String]| {
         let named = topology.hypervisors.iter().filter(|h| names.contains(&&h.name));
         named.flat_map(|h| h.hosts.clone()).collect()
     };
-    match place {
+    match target {
         FaultTarget::Host(host) => BTreeSet::from([host.clone()]),
         FaultTarget::Pair(a, b) => BTreeSet::from([a.clone(), b.clone()]),
         FaultTarget::Hypervisor(name) => on(&[name]),
@@ -246,10 +246,11 @@ mod tests {
     }
 
     fn names(options: &JudgeOptions) -> Vec<(String, RunCategory, Vec<String>)> {
-        let place =
-            |(fault, place): &(&'static dyn Fault, FaultTarget)| format!("{} at {place}", fault.about().name);
+        let target = |(fault, target): &(&'static dyn Fault, FaultTarget)| {
+            format!("{} at {target}", fault.about().name)
+        };
         let jobs = plan(options).unwrap();
-        jobs.iter().map(|j| (j.lab.clone(), j.case, j.faults.iter().map(place).collect())).collect()
+        jobs.iter().map(|j| (j.lab.clone(), j.case, j.faults.iter().map(target).collect())).collect()
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
                 count(RunCategory::Two),
                 count(RunCategory::Three),
                 count(RunCategory::Beside),
-                count(RunCategory::ComesAndGoes)
+                count(RunCategory::Intermittent)
             ],
             [Some(9), Some(5), Some(7), Some(6)]
         );
@@ -299,7 +300,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for job in plan(&options()).unwrap().iter().filter(|j| j.faults.len() > 1) {
             let topology = Topology::load(&job.lab).unwrap();
-            let hosts: Vec<_> = job.faults.iter().map(|(_, place)| touched(&topology, place)).collect();
+            let hosts: Vec<_> = job.faults.iter().map(|(_, target)| touched(&topology, target)).collect();
             let all: usize = hosts.iter().map(BTreeSet::len).sum();
             assert_eq!(hosts.iter().flatten().collect::<BTreeSet<_>>().len(), all, "{hosts:?}");
             assert!(2 * all <= topology.hosts().len(), "{hosts:?}");

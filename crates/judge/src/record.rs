@@ -1,4 +1,4 @@
-//! One judged run: what was broken, what was said, whether that was right.
+//! One judged run: the fault, the findings, whether they were right.
 //!
 //! In: the truth and a diagnosis. Out: a record that is one line of JSON. It never forgives: an error is a
 //! wrong verdict.
@@ -23,17 +23,18 @@ pub enum RunCategory {
     /// One fault.
     #[default]
     One,
-    /// One fault, and differences that do no harm on the same hosts.
+    /// One fault, and benign differences on the same hosts.
     Beside,
     /// Two faults on different machines.
     Two,
     /// Three of them.
     Three,
-    /// One fault that is there for seconds and gone for seconds.
-    ComesAndGoes,
+    /// One fault, present for seconds and absent for seconds.
+    #[serde(rename = "comes-and-goes")]
+    Intermittent,
     /// Nothing is broken.
     Healthy,
-    /// Nothing is broken, and one host differs in what does no harm.
+    /// Nothing is broken, and one host has benign differences.
     HealthyBeside,
 }
 
@@ -45,7 +46,7 @@ impl RunCategory {
             Self::Beside => "one fault, harmless differences on the same host",
             Self::Two => "two faults at once",
             Self::Three => "three faults at once",
-            Self::ComesAndGoes => "a fault that comes and goes",
+            Self::Intermittent => "an intermittent fault",
             Self::Healthy => "healthy",
             Self::HealthyBeside => "healthy, harmless differences on one host",
         }
@@ -58,10 +59,11 @@ pub struct Broken {
     /// Name of the fault.
     pub fault: String,
     /// Where.
-    pub place: String,
-    /// What a verdict has to say.
+    #[serde(rename = "place")]
+    pub target: String,
+    /// The correct verdict.
     pub truth: Truth,
-    /// Other causes that say the same here.
+    /// Other causes that are right here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
 }
@@ -88,27 +90,28 @@ pub struct LabeledRun {
     pub case: RunCategory,
     /// What was broken; nothing in a healthy run.
     pub broken: Vec<Broken>,
-    /// What was different and harmless.
+    /// Benign differences.
     #[serde(default)]
     pub different: Vec<String>,
 }
 
-/// A cause as it was said.
+/// A cause as reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedCause {
     /// Id.
     pub id: String,
-    /// Its probability, if the place is right.
+    /// Its probability, if the location is right.
     pub probability: f64,
 }
 
-/// What a finding said.
+/// A finding as reported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedFinding {
-    /// How probable it is that something is wrong there.
+    /// Probability that something is wrong there.
     pub probability: f64,
-    /// Places, most probable first.
-    pub places: Vec<LossLocation>,
+    /// Locations, most probable first.
+    #[serde(rename = "places")]
+    pub locations: Vec<LossLocation>,
     /// Causes, most probable first.
     pub causes: Vec<ClaimedCause>,
     /// The verdict in words.
@@ -123,23 +126,23 @@ impl ClaimedFinding {
         };
         Self {
             probability: finding.probability,
-            places: finding.places.clone(),
+            locations: finding.places.clone(),
             causes: finding.causes.iter().map(cause).collect(),
             sentence: finding.sentence.clone(),
         }
     }
 
-    /// Whether the first place is the one of this truth.
+    /// Whether the first location is the one of this truth.
     pub fn at(&self, truth: &Truth) -> bool {
-        self.places.first().is_some_and(|p| truth.accepts(&p.suspect, p.direction))
+        self.locations.first().is_some_and(|p| truth.accepts(&p.suspect, p.direction))
     }
 
-    /// Whether one of the places is.
+    /// Whether one of the locations is.
     pub fn among(&self, truth: &Truth) -> bool {
-        self.places.iter().any(|p| truth.accepts(&p.suspect, p.direction))
+        self.locations.iter().any(|p| truth.accepts(&p.suspect, p.direction))
     }
 
-    /// How many causes are said before the right one.
+    /// How many causes come before the right one.
     fn rank(&self, broken: &Broken) -> Option<usize> {
         self.causes.iter().position(|c| broken.is_cause(&c.id))
     }
@@ -152,7 +155,7 @@ pub struct JudgedRun {
     #[serde(flatten)]
     pub run: LabeledRun,
     /// The first finding names the right suspect and direction. Of several faults: each is named so by one of
-    /// the findings. Among two hosts: it is one of the places that the evidence cannot tell apart.
+    /// the findings. Among two hosts: it is one of the locations that the evidence cannot separate.
     pub exact: bool,
     /// Its first cause is the right one.
     pub top1: bool,
@@ -160,9 +163,10 @@ pub struct JudgedRun {
     pub top3: bool,
     /// Findings about something that was not broken; in a healthy run every finding.
     pub false_alarms: usize,
-    /// What was said, worst first.
-    pub said: Vec<ClaimedFinding>,
-    /// What other methods would have said.
+    /// Findings, worst first.
+    #[serde(rename = "said")]
+    pub findings: Vec<ClaimedFinding>,
+    /// Guesses of other methods.
     #[serde(default)]
     pub guesses: Vec<Guess>,
     /// Duration of the survey.
@@ -179,7 +183,7 @@ impl JudgedRun {
         inventory: Option<&Inventory>,
         seconds: f64,
     ) -> Self {
-        let (said, error) = match verdict {
+        let (findings, error) = match verdict {
             Ok(diagnosis) => (diagnosis.findings.iter().map(ClaimedFinding::of).collect(), None),
             Err(error) => (Vec::new(), Some(error.to_owned())),
         };
@@ -190,14 +194,14 @@ impl JudgedRun {
             }
             _ => Vec::new(),
         };
-        let score = Score::of(&run, &said);
+        let score = Score::of(&run, &findings);
         let wrong = |s: &&ClaimedFinding| !run.broken.iter().any(|b| s.among(&b.truth));
         Self {
             exact: score.exact,
             top1: score.top1,
             top3: score.top3,
-            false_alarms: said.iter().filter(wrong).count(),
-            said,
+            false_alarms: findings.iter().filter(wrong).count(),
+            findings,
             guesses,
             seconds,
             error,
@@ -213,25 +217,26 @@ impl JudgedRun {
 
     /// Whether nothing about the verdict was wrong.
     pub fn right(&self) -> bool {
-        let verdict = if self.run.broken.is_empty() { self.said.is_empty() } else { self.exact && self.top1 };
+        let verdict =
+            if self.run.broken.is_empty() { self.findings.is_empty() } else { self.exact && self.top1 };
         verdict && self.error.is_none() && self.false_alarms == 0
     }
 
-    /// One line for the person who waits.
+    /// One line of progress.
     pub fn line(&self) -> String {
         let broken: Vec<String> =
-            self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.place)).collect();
+            self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.target)).collect();
         let what = match self.run.case {
             RunCategory::One | RunCategory::Two | RunCategory::Three => broken.join(" + "),
             RunCategory::Beside => format!("{} (+ harmless)", broken.join(" + ")),
-            RunCategory::ComesAndGoes => format!("{} (at times)", broken.join(" + ")),
+            RunCategory::Intermittent => format!("{} (intermittent)", broken.join(" + ")),
             RunCategory::Healthy => "healthy".into(),
             RunCategory::HealthyBeside => "healthy (+ harmless)".into(),
         };
         let mark = |right: bool, name: &'static str| if right { name } else { "-" };
         let verdict = match &self.error {
             Some(error) => format!("ERROR {}", error.lines().next().unwrap_or_default()),
-            None if self.run.broken.is_empty() => format!("{:17}", mark(self.said.is_empty(), "quiet")),
+            None if self.run.broken.is_empty() => format!("{:17}", mark(self.findings.is_empty(), "quiet")),
             None => format!(
                 "{:5} {:5} {:5}",
                 mark(self.exact, "exact"),
@@ -241,20 +246,22 @@ impl JudgedRun {
         };
         let alarms =
             if self.false_alarms > 0 { format!("  {} false", self.false_alarms) } else { String::new() };
-        let heard = if self.right() { String::new() } else { format!("  said: {}", self.heard()) };
-        format!("{:10} {what:34} {verdict} {:5.1} s{alarms}{heard}", self.run.lab, self.seconds)
+        let reported = if self.right() { String::new() } else { format!("  found: {}", self.reported()) };
+        format!("{:10} {what:34} {verdict} {:5.1} s{alarms}{reported}", self.run.lab, self.seconds)
     }
 
-    fn heard(&self) -> String {
+    fn reported(&self) -> String {
         let one = |s: &ClaimedFinding| {
-            let place =
-                s.places.first().map_or("nowhere".into(), |p| format!("{:?} {:?}", p.suspect, p.direction));
-            format!("{place} {}", s.causes.first().map_or("no cause", |c| &c.id))
+            let location = s
+                .locations
+                .first()
+                .map_or("nowhere".into(), |p| format!("{:?} {:?}", p.suspect, p.direction));
+            format!("{location} {}", s.causes.first().map_or("no cause", |c| &c.id))
         };
-        if self.said.is_empty() {
+        if self.findings.is_empty() {
             return "nothing".into();
         }
-        self.said.iter().take(TOP).map(one).collect::<Vec<_>>().join("; ")
+        self.findings.iter().take(TOP).map(one).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -268,21 +275,21 @@ struct Score {
 impl Score {
     /// Of one fault only the first finding counts: what an operator reads first has to be right. Of several,
     /// each needs a finding.
-    fn of(run: &LabeledRun, said: &[ClaimedFinding]) -> Self {
-        let one = |said: &ClaimedFinding, broken: &Broken| {
-            let (rank, truth) = (said.rank(broken), &broken.truth);
-            // Between two hosts nothing tells the sender, the receiver and the way apart: it has to be among
-            // what is offered.
-            let exact = if run.hosts == 2 { said.among(truth) } else { said.at(truth) };
+    fn of(run: &LabeledRun, findings: &[ClaimedFinding]) -> Self {
+        let one = |finding: &ClaimedFinding, broken: &Broken| {
+            let (rank, truth) = (finding.rank(broken), &broken.truth);
+            // Between two hosts the evidence cannot separate sender, receiver and path: the truth has to be
+            // among the locations.
+            let exact = if run.hosts == 2 { finding.among(truth) } else { finding.at(truth) };
             Self { exact, top1: rank == Some(0), top3: rank.is_some_and(|r| r < TOP) }
         };
         match run.broken.as_slice() {
             [] => Self::default(),
-            [broken] => said.first().map(|s| one(s, broken)).unwrap_or_default(),
+            [broken] => findings.first().map(|s| one(s, broken)).unwrap_or_default(),
             several => {
                 let mut all = Self { exact: true, top1: true, top3: true };
                 for broken in several {
-                    let scores = said.iter().map(|s| one(s, broken)).filter(|s| s.exact);
+                    let scores = findings.iter().map(|s| one(s, broken)).filter(|s| s.exact);
                     let best = scores.max_by_key(|s| (s.top1, s.top3)).unwrap_or_default();
                     all.exact &= best.exact;
                     all.top1 &= best.top1;
@@ -313,7 +320,7 @@ pub(crate) mod tests {
     pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> JudgedRun {
         let truth = Truth::at(Suspect::Host("a".into()), Direction::Rx, "c");
         let broken =
-            fault.map(|fault| Broken { fault: fault.into(), place: "a".into(), truth, also: Vec::new() });
+            fault.map(|fault| Broken { fault: fault.into(), target: "a".into(), truth, also: Vec::new() });
         JudgedRun {
             run: LabeledRun {
                 lab: "three".into(),
@@ -326,7 +333,7 @@ pub(crate) mod tests {
             top1,
             top3: exact,
             false_alarms,
-            said: Vec::new(),
+            findings: Vec::new(),
             guesses: Vec::new(),
             seconds: 10.0,
             error: None,
@@ -363,7 +370,7 @@ pub(crate) mod tests {
     fn of_two_faults_both_have_to_be_found_in_any_order() {
         let mut run = record(Some("f"), true, true, 0).run;
         let truth = Truth::at(Suspect::Host("b".into()), Direction::Rx, "d");
-        run.broken.push(Broken { fault: "g".into(), place: "b".into(), truth, also: Vec::new() });
+        run.broken.push(Broken { fault: "g".into(), target: "b".into(), truth, also: Vec::new() });
         let both = judged(&run, vec![finding("b", "d"), finding("a", "c")]);
         assert!(both.right() && both.fault().as_deref() == Some("f + g"));
         let half = judged(&run, vec![finding("b", "d")]);

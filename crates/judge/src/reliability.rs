@@ -1,7 +1,7 @@
-//! Whether probabilities are true: of what was said with 80 to 90 %, are 80 to 90 % right?
+//! Whether probabilities are calibrated: of the statements with 80 to 90 %, are 80 to 90 % right?
 //!
-//! In: records with what was said and what was true. Out: a table with counts and intervals, the same as
-//! data, and the points of a picture. It leaves no finding out.
+//! In: records of statements and the truth. Out: a table with counts and intervals, the same as data, and the
+//! points of a picture. It leaves no finding out.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,12 @@ use crate::record::{ClaimedFinding, JudgedRun};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimSubject {
-    /// That something is wrong at one of the places of a finding.
+    /// That something is wrong at one of the locations of a finding.
     Finding,
-    /// That it is the first of the places, if something is wrong there.
-    Place,
-    /// That it is the first of the causes, if the place is right.
+    /// That it is the first of the locations, if something is wrong there.
+    #[serde(rename = "place")]
+    Location,
+    /// That it is the first of the causes, if the location is right.
     Cause,
     /// All of it: the product of the three.
     Verdict,
@@ -25,14 +26,14 @@ pub enum ClaimSubject {
 
 impl ClaimSubject {
     /// All, in the order of the table.
-    pub const ALL: [Self; 4] = [Self::Finding, Self::Place, Self::Cause, Self::Verdict];
+    pub const ALL: [Self; 4] = [Self::Finding, Self::Location, Self::Cause, Self::Verdict];
 
     /// For tables.
     pub fn words(self) -> &'static str {
         match self {
             Self::Finding => "something is wrong there",
-            Self::Place => "the place, if so",
-            Self::Cause => "the cause, if the place is right",
+            Self::Location => "the location, if so",
+            Self::Cause => "the cause, if the location is right",
             Self::Verdict => "the whole verdict",
         }
     }
@@ -43,8 +44,8 @@ impl ClaimSubject {
 pub struct ProbabilityClaim {
     /// What about.
     pub about: ClaimSubject,
-    /// Its probability as it was said.
-    pub said: f64,
+    /// Its reported probability.
+    pub probability: f64,
     /// Whether it was true.
     pub right: bool,
 }
@@ -65,8 +66,9 @@ pub struct Bin {
     pub count: usize,
     /// Of these: true.
     pub right: usize,
-    /// Mean of what was said.
-    pub said: f64,
+    /// Mean reported probability.
+    #[serde(rename = "said")]
+    pub mean_probability: f64,
     /// 95 % interval of the share that is true.
     pub interval: (f64, f64),
 }
@@ -75,32 +77,36 @@ pub struct Bin {
 pub fn claims(records: &[JudgedRun]) -> Vec<ProbabilityClaim> {
     let mut claims = Vec::new();
     for record in records {
-        for said in &record.said {
-            of_finding(record, said, &mut claims);
+        for finding in &record.findings {
+            of_finding(record, finding, &mut claims);
         }
     }
     claims
 }
 
-fn of_finding(record: &JudgedRun, said: &ClaimedFinding, claims: &mut Vec<ProbabilityClaim>) {
+fn of_finding(record: &JudgedRun, finding: &ClaimedFinding, claims: &mut Vec<ProbabilityClaim>) {
     let broken = &record.run.broken;
-    let real = broken.iter().any(|b| said.among(&b.truth));
-    let place = said.places.first().map_or(0.0, |p| p.probability);
-    let cause = said.causes.first();
+    let real = broken.iter().any(|b| finding.among(&b.truth));
+    let location = finding.locations.first().map_or(0.0, |p| p.probability);
+    let cause = finding.causes.first();
     let cause_p = cause.map_or(0.0, |c| c.probability);
-    let here = broken.iter().filter(|b| said.at(&b.truth));
+    let here = broken.iter().filter(|b| finding.at(&b.truth));
     let is_cause = here.clone().any(|b| cause.is_some_and(|c| b.is_cause(&c.id)));
     let at = here.count() > 0;
-    claims.push(ProbabilityClaim { about: ClaimSubject::Finding, said: said.probability, right: real });
+    claims.push(ProbabilityClaim {
+        about: ClaimSubject::Finding,
+        probability: finding.probability,
+        right: real,
+    });
     if real {
-        claims.push(ProbabilityClaim { about: ClaimSubject::Place, said: place, right: at });
+        claims.push(ProbabilityClaim { about: ClaimSubject::Location, probability: location, right: at });
     }
     if at && cause.is_some() {
-        claims.push(ProbabilityClaim { about: ClaimSubject::Cause, said: cause_p, right: is_cause });
+        claims.push(ProbabilityClaim { about: ClaimSubject::Cause, probability: cause_p, right: is_cause });
     }
     claims.push(ProbabilityClaim {
         about: ClaimSubject::Verdict,
-        said: said.probability * place * cause_p,
+        probability: finding.probability * location * cause_p,
         right: is_cause,
     });
 }
@@ -112,7 +118,7 @@ pub fn bins(claims: &[ProbabilityClaim]) -> Vec<Bin> {
         for (i, from) in EDGES.iter().enumerate() {
             let to = EDGES.get(i + 1).copied().unwrap_or(1.0);
             let inside = |c: &&ProbabilityClaim| {
-                c.about == about && c.said >= *from && (c.said < to || i + 1 == EDGES.len())
+                c.about == about && c.probability >= *from && (c.probability < to || i + 1 == EDGES.len())
             };
             let mine: Vec<&ProbabilityClaim> = claims.iter().filter(inside).collect();
             let right = mine.iter().filter(|c| c.right).count();
@@ -123,7 +129,7 @@ pub fn bins(claims: &[ProbabilityClaim]) -> Vec<Bin> {
                     to,
                     count: mine.len(),
                     right,
-                    said: mine.iter().map(|c| c.said).sum::<f64>() / mine.len() as f64,
+                    mean_probability: mine.iter().map(|c| c.probability).sum::<f64>() / mine.len() as f64,
                     interval: wilson(right, mine.len()),
                 });
             }
@@ -146,14 +152,14 @@ pub fn wilson(right: usize, count: usize) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
-/// The table as Markdown; nothing when nothing was said.
+/// The table as Markdown; empty without statements.
 pub fn table(claims: &[ProbabilityClaim]) -> String {
     let bins = bins(claims);
     if bins.is_empty() {
         return String::new();
     }
     let mut text = String::from(
-        "| probability of | said | statements | mean said | right | 95 % interval |\n\
+        "| probability of | reported | statements | mean reported | right | 95 % interval |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for bin in bins {
@@ -164,7 +170,7 @@ pub fn table(claims: &[ProbabilityClaim]) -> String {
             100.0 * bin.from,
             100.0 * bin.to,
             bin.count,
-            100.0 * bin.said,
+            100.0 * bin.mean_probability,
             100.0 * bin.right as f64 / bin.count as f64,
             100.0 * bin.interval.0,
             100.0 * bin.interval.1
@@ -174,7 +180,7 @@ pub fn table(claims: &[ProbabilityClaim]) -> String {
         if let Some((brier, off, count)) = summary(claims, about) {
             let _ = write!(
                 text,
-                "\n{}: {count} statements, said and true differ by {:.1} % on average, Brier score {brier:.3}.",
+                "\n{}: {count} statements, reported and true differ by {:.1} % on average, Brier score {brier:.3}.",
                 about.words(),
                 100.0 * off
             );
@@ -183,14 +189,14 @@ pub fn table(claims: &[ProbabilityClaim]) -> String {
     text + "\n"
 }
 
-/// Brier score, and the mean distance of said and true over the rows of the table weighted with their
+/// Brier score, and the mean distance of reported and true over the rows of the table, weighted with their
 /// statements.
 fn summary(claims: &[ProbabilityClaim], about: ClaimSubject) -> Option<(f64, f64, usize)> {
     let mine: Vec<ProbabilityClaim> = claims.iter().filter(|c| c.about == about).copied().collect();
     let count = mine.len();
     let truth = |c: &ProbabilityClaim| f64::from(u8::from(c.right));
-    let brier = mine.iter().map(|c| (c.said - truth(c)).powi(2)).sum::<f64>() / count as f64;
-    let away = |b: &Bin| (b.said * b.count as f64 - b.right as f64).abs();
+    let brier = mine.iter().map(|c| (c.probability - truth(c)).powi(2)).sum::<f64>() / count as f64;
+    let away = |b: &Bin| (b.mean_probability * b.count as f64 - b.right as f64).abs();
     let off = bins(&mine).iter().map(away).sum::<f64>() / count as f64;
     (count > 0).then_some((brier, off, count))
 }
@@ -210,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn statements_fall_into_rows_by_what_was_said() {
-        let claim = |said, right| ProbabilityClaim { about: ClaimSubject::Cause, said, right };
+    fn statements_fall_into_rows_by_probability() {
+        let claim = |probability, right| ProbabilityClaim { about: ClaimSubject::Cause, probability, right };
         let all =
             [claim(0.85, true), claim(0.85, false), claim(1.0, true), claim(0.5, true), claim(0.1, false)];
         let bins = bins(&all);
@@ -219,7 +225,7 @@ mod tests {
         assert_eq!(found, [(0.0, 1, 0), (0.5, 1, 1), (0.8, 2, 1), (0.9, 1, 1)]);
         let text = table(&all);
         assert!(
-            text.contains("| the cause, if the place is right | 80 to 90 % | 2 | 85 % | 50 % |"),
+            text.contains("| the cause, if the location is right | 80 to 90 % | 2 | 85 % | 50 % |"),
             "{text}"
         );
         assert!(table(&[]).is_empty());

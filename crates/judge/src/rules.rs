@@ -1,5 +1,5 @@
-//! What the numbers of the reasoning are worth: the verdicts that change when one of them is halved or
-//! doubled.
+//! Sensitivity of the verdicts to the numbers of the reasoning: those that change when one number is halved
+//! or doubled.
 //!
 //! In: the recorded cases, and kept runs where there are some. Out: a page of Markdown, one row for each
 //! number. It judges no verdict: a changed one may be better.

@@ -1,4 +1,4 @@
-//! `linerate-judge run`: faults at random places, `linerate` as a black box, and how often it was right.
+//! `linerate-judge run`: faults at random targets, `linerate` as a black box, and its accuracy.
 //!
 //! In: how many runs of which sort, which labs and faults, a seed. Out: one record per run as it ends, and
 //! tables. It never helps `linerate`: all that program gets is the inventory.
@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use linerate_lab::access;
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::Lab;
 use linerate_lab::operator::{Ended, Operator, Output};
 use linerate_lab::topology::Topology;
-use linerate_lab::way;
 use linerate_model::finding::Diagnosis;
 use linerate_model::random::Random;
 use linerate_model::snapshot::Snapshot;
@@ -26,11 +26,11 @@ use crate::plan::{Job, plan};
 use crate::record::{Broken, JudgedRun, LabeledRun, RunCategory};
 use crate::{benign, keep, plan, record, stolen};
 
-/// Judges, telling `tell` a line per run, and returns all records.
+/// Judges, passing a line per run to `report`, and returns all records.
 pub fn judge(
     options: &JudgeOptions,
     interrupt: &Interrupt,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<Vec<JudgedRun>> {
     let jobs = plan(options)?;
     let mut records = match &options.records {
@@ -45,8 +45,8 @@ pub fn judge(
             continue;
         }
         let number = format!("{:3}/{total}", job.index + 1);
-        let record = quiet_run(options, &job, interrupt, &mut |why| tell(&format!("{number}  {why}")))?;
-        tell(&format!("{number}  {}", record.line()));
+        let record = quiet_run(options, &job, interrupt, &mut |why| report(&format!("{number}  {why}")))?;
+        report(&format!("{number}  {}", record.line()));
         if let Some(path) = &options.records {
             append(path, &record)?;
         }
@@ -56,22 +56,22 @@ pub fn judge(
     Ok(records)
 }
 
-/// A run is made so many times until it counts however much was stolen.
+/// Attempts of a run; the last one counts whatever the steal.
 const TRIES: usize = 3;
 
-/// A run on a machine that had its CPUs for itself, as far as that can be had.
+/// Repeats a run with too much steal, within the limit of attempts.
 fn quiet_run(
     options: &JudgeOptions,
     job: &Job,
     interrupt: &Interrupt,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<JudgedRun> {
     let mut tries = 1;
     loop {
         let quiet = options.quiet.filter(|_| tries < TRIES).unwrap_or(f64::INFINITY);
         match run(options, job, interrupt, quiet)? {
             Made::Counts(record) => return Ok(*record),
-            Made::HeldUp(stolen) => tell(&format!(
+            Made::HeldUp(stolen) => report(&format!(
                 "{:10} again: {:.0} % of the CPU time was stolen from this machine",
                 job.lab,
                 100.0 * stolen
@@ -150,29 +150,28 @@ fn run(options: &JudgeOptions, job: &Job, interrupt: &Interrupt, quiet: f64) -> 
     Ok(Made::Counts(Box::new(record)))
 }
 
-/// Builds the cluster, breaks it, surveys it. Where the lab goes when something fails, the truth stays as far
-/// as it got.
+/// Builds the cluster, breaks it, surveys it. After a failure the truth holds the faults injected so far.
 fn surveyed(
     options: &JudgeOptions,
     job: &Job,
     topology: Topology,
     truth: &mut LabeledRun,
-    place_of_lab: &mut Option<Lab>,
+    running: &mut Option<Lab>,
     interrupt: &Interrupt,
 ) -> Result<Surveyed> {
-    let lab = place_of_lab.insert(Lab::up_via(topology, way::find(&options.via)?)?);
+    let lab = running.insert(Lab::up_via(topology, access::find(&options.via)?)?);
     let mut hosts = std::collections::BTreeSet::new();
-    for (fault, place) in &job.faults {
-        let injected = lab.inject(*fault, Some(&place.to_string()), job.seed)?;
-        // What is there at times and not at others is no less true under this name.
-        let also = (job.case == RunCategory::ComesAndGoes).then(|| "capacity-flapping".to_owned());
+    for (fault, target) in &job.faults {
+        let injected = lab.inject(*fault, Some(&target.to_string()), job.seed)?;
+        // An intermittent fault is also right under this name.
+        let also = (job.case == RunCategory::Intermittent).then(|| "capacity-flapping".to_owned());
         truth.broken.push(Broken {
             fault: fault.about().name.to_owned(),
-            place: place.to_string(),
+            target: target.to_string(),
             truth: injected.truth.clone(),
             also: also.into_iter().collect(),
         });
-        hosts.extend(plan::touched(&lab.cluster.topology, place));
+        hosts.extend(plan::touched(&lab.cluster.topology, target));
     }
     if job.case == RunCategory::HealthyBeside {
         let all = lab.cluster.topology.hosts();
@@ -213,7 +212,7 @@ fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
     })
 }
 
-/// Takes the faults out and puts them in again, each for two to five seconds.
+/// Suspends and restores the faults, each for two to five seconds.
 struct Flicker {
     random: Random,
     next: Instant,
@@ -224,7 +223,7 @@ impl Flicker {
     fn new(job: &Job) -> Option<Self> {
         let mut random = Random(job.seed);
         let next = Instant::now() + Self::pause(&mut random);
-        (job.case == RunCategory::ComesAndGoes).then_some(Self { random, next, is_in: true })
+        (job.case == RunCategory::Intermittent).then_some(Self { random, next, is_in: true })
     }
 
     fn pause(random: &mut Random) -> Duration {
@@ -249,7 +248,7 @@ fn append(path: &Path, record: &JudgedRun) -> Result<()> {
     file.write_all(&line).map_err(LabError::at(step()))
 }
 
-/// Everything that is needed to find out why a verdict was wrong.
+/// Keeps everything needed to analyse a wrong verdict.
 fn keep_evidence(folder: &Path, record: &JudgedRun, ended: &Ended, snapshot: &Path) -> Result<()> {
     let step = || format!("keeping evidence in {}", folder.display());
     let name = format!(

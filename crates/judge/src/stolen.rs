@@ -1,12 +1,12 @@
-//! CPU time that a hypervisor took from this machine (steal) while a run lasted. A run that was held up says
-//! more about the neighbours than about the verdict.
+//! CPU time that a hypervisor took from this machine (steal) while a run lasted. Such a run measures the
+//! neighbours more than the verdict.
 //!
-//! In: the ticks of all CPUs before and after. Out: a share of all CPU time. It does not know what was said:
-//! whether a run counts must not depend on whether it went well.
+//! In: the ticks of all CPUs before and after. Out: a share of all CPU time. It does not know the verdict:
+//! whether a run counts must not depend on its result.
 
 use linerate_sys::cpu::CpuTicks;
 
-/// Share of the CPU time between two looks that was stolen, 0 to 1. Without ticks nothing is ever stolen.
+/// Share of stolen CPU time between two samples, 0 to 1; 0 without ticks.
 pub(crate) fn between(before: &[CpuTicks], after: &[CpuTicks]) -> f64 {
     let sum =
         |ticks: &[CpuTicks], of: fn(&CpuTicks) -> u64| ticks.iter().map(of).fold(0, u64::saturating_add);
@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stolen_share_is_that_of_all_cpus_between_two_looks() {
+    fn the_stolen_share_is_that_of_all_cpus_between_two_samples() {
         let before = [ticks(0, 600, 10), ticks(1, 400, 10)];
         let after = [ticks(0, 650, 12), ticks(1, 450, 18)];
         assert!((between(&before, &after) - 0.1).abs() < 1e-12);

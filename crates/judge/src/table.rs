@@ -72,7 +72,7 @@ impl CountsRow {
     }
 }
 
-/// Everything that a judgement says.
+/// All results of a judgement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tables {
     /// Runs with one fault, by fault.
@@ -109,7 +109,7 @@ pub fn tables(records: &[JudgedRun]) -> Tables {
     };
     let mut healthy = by(&lab, &is_healthy);
     for row in &mut healthy {
-        // A run that could not say anything is no proof of quiet.
+        // A run without a verdict is no proof of quiet.
         row.exact = records.iter().filter(|r| is_healthy(r) && lab(r) == row.name && r.right()).count();
     }
     let cases: Vec<CountsRow> = [
@@ -117,7 +117,7 @@ pub fn tables(records: &[JudgedRun]) -> Tables {
         RunCategory::Beside,
         RunCategory::Two,
         RunCategory::Three,
-        RunCategory::ComesAndGoes,
+        RunCategory::Intermittent,
     ]
     .into_iter()
     .map(|case| CountsRow::of(case.words(), records.iter().filter(move |r| r.run.case == case)))

@@ -28,10 +28,10 @@ fn a_cause_of_ones_own_is_proven_by_the_lab() {
         .output();
     std::fs::remove_file(&file).unwrap();
     let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let tested: serde_json::Value =
-        serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}{errors}"));
-    assert_eq!(tested["proofs"][0]["name"], "small-rmem", "{said}");
-    assert_eq!(tested["proofs"][0]["found"], true, "{said}{errors}");
+        serde_json::from_str(&printed).unwrap_or_else(|e| panic!("{e}: {printed}{errors}"));
+    assert_eq!(tested["proofs"][0]["name"], "small-rmem", "{printed}");
+    assert_eq!(tested["proofs"][0]["found"], true, "{printed}{errors}");
 }

@@ -1,5 +1,5 @@
-//! A CPU quota on every process inside one namespace: the only thing of the lab that lives outside
-//! namespaces, because the kernel has no other way to starve a process.
+//! A CPU quota on every process in one namespace. It is the only part of the lab outside namespaces: the
+//! kernel starves processes by control groups alone.
 //!
 //! In: a namespace and a quota. Out: a control group with the processes that are or will be inside. Dropping
 //! it lets them go and removes the group; what a killed lab leaves (an empty group) is removed by the next
@@ -18,9 +18,9 @@ use crate::periodic::Periodic;
 const PREFIX: &str = "linerate-lab-";
 /// How soon a process that starts in the namespace is caught.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Daemons by which a host is reached: starved as well, they would let nobody in within minutes, and there
-/// would be a gap to look at instead of a fault. What they start is caught.
-const WAYS_IN: [&str; 3] = ["slurmd", "slurmstepd", "sshd"];
+/// Daemons by which a host is reached. With a quota they would time out, and the survey would report a gap
+/// instead of a fault. Their children are caught.
+const ACCESS_DAEMONS: [&str; 3] = ["slurmd", "slurmstepd", "sshd"];
 const REMOVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A quota in force.
@@ -65,12 +65,12 @@ fn catch(group: &Path, namespace: &str) {
         let Some(number) = name.to_str().filter(|n| n.bytes().all(|b| b.is_ascii_digit())) else { continue };
         let inside =
             std::fs::read_link(process.path().join("ns/net")).is_ok_and(|l| l.as_os_str() == namespace);
-        let way_in = || {
+        let is_access_daemon = || {
             let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            WAYS_IN.contains(&name.trim())
+            ACCESS_DAEMONS.contains(&name.trim())
         };
-        if inside && number != own && !caught.lines().any(|line| line == number) && !way_in() {
-            take_real_time_away(&process.path());
+        if inside && number != own && !caught.lines().any(|line| line == number) && !is_access_daemon() {
+            drop_real_time(&process.path());
             // The process may end meanwhile.
             let _ = std::fs::write(group.join("cgroup.procs"), number);
         }
@@ -78,7 +78,7 @@ fn catch(group: &Path, namespace: &str) {
 }
 
 /// Real-time threads know no quota, and some kernels do not even let them into such a group.
-fn take_real_time_away(process: &Path) {
+fn drop_real_time(process: &Path) {
     let Ok(threads) = std::fs::read_dir(process.join("task")) else { return };
     for thread in threads.flatten() {
         if let Some(number) = thread.file_name().to_str().and_then(|n| n.parse().ok()) {

@@ -20,8 +20,8 @@ use crate::wire::Wire;
 use crate::wire::disturbance::Disturbances;
 use crate::wire::settings::Settings;
 
-/// How long a fresh cluster may take until traffic flows. Bridges forward within a second on a machine that
-/// is not overloaded.
+/// Timeout until a fresh cluster carries traffic. Bridges forward within a second unless the machine is
+/// overloaded.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// A running virtual cluster.
@@ -103,10 +103,9 @@ impl Cluster {
         self.folder.join("inventory.toml")
     }
 
-    /// An inventory of this lab without the line that says where its wires confess that they were late. The
-    /// confessions are for judging how exact a verdict is; on a machine of which others take a part they
-    /// spoil every test. Where it matters only that a plain fault is found, tried and fixed, they are left
-    /// out.
+    /// An inventory of this lab without the line that names the log of late wires. Judging the accuracy of
+    /// verdicts needs that log, but on a machine with CPU steal it invalidates every test. Tests that only
+    /// find, try and fix a plain fault leave it out.
     pub fn without_confessions(&self, inventory: &Path) -> Result<PathBuf> {
         let text = std::fs::read_to_string(inventory)
             .map_err(LabError::at(format!("reading {}", inventory.display())))?;
@@ -120,7 +119,7 @@ impl Cluster {
         Ok(path)
     }
 
-    /// The line of the inventory that says where the wires confess.
+    /// The inventory line that names the log of late wires.
     fn confessions(&self) -> String {
         format!("disturbances = {}", quoted(&disturbances_path(&self.folder).to_string_lossy()))
     }
@@ -133,7 +132,7 @@ impl Cluster {
         std::fs::write(&path, text).map_err(LabError::at(format!("writing {}", path.display())))
     }
 
-    /// The inventory, with the lines that say how each machine is reached.
+    /// The inventory; `reach` returns the lines with the transport of a machine.
     pub fn inventory(&self, reach: impl Fn(&Namespace) -> String) -> String {
         let mut text = format!("name = {}\n{}\n", quoted(&self.topology.name), self.confessions());
         for (number, hypervisor) in self.topology.hypervisors.iter().enumerate() {
@@ -215,7 +214,7 @@ fn plug_wire(
     let ends = (create(hypervisor, UPLINK)?, create(core, &port)?);
     // GRO off is the healthy state here: on, the wire plays the NIC of the casebook.
     hypervisor.set_offload(UPLINK, OffloadSwitch::Gro, false)?;
-    // A TAP says 10 Mbit/s by itself, which would be a false fact about the uplink.
+    // A TAP reports 10 Mbit/s by default, which would be a false fact about the uplink.
     let uplink = topology.uplink_of(number);
     hypervisor.set_speed(UPLINK, uplink.rate_mbit)?;
     // A TAP knows whether its link is there only after that has changed once.

@@ -1,5 +1,5 @@
-//! How `linerate-lab break` and its like reach the lab that `linerate-lab up` keeps running: one line of JSON
-//! each way over a unix socket in the lab's private folder.
+//! Requests of `linerate-lab break` and its like to the lab that `linerate-lab up` keeps running: one line of
+//! JSON in each direction over a unix socket in the lab's private folder.
 //!
 //! In: requests. Out: answers. It never acts itself; the supervisor does.
 
@@ -17,33 +17,33 @@ pub const SOCKET: &str = "control.sock";
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// What can be asked of a running lab.
+/// A request to a running lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabRequest {
-    /// Put a fault somewhere.
+    /// Inject a fault.
     Break {
-        /// Which, by name.
+        /// Name of the fault.
         fault: String,
-        /// Where; at random when absent.
+        /// Target; random when absent.
         at: Option<String>,
-        /// For what is left to chance.
+        /// Seed of random choices.
         seed: u64,
     },
     /// Undo all faults.
     Heal,
-    /// Say what there is.
+    /// Report the state.
     Status,
     /// End the lab.
     Down,
 }
 
-/// What came of it.
+/// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Whether it was done.
     pub done: bool,
-    /// For the person.
+    /// Text for the user.
     pub text: String,
 }
 
@@ -64,8 +64,8 @@ pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result
     exchange(&mut stream).map_err(LabError::at(step()))
 }
 
-/// Takes one request from the listener, lets `act` answer it, and returns it. Whoever connects and says
-/// nothing sensible is dropped.
+/// Takes one request from the listener, lets `act` answer it, and returns it. A connection without a valid
+/// request is dropped.
 pub fn serve_one<R: for<'a> Deserialize<'a>>(
     listener: &UnixListener,
     act: impl FnOnce(&R) -> Answer,
@@ -75,7 +75,7 @@ pub fn serve_one<R: for<'a> Deserialize<'a>>(
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     let Ok(request) = receive::<R>(&mut stream) else { return Ok(None) };
     let answer = act(&request);
-    // Who asked may have gone; what was asked is done all the same.
+    // The client may be gone; the request is done all the same.
     let _ = send(&mut stream, &answer);
     Ok(Some(request))
 }

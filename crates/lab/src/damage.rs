@@ -1,6 +1,6 @@
-//! What was broken in a cluster, each step with its way back.
+//! What was broken in a cluster, each step with its undo.
 //!
-//! In: steps. Out: the steps done, or everything undone when one of them failed. It never forgets a step that
+//! In: steps. Out: the steps done, or everything undone when one of them failed. It never loses a step that
 //! worked.
 
 use linerate_sys::offload::OffloadSwitch;
@@ -14,7 +14,7 @@ use crate::wire::settings::Settings;
 
 type Undo = Box<dyn FnOnce(&Cluster) -> Result<()> + Send>;
 
-/// Steps back, in the order in which the damage was done.
+/// Undo steps, in the order in which the damage was done.
 #[derive(Default)]
 pub struct Healing {
     steps: Vec<Undo>,
@@ -32,7 +32,7 @@ impl Healing {
     }
 }
 
-/// A machine of the cluster, by what it is.
+/// A machine of the cluster, by kind and index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterMachine {
     /// Index among the hosts.
@@ -62,7 +62,7 @@ pub struct Damage<'a> {
 }
 
 impl<'a> Damage<'a> {
-    /// Runs `break_it`; when it fails half-way, what it did is undone.
+    /// Runs `break_it`; when it fails midway, what it did is undone.
     pub fn make(cluster: &'a Cluster, break_it: impl FnOnce(&mut Self) -> Result<()>) -> Result<Healing> {
         let mut damage = Self { cluster, healing: Healing::default() };
         match break_it(&mut damage) {
@@ -78,7 +78,7 @@ impl<'a> Damage<'a> {
         Ok((self.cluster.hosts[index].0.clone(), ClusterMachine::Host(index)))
     }
 
-    /// A step with its way back.
+    /// A step with its undo.
     pub fn step(
         &mut self,
         forth: impl FnOnce(&Cluster) -> Result<()>,
@@ -89,12 +89,12 @@ impl<'a> Damage<'a> {
         Ok(())
     }
 
-    /// Lines for `ip` and the lines that take them back.
+    /// Lines for `ip` and the lines that undo them.
     pub fn ip(&mut self, machine: ClusterMachine, lines: &str, back: String) -> Result<()> {
         self.step(|c| machine.of(c).ip(lines), move |c| machine.of(c).ip(&back))
     }
 
-    /// Lines for `tc` and the lines that take them back.
+    /// Lines for `tc` and the lines that undo them.
     pub fn tc(&mut self, machine: ClusterMachine, lines: &str, back: String) -> Result<()> {
         self.step(|c| machine.of(c).tc(lines), move |c| machine.of(c).tc(&back))
     }
@@ -120,7 +120,7 @@ impl<'a> Damage<'a> {
         self.step(|c| machine.of(c).write_sysctl(key, value), move |c| machine.of(c).write_sysctl(key, &old))
     }
 
-    /// Offload switches of one device; the way back restores every feature bit.
+    /// Offload switches of one device; the undo restores every feature bit.
     pub fn offload(
         &mut self,
         machine: ClusterMachine,

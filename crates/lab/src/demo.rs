@@ -1,8 +1,8 @@
 //! `linerate-lab demo`: a stranger sees a broken cluster, the verdict, the remedy and its proof, and then the
 //! truth.
 //!
-//! In: a seed, optionally a fault and a place. Out: the whole story on the terminal and an HTML report. It
-//! knows what is broken and says nothing about it until the end; `linerate` gets only the inventory.
+//! In: a seed, optionally a fault and a target. Out: the whole cycle on the terminal and an HTML report. It
+//! knows what is broken and prints it only at the end; `linerate` gets only the inventory.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -15,15 +15,15 @@ use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use serde::Deserialize;
 
+use crate::access;
 use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, Truth};
 use crate::lab::Lab;
 use crate::operator::{Operator, Output};
 use crate::topology::Topology;
-use crate::way;
 
-/// Far above what any step takes.
+/// Timeout of a step, far above its usual duration.
 const STEP_WITHIN: Duration = Duration::from_secs(120);
 
 /// What to show.
@@ -31,15 +31,15 @@ const STEP_WITHIN: Duration = Duration::from_secs(120);
 pub struct DemoOptions {
     /// Lab file or name.
     pub lab: String,
-    /// Repeats the choice.
+    /// Seed; repeats the choice.
     pub seed: u64,
-    /// How the hosts are reached.
+    /// Transport to the hosts.
     pub via: String,
     /// Fault; at random when absent.
     pub fault: Option<String>,
-    /// Place; at random when absent.
+    /// Target; at random when absent.
     pub at: Option<String>,
-    /// Where the report goes.
+    /// Output file of the HTML report.
     pub report: PathBuf,
     /// Time budget of each survey.
     pub time: String,
@@ -68,7 +68,7 @@ struct TrialRow {
 pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
     let start = Instant::now();
     let fault = choose(options)?;
-    let mut lab = Lab::up_via(Topology::load(&options.lab)?, way::find(&options.via)?)?;
+    let mut lab = Lab::up_via(Topology::load(&options.lab)?, access::find(&options.via)?)?;
     lab.inject(fault, options.at.as_deref(), options.seed)?;
     let operator = Operator::find(&lab)?;
     let stage = Stage { operator, interrupt, start, inventory: lab.reached.inventory.clone(), options };
@@ -78,7 +78,7 @@ pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
         lab.cluster.hypervisors.len(),
         lab.cluster.topology.uplink.rate_mbit
     ));
-    say(&format!("Something in it is broken. (The same again: linerate demo --seed {})", options.seed));
+    print(&format!("Something in it is broken. (Repeat: linerate demo --seed {})", options.seed));
     stage.title("2. Survey: every pair against its ceiling, every setting of every host");
     stage.survey(None)?;
     let before = stage.verdict()?;
@@ -92,7 +92,7 @@ pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
     stage.report(&before.run, &treated.truth)?;
     // The lab goes first: what the last line promises must be true when it is printed.
     drop(lab);
-    say(&format!("Done in {:.0} s; nothing of the cluster is left.", start.elapsed().as_secs_f64()));
+    print(&format!("Done in {:.0} s; nothing of the cluster is left.", start.elapsed().as_secs_f64()));
     Ok(if right { ExitCode::Ok } else { ExitCode::Findings })
 }
 
@@ -106,14 +106,14 @@ fn choose(options: &DemoOptions) -> Result<&'static dyn Fault> {
     pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))
 }
 
-/// What was done about it, and what it was.
+/// The fault and its treatment.
 struct Treated {
     truth: String,
-    place: Truth,
+    accepted: Truth,
     proven: bool,
 }
 
-/// What all scenes need.
+/// State of the demo.
 struct Stage<'a> {
     operator: Operator,
     interrupt: &'a Interrupt,
@@ -124,21 +124,21 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn title(&self, text: &str) {
-        say(&format!("\n=== {text}   [{:.0} s]", self.start.elapsed().as_secs_f64()));
+        print(&format!("\n=== {text}   [{:.0} s]", self.start.elapsed().as_secs_f64()));
     }
 
     fn linerate(&self, arguments: &[OsString], output: Output) -> Result<crate::operator::Ended> {
         self.operator.run(arguments, output, STEP_WITHIN, self.interrupt)
     }
 
-    /// A step that the stranger watches; a program that could not run ends the demo.
+    /// A visible step; a program that could not run ends the demo.
     fn show(&self, arguments: &[OsString]) -> Result<Option<i32>> {
         let shown: Vec<_> = arguments.iter().map(|a| a.to_string_lossy()).collect();
-        say(&format!("$ linerate {}\n", shown.join(" ")));
+        print(&format!("$ linerate {}\n", shown.join(" ")));
         let code = self.linerate(arguments, Output::Terminal)?.code;
         let could_not_run = Some(ExitCode::CouldNotRun as i32);
         if code.is_none() || code == could_not_run {
-            return Err(LabError::Unknown(format!("linerate {} did not work; see above", shown.join(" "))));
+            return Err(LabError::Unknown(format!("linerate {} failed; see above", shown.join(" "))));
         }
         Ok(code)
     }
@@ -162,21 +162,21 @@ impl Stage<'_> {
     /// Tries and keeps the remedy, or lets the network team do its part.
     fn treat(&self, diagnosis: &Diagnosis, lab: &mut Lab) -> Result<Treated> {
         let injected = lab.injected().first().map(|i| {
-            let truth = format!("{} at {}: {}", i.fault.about().name, i.place, i.fault.about().summary);
+            let truth = format!("{} at {}: {}", i.fault.about().name, i.target, i.fault.about().summary);
             (truth, i.truth.clone())
         });
-        let (truth, place) = injected.ok_or_else(|| LabError::Unknown("the fault is gone".into()))?;
-        let mut treated = Treated { truth, place, proven: false };
+        let (truth, accepted) = injected.ok_or_else(|| LabError::Unknown("the fault is gone".into()))?;
+        let mut treated = Treated { truth, accepted, proven: false };
         let Some(cause) = first_cause(diagnosis) else {
-            say("The verdict names no cause, so there is nothing to try.");
+            print("The verdict names no cause, so there is nothing to try.");
             return Ok(treated);
         };
         let remedy = cause.remedy.as_ref();
         let hosts: Vec<&str> = remedy.iter().flat_map(|r| &r.changes).map(|c| c.host.as_str()).collect();
         if hosts.is_empty() {
             let instruction = remedy.map_or("", |r| r.instruction.as_str());
-            say(&format!("The remedy lies outside the hosts: {instruction}"));
-            say("The lab plays the people of the network and heals its own fault.");
+            print(&format!("The remedy lies outside the hosts: {instruction}"));
+            print("The lab acts as the network team and heals its own fault.");
             lab.heal()?;
             treated.proven = true;
             return Ok(treated);
@@ -194,7 +194,7 @@ impl Stage<'_> {
             self.show(&words(&["keep", &trial]))?;
             treated.proven = true;
         } else {
-            say("The effect was not shown, so the change is not kept.");
+            print("The effect was not shown, so the change is not kept.");
         }
         Ok(treated)
     }
@@ -215,14 +215,14 @@ impl Stage<'_> {
         if !Path::new(&path).is_file() {
             return Err(LabError::Unknown(format!("no report was written: {}", ended.stderr.trim())));
         }
-        say(&format!("report:   {}", path.display()));
+        print(&format!("report:   {}", path.display()));
         Ok(())
     }
 }
 
-fn say(text: &str) {
+fn print(text: &str) {
     let mut out = std::io::stdout();
-    // Nobody may be reading any more; the demo cleans up all the same.
+    // The reader may have closed the pipe; the demo still cleans up.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
@@ -230,22 +230,23 @@ fn first_cause(diagnosis: &Diagnosis) -> Option<&RankedCause> {
     diagnosis.findings.first().and_then(|f: &Finding| f.causes.first())
 }
 
-/// Fault beside verdict. Returns whether they agree and the cluster is well again.
+/// Prints fault and verdict. Returns whether they agree and the cluster is healthy again.
 fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Treated) -> bool {
     let first = before.findings.first();
-    let suspect =
-        first.and_then(|f| f.places.first()).is_some_and(|p| treated.place.accepts(&p.suspect, p.direction));
+    let suspect = first
+        .and_then(|f| f.places.first())
+        .is_some_and(|p| treated.accepted.accepts(&p.suspect, p.direction));
     let named = first_cause(before).map(|c| c.id.as_str());
     let cause = named == Some(fault.about().cause);
     let mark = |right: bool| if right { "right" } else { "wrong" };
-    say(&format!("broken:   {}", treated.truth));
-    say(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
-    say(&format!("place:    {}", mark(suspect)));
-    say(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
+    print(&format!("broken:   {}", treated.truth));
+    print(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
+    print(&format!("location: {}", mark(suspect)));
+    print(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
-    // A hole for large packets lies outside the hosts; their remedy is a way round it.
+    // An MTU black hole lies outside the hosts; the remedy on the hosts avoids it.
     let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Metric::PathMtu));
-    say(&match (still, round) {
+    print(&match (still, round) {
         ("", _) => "after:    the cluster is at its ceiling".to_owned(),
         (_, true) => {
             format!("after:    throughput is at its ceiling; to be fixed outside the hosts: {still}")

@@ -1,8 +1,7 @@
-//! Looks at devices and lets the world around them follow. The receive offload of an uplink: switched on, the
-//! wire behind it starts to behave like the NIC of the casebook; switched off, by whomever, it stops. The MTU
-//! of an uplink: smaller than that of the network, it drops what is larger, as a real NIC does and a virtual
-//! one does not. The MTU of an overlay: what uses it (containers) sends packets of that size whatever the
-//! network below may say.
+//! Polls device settings and makes the lab follow them. While the receive offload of an uplink is on, the
+//! wire behind it behaves like the NIC of the casebook. An uplink MTU below that of the network drops larger
+//! packets, as a real NIC does and a virtual one does not. The overlay MTU sets the packet size of its users
+//! (containers), whatever the network below carries.
 //!
 //! In: namespaces and wires. Out: a setting of the wires, a route of the hosts. It never switches anything on
 //! a device.
@@ -49,7 +48,7 @@ impl DeviceWatch {
             overlays.push(Overlay { plan: plan.clone(), namespace, mtu: overlay_mtu, fits: overlay_mtu });
         }
         let watch = Periodic::start("device-watch", PERIOD, move || {
-            look(&uplinks);
+            poll(&uplinks);
             overlays.iter_mut().for_each(Overlay::follow);
         })?;
         Ok(Self(watch))
@@ -62,7 +61,7 @@ struct Overlay {
     namespace: Namespace,
     /// As last seen.
     mtu: u32,
-    /// The largest for which the network below has room.
+    /// The largest that the network below carries.
     fits: u32,
 }
 
@@ -74,14 +73,14 @@ impl Overlay {
             return;
         }
         let route = self.plan.overlay_route((mtu > self.fits).then_some(mtu));
-        // Seen again in the next look when it failed.
+        // On failure the next poll tries again.
         if self.namespace.ip(&route).is_ok() {
             self.mtu = mtu;
         }
     }
 }
 
-fn look(watched: &[(Ethtool, [Arc<Shared>; 2])]) {
+fn poll(watched: &[(Ethtool, [Arc<Shared>; 2])]) {
     for (ethtool, [inward, outward]) in watched {
         // A device that is going away has nothing to follow.
         if let Ok(on) = ethtool.get(UPLINK, OffloadSwitch::Gro)

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the lab; names the step, the thing and what was seen.
+/// An error of the lab; names the step, the thing and the observed value.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The file of a lab cannot be used.
@@ -27,7 +27,7 @@ pub enum LabError {
     Command {
         /// What was run, with the name of the namespace before it.
         command: String,
-        /// What it said.
+        /// Its error output.
         message: String,
     },
     /// The kernel refused something.
@@ -35,7 +35,7 @@ pub enum LabError {
     Kernel {
         /// What was tried.
         step: String,
-        /// What it said.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -46,7 +46,7 @@ pub enum LabError {
     NotReady {
         /// What is missing.
         what: String,
-        /// How long was waited.
+        /// Time waited, s.
         seconds: u64,
     },
     /// Neither root nor user namespaces.
@@ -54,23 +54,23 @@ pub enum LabError {
         "the lab needs root, or user namespaces, and this system refuses both: {source}\nhint: run it as root"
     )]
     NoRights {
-        /// What the kernel said.
+        /// Error of the kernel.
         #[source]
         source: io::Error,
     },
-    /// Wires are TAP devices, and those are not to be had.
+    /// Wires need TAP devices, which are not available.
     #[error(
         "/dev/net/tun cannot be opened: {source}\nhint: run it as root, or have root open it: modprobe tun; chmod 666 /dev/net/tun"
     )]
     NoTun {
-        /// What the kernel said.
+        /// Error of the kernel.
         #[source]
         source: io::Error,
     },
-    /// Somebody pressed Ctrl-C, or asked the program to end.
+    /// Ctrl-C, or a signal to stop.
     #[error("interrupted; everything was cleaned up")]
     Interrupted,
-    /// A fault, place or lab that does not exist, or that cannot be had here.
+    /// A fault, target or lab that does not exist or is not available here.
     #[error("{0}")]
     Unknown(String),
 }

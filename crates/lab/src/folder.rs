@@ -1,7 +1,8 @@
 //! The folder of a running lab: inventory, control socket, what the nodes keep.
 //!
 //! In: nothing. Out: a private folder that goes away when it is dropped; folders of labs that were killed are
-//! removed by the next one. A lock that the kernel drops with the process tells the living from the dead.
+//! removed by the next one. A lock that the kernel drops with the process separates running labs from dead
+//! ones.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -28,7 +29,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Sweeps up after the dead and makes a new folder.
+    /// Removes folders of dead labs and makes a new one.
     pub fn create() -> Result<Self> {
         sweep();
         // A folder is not taken by another lab of this process before it is locked.
@@ -55,7 +56,7 @@ impl Folder {
         path
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -68,12 +69,12 @@ impl Drop for Folder {
     }
 }
 
-/// Whether a lab lives there.
+/// Whether its lab is running.
 fn is_locked(folder: &Path) -> bool {
     File::open(folder.join(LOCK)).is_ok_and(|file| file.try_lock().is_err())
 }
 
-/// The folders of this user's labs with whether their lab is alive.
+/// The folders of this user's labs, and whether each lab is running.
 fn all() -> Vec<(PathBuf, bool)> {
     // The owner of our own process folder: the number as this user namespace shows it.
     let Ok(own) = std::fs::metadata("/proc/self").map(|m| m.uid()) else { return Vec::new() };

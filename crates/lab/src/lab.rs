@@ -1,6 +1,6 @@
-//! A running lab: the cluster, its folder, and the faults that are in it now.
+//! A running lab: the cluster, its folder, and its faults.
 //!
-//! In: requests from the command line, the judge or the demo. Out: faults put in and healed. Dropping it
+//! In: requests from the command line, the judge or the demo. Out: faults injected and healed. Dropping it
 //! leaves nothing.
 
 use std::fmt::Write as _;
@@ -9,6 +9,8 @@ use linerate_model::random::Random;
 use linerate_sys::interrupt::Interrupt;
 use linerate_sys::{sandbox, tap};
 
+use crate::access;
+use crate::access::transport::{LabAccess, LabTransport};
 use crate::cluster::Cluster;
 use crate::control::{Answer, LabRequest};
 use crate::damage::{Damage, Healing};
@@ -18,8 +20,6 @@ use crate::faults::fault::{Fault, FaultTarget, Truth};
 use crate::folder::Folder;
 use crate::namespace;
 use crate::topology::Topology;
-use crate::way;
-use crate::way::transport::{LabAccess, LabTransport};
 
 /// Rights, signals and programs: what every command needs that builds a cluster. Must run before any thread
 /// starts.
@@ -38,51 +38,51 @@ pub struct Injected {
     /// Which.
     pub fault: &'static dyn Fault,
     /// Where.
-    pub place: FaultTarget,
-    /// What a verdict has to say.
+    pub target: FaultTarget,
+    /// The correct verdict.
     pub truth: Truth,
     strength: f64,
-    /// Nothing while it is taken out.
+    /// `None` while it is suspended.
     healing: Option<Healing>,
 }
 
 /// A running lab.
 pub struct Lab {
-    /// How `linerate` reaches the hosts. What runs for that ends first.
+    /// Access to the hosts. Its daemons end first.
     pub reached: LabAccess,
     /// The cluster. Declared before the folder: nothing may write into the folder while it is removed.
     pub cluster: Cluster,
     /// Its folder.
     pub folder: Folder,
     injected: Vec<Injected>,
-    /// What was made different and does no harm.
+    /// Benign differences.
     differences: Vec<Healing>,
 }
 
 impl Lab {
-    /// Builds the cluster in a new folder. Its hosts are reached in the usual way.
+    /// Builds the cluster in a new folder. Its hosts are reached by the default transport.
     pub fn up(topology: Topology) -> Result<Self> {
-        Self::up_via(topology, way::WAYS[0])
+        Self::up_via(topology, access::TRANSPORTS[0])
     }
 
-    /// The same with another way to the hosts.
-    pub fn up_via(topology: Topology, way: &dyn LabTransport) -> Result<Self> {
+    /// The same with another transport to the hosts.
+    pub fn up_via(topology: Topology, transport: &dyn LabTransport) -> Result<Self> {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
-        let reached = way.prepare(&cluster)?;
+        let reached = transport.prepare(&cluster)?;
         Ok(Self { reached, cluster, folder, injected: Vec::new(), differences: Vec::new() })
     }
 
-    /// The faults that are in.
+    /// The injected faults.
     pub fn injected(&self) -> &[Injected] {
         &self.injected
     }
 
-    /// Puts a fault somewhere: where `at` says, or at a random place. The same seed does the same.
+    /// Injects a fault at the target `at`, or at a random one. The same seed repeats the choice.
     pub fn inject(&mut self, fault: &'static dyn Fault, at: Option<&str>, seed: u64) -> Result<&Injected> {
         if self.injected.iter().any(|i| i.fault.about().name == fault.about().name) {
             return Err(LabError::Unknown(format!(
-                "{} is in already\nhint: linerate-lab heal",
+                "{} is already injected\nhint: linerate-lab heal",
                 fault.about().name
             )));
         }
@@ -91,20 +91,20 @@ impl Lab {
         }
         let topology = &self.cluster.topology;
         let mut random = Random(seed);
-        let place = match at {
-            Some(name) => faults::place(fault, topology, name)?,
-            None => random.pick(&fault.about().places(topology)).cloned().ok_or_else(|| {
-                LabError::Unknown(format!("{} has no place in this lab", fault.about().name))
+        let target = match at {
+            Some(name) => faults::target(fault, topology, name)?,
+            None => random.pick(&fault.about().targets(topology)).cloned().ok_or_else(|| {
+                LabError::Unknown(format!("{} has no target in this lab", fault.about().name))
             })?,
         };
         let strength = random.fraction();
-        let truth = fault.truth(topology, &place);
-        let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, &place, strength))?;
-        self.injected.push(Injected { fault, place, truth, strength, healing: Some(healing) });
+        let truth = fault.truth(topology, &target);
+        let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, &target, strength))?;
+        self.injected.push(Injected { fault, target, truth, strength, healing: Some(healing) });
         Ok(&self.injected[self.injected.len() - 1])
     }
 
-    /// Takes all faults out for a while; [`Self::put_in_again`] brings them back as they were.
+    /// Suspends all faults; [`Self::put_in_again`] restores them as they were.
     pub fn take_out(&mut self) -> Result<()> {
         let mut result = Ok(());
         for injected in self.injected.iter_mut().rev() {
@@ -114,29 +114,28 @@ impl Lab {
         result
     }
 
-    /// Puts the faults in again that were taken out.
+    /// Restores suspended faults.
     pub fn put_in_again(&mut self) -> Result<()> {
         for injected in self.injected.iter_mut().filter(|i| i.healing.is_none()) {
-            let (fault, place, strength) = (injected.fault, &injected.place, injected.strength);
-            let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, place, strength))?;
+            let (fault, target, strength) = (injected.fault, &injected.target, injected.strength);
+            let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, target, strength))?;
             injected.healing = Some(healing);
         }
         Ok(())
     }
 
-    /// Makes hosts different in what does no harm; undone with the faults. Returns what `change` says about
-    /// it.
+    /// Applies benign differences to hosts; undone with the faults. Returns the descriptions of `change`.
     pub fn differ(
         &mut self,
         change: impl FnOnce(&mut Damage<'_>) -> Result<Vec<String>>,
     ) -> Result<Vec<String>> {
-        let mut said = Vec::new();
+        let mut descriptions = Vec::new();
         let healing = Damage::make(&self.cluster, |damage| {
-            said = change(damage)?;
+            descriptions = change(damage)?;
             Ok(())
         })?;
         self.differences.push(healing);
-        Ok(said)
+        Ok(descriptions)
     }
 
     /// Undoes all faults, the last one first.
@@ -157,7 +156,7 @@ impl Lab {
         let result = match request {
             LabRequest::Break { fault, at, seed } => faults::find(fault)
                 .and_then(|fault| self.inject(fault, at.as_deref(), *seed))
-                .map(|i| format!("{} at {}: {}", i.fault.about().name, i.place, i.fault.about().summary)),
+                .map(|i| format!("{} at {}: {}", i.fault.about().name, i.target, i.fault.about().summary)),
             LabRequest::Heal => self.heal().map(|()| "healed".into()),
             LabRequest::Status => Ok(self.status()),
             LabRequest::Down => Ok("going down".into()),
@@ -168,7 +167,7 @@ impl Lab {
         }
     }
 
-    /// What there is, in words.
+    /// The state as text.
     pub fn status(&self) -> String {
         let topology = &self.cluster.topology;
         let mut text = format!(
@@ -187,7 +186,7 @@ impl Lab {
             let _ = writeln!(text, "environment: {variable}={}", value.display());
         }
         for injected in &self.injected {
-            let _ = writeln!(text, "broken: {} at {}", injected.fault.about().name, injected.place);
+            let _ = writeln!(text, "broken: {} at {}", injected.fault.about().name, injected.target);
         }
         if self.injected.is_empty() {
             text.push_str("nothing is broken\n");

@@ -1,7 +1,7 @@
-//! Files that say what a lab looks like: found by name, read, checked.
+//! Lab files: found by name, read, checked.
 //!
 //! In: the name of a lab that comes with the program, or a path. Out: the lab, with all its names checked, or
-//! what is wrong with it and in which file. What a lab consists of is said by its type.
+//! what is wrong with it and in which file. The type of a lab defines its contents.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::error::{LabError, Result};
 /// to 20.
 const NAME_BYTES_MAX: usize = 12;
 
-/// A sort of lab.
+/// A kind of lab.
 pub(crate) trait LabFile: DeserializeOwned {
     /// The labs that come with the program, by name.
     const BUILT_IN: &'static [(&'static str, &'static str)];
 
-    /// What is wrong with it.
+    /// Checks it.
     fn check(&self) -> std::result::Result<(), String>;
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn parse<T: LabFile>(text: &str, path: &Path) -> Result<T> {
     Ok(lab)
 }
 
-/// Whether a machine or drive can be called so.
+/// Whether this is a valid name of a machine or drive.
 pub(crate) fn check_name(name: &str) -> std::result::Result<(), String> {
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')

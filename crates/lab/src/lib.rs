@@ -4,6 +4,7 @@
 //! with faults in them. It never touches the network of the machine that it runs on, and leaves nothing
 //! behind.
 
+pub mod access;
 pub mod cgroup;
 pub mod cluster;
 pub mod control;
@@ -22,5 +23,4 @@ pub mod readiness;
 pub mod supervisor;
 pub mod topology;
 pub mod vm;
-pub mod way;
 pub mod wire;

@@ -12,7 +12,7 @@ use linerate_lab::control::{self, LabRequest};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::{Lab, prepare};
 use linerate_lab::topology::Topology;
-use linerate_lab::{demo, faults, folder, supervisor, vm, way};
+use linerate_lab::{access, demo, faults, folder, supervisor, vm};
 use linerate_model::exit::ExitCode;
 use linerate_sys::sandbox;
 
@@ -35,7 +35,7 @@ enum Command {
         #[arg(long)]
         background: bool,
         #[command(flatten)]
-        way: By,
+        transport: Transport,
     },
     /// Inject a fault into the running lab.
     Break {
@@ -81,12 +81,12 @@ enum Command {
         #[arg(long, default_value = "casebook-a")]
         lab: String,
         #[command(flatten)]
-        way: By,
+        transport: Transport,
     },
 }
 
 #[derive(Debug, clap::Args)]
-struct By {
+struct Transport {
     /// Transport to the hosts: netns, or ssh (a real sshd on each host; root only).
     #[arg(long, default_value = "netns")]
     via: String,
@@ -104,19 +104,19 @@ impl Which {
         let folder = self.folder.clone().map_or_else(folder::running, Ok)?;
         let answer = control::ask(&folder, request)?;
         if answer.done {
-            say(answer.text.trim_end());
+            print(answer.text.trim_end());
             return Ok(ExitCode::Ok);
         }
         Err(LabError::Unknown(answer.text))
     }
 }
 
-/// Prints a line. Whoever started this may have stopped reading; the work goes on all the same.
-fn say(line: &str) {
+/// Prints a line. The reader may have closed the pipe; the work continues.
+fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Tells how far a long command is.
+/// Prints the progress of a long command.
 fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -142,11 +142,13 @@ fn main() -> Code {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Up { lab, background: true, way } => {
-            say(supervisor::start_in_background(&["up", "--lab", &lab, "--via", &way.via])?.trim_end());
+        Command::Up { lab, background: true, transport } => {
+            print(
+                supervisor::start_in_background(&["up", "--lab", &lab, "--via", &transport.via])?.trim_end(),
+            );
             Ok(ExitCode::Ok)
         }
-        Command::Up { lab, background: false, way } => up(&lab, &way.via),
+        Command::Up { lab, background: false, transport } => up(&lab, &transport.via),
         Command::Break { fault, at, seed, which } => {
             which.ask(&LabRequest::Break { fault, at, seed: seed.unwrap_or_else(random_seed) })
         }
@@ -156,14 +158,14 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Faults => {
             for fault in faults::ALL {
                 let root = if fault.about().needs_root { " (root only)" } else { "" };
-                say(&format!("{:25} {}{root}", fault.about().name, fault.about().summary));
+                print(&format!("{:25} {}{root}", fault.about().name, fault.about().summary));
             }
             Ok(ExitCode::Ok)
         }
-        Command::Vm(args) => vm::command::run(args, &mut say, &mut progress),
-        Command::Demo { seed, fault, at, report, time, lab, way } => {
+        Command::Vm(args) => vm::command::run(args, &mut print, &mut progress),
+        Command::Demo { seed, fault, at, report, time, lab, transport } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
-            let (via, root) = (way.via, sandbox::is_root());
+            let (via, root) = (transport.via, sandbox::is_root());
             let options = demo::DemoOptions { lab, seed, via, fault, at, report, time, root };
             let interrupt = prepare()?;
             demo::demo(&options, &interrupt)
@@ -175,9 +177,9 @@ fn up(lab: &str, via: &str) -> Result<ExitCode> {
     let topology = Topology::load(lab)?;
     let user_namespace = !sandbox::is_root();
     let interrupt = prepare()?;
-    let mut lab = Lab::up_via(topology, way::find(via)?)?;
+    let mut lab = Lab::up_via(topology, access::find(via)?)?;
     if user_namespace {
-        say(&format!(
+        print(&format!(
             "this lab belongs to you alone; enter it with: nsenter --preserve-credentials -U -n -m -t {}",
             std::process::id()
         ));

@@ -1,8 +1,8 @@
 //! One machine of the lab: a network namespace held only as an open file of this process, so that nothing of
 //! it is left when the process is gone.
 //!
-//! In: commands for `ip`, `bridge`, `tc` and `nft`, sysctls. Out: what they said. It never names a namespace
-//! in the file system and never touches the one that the process started in.
+//! In: commands for `ip`, `bridge`, `tc` and `nft`, sysctls. Out: their output. It never names a namespace in
+//! the file system and never touches the one that the process started in.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A fresh one with `lo` up and IPv6 off (its own chatter would be traffic that nobody asked for).
+    /// A fresh one with `lo` up and IPv6 off (its own chatter would be unwanted traffic).
     pub fn create(name: &str) -> Result<Self> {
         let file = netns::create().map_err(LabError::at(format!("making a network namespace for {name}")))?;
         let ethtool = netns::run_in(&file, Ethtool::open)
@@ -101,7 +101,7 @@ impl Namespace {
             _ => LabError::Kernel { step: shown(), source },
         })?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that ended early says why on its standard error.
+            // A program that ended early reports why on its standard error.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().map_err(LabError::at(shown()))?;
@@ -142,7 +142,7 @@ impl Namespace {
         self.ethtool.features(device).map_err(self.device_error(device))
     }
 
-    /// Brings feature bits back.
+    /// Restores feature bits.
     pub fn restore_features(&self, device: &str, features: &Features) -> Result<()> {
         self.ethtool.restore(device, features).map_err(self.device_error(device))
     }
@@ -171,7 +171,7 @@ fn missing(program: &str) -> LabError {
     LabError::MissingProgram { program: program.into(), package }
 }
 
-/// Says in one error which program of the lab is not installed.
+/// Fails with the name of a program of the lab that is not installed.
 pub fn check_programs() -> Result<()> {
     for program in ["ip", "bridge", "tc", "nft"] {
         let found = Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();

@@ -1,7 +1,6 @@
-//! The program `linerate`, used as anybody would use it: arguments in, text and an exit code out.
+//! The program `linerate`, as a user runs it: arguments in, text and an exit code out.
 //!
-//! In: arguments. Out: what it printed and how it ended. It never looks inside; the judge and the demo know
-//! no more than a user does.
+//! In: arguments. Out: its output and exit code. The judge and the demo see no more than a user does.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -17,16 +16,16 @@ use linerate_sys::{sched, spawn};
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
 
-const LOOK_AGAIN_NS: u64 = 20_000_000;
-/// How long `linerate` may take to clean up after it was asked to end.
+const POLL_INTERVAL_NS: u64 = 20_000_000;
+/// Timeout of the cleanup of `linerate` after a stop signal.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where its output goes.
+/// Destination of its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// To whoever started the lab.
+    /// To the terminal of the lab.
     Terminal,
-    /// To us.
+    /// To the caller.
     Captured,
 }
 
@@ -110,7 +109,7 @@ impl Operator {
             if let Some(status) = child.try_wait().map_err(LabError::at(step()))? {
                 break status;
             }
-            let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+            let until = sched::monotonic_ns() + POLL_INTERVAL_NS;
             sched::wait_readable([interrupt.as_fd()], until).map_err(LabError::at(step()))?;
             if let Err(error) = meanwhile() {
                 end(&mut child);
@@ -143,7 +142,7 @@ fn text(collected: Option<JoinHandle<Vec<u8>>>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Asks a child to end, waits for its cleaning up, and ends it for good when that takes too long.
+/// Signals a child to end, waits for its cleanup, and kills it after a timeout.
 fn end(child: &mut Child) {
     // Both fail only when it is gone already.
     let _ = spawn::terminate(child, false);

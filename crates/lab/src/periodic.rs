@@ -1,7 +1,7 @@
-//! Something that is done again and again beside everything else, until it is dropped.
+//! A periodic task on a thread of its own, until it is dropped.
 //!
-//! In: a pause and what to do after it. Out: a thread of its own that ends, with the last turn finished,
-//! before the drop returns.
+//! In: a pause and what to do after it. Out: a thread that ends, with the last turn finished, before the drop
+//! returns.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ impl Periodic {
     /// Does `turn` after every `pause`.
     ///
     /// # Errors
-    /// The system has no room for one thread more.
+    /// No further thread can be started.
     pub fn start(name: &str, pause: Duration, mut turn: impl FnMut() + Send + 'static) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let again = move || {
@@ -52,7 +52,7 @@ mod tests {
     fn it_goes_on_until_it_is_dropped_and_then_no_more() {
         let (done, turns) = mpsc::channel();
         let periodic = Periodic::start("again", Duration::from_millis(1), move || {
-            // Nobody may be listening any more.
+            // The receiver may be gone.
             let _ = done.send(());
         })
         .unwrap();

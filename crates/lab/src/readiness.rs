@@ -49,7 +49,7 @@ fn all_forwarding(switch: &Namespace) -> Result<bool> {
     Ok(ports.lines().all(|line| line.contains("state forwarding")))
 }
 
-/// Whether a datagram crosses both ways before the deadline.
+/// Whether a datagram crosses in both directions before the deadline.
 fn probe(
     from: &Namespace,
     own: Ipv4Addr,

@@ -1,7 +1,6 @@
-//! `linerate-lab up`: keeps a lab running until it is told to end.
+//! `linerate-lab up`: keeps a lab running until a request or a signal ends it.
 //!
-//! In: a lab, stop signals, requests over the control socket. Out: answers. It never outlives its lab or the
-//! other way round.
+//! In: a lab, stop signals, requests over the control socket. Out: answers. It and its lab end together.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -18,9 +17,9 @@ use crate::control::{self, LabRequest};
 use crate::error::{LabError, Result};
 use crate::lab::Lab;
 
-/// A line of its own that tells a background start that all is well.
+/// Line that reports to a background start that the lab is ready.
 pub(crate) const READY: &str = "ready";
-const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+const POLL_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Serves requests until one of them or a signal ends the lab. Returns whether it was a signal.
 pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
@@ -28,10 +27,10 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
     let step = || format!("listening at {}", path.display());
     let listener = UnixListener::bind(&path).map_err(LabError::at(step()))?;
     listener.set_nonblocking(true).map_err(LabError::at(step()))?;
-    // Nobody may be listening any more: a background start has read the line and gone.
+    // The reader may be gone: a background start exits after the line.
     let _ = writeln!(std::io::stdout(), "{}{READY}", lab.status());
     loop {
-        let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+        let until = sched::monotonic_ns() + POLL_INTERVAL_NS;
         let [asked, _] = sched::wait_readable([listener.as_fd(), interrupt.as_fd()], until)
             .map_err(LabError::at("waiting for requests"))?;
         if interrupt.taken() {
@@ -47,12 +46,12 @@ pub fn serve(lab: &mut Lab, interrupt: &Interrupt) -> Result<bool> {
     }
 }
 
-/// Starts this program again with arguments that start a lab, without a terminal, and returns what it said
-/// once it was ready.
+/// Starts this program again with arguments that start a lab, without a terminal. Returns its output up to
+/// ready.
 pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     let step = || "starting the lab in the background".to_owned();
     let own = std::env::current_exe().map_err(LabError::at(step()))?;
-    // Not our own standard error: whoever reads that to its end would wait for the end of the lab.
+    // Not our own standard error: a caller that reads it to its end would wait for the end of the lab.
     let mut errors = nameless_file().map_err(LabError::at(step()))?;
     let mut command = Command::new(own);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
@@ -60,15 +59,15 @@ pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     // A lock or a pipe of the caller would be held until the lab ends.
     spawn::without_inherited_descriptors(&mut command);
     let mut child = command.spawn().map_err(LabError::at(step()))?;
-    let mut said = String::new();
+    let mut output = String::new();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.map_err(LabError::at(step()))?;
             if line == READY {
-                return Ok(said);
+                return Ok(output);
             }
-            said.push_str(&line);
-            said.push('\n');
+            output.push_str(&line);
+            output.push('\n');
         }
     }
     let _ = child.wait();
@@ -77,11 +76,11 @@ pub fn start_in_background(arguments: &[&str]) -> Result<String> {
     let why = why.trim().trim_start_matches("error: ");
     Err(LabError::Unknown(format!(
         "the lab did not start: {}",
-        if why.is_empty() { "no reason was said" } else { why }
+        if why.is_empty() { "no error was printed" } else { why }
     )))
 }
 
-/// A file that has no name any more.
+/// An unlinked temporary file.
 fn nameless_file() -> std::io::Result<File> {
     let path = std::env::temp_dir().join(format!("linerate-lab-start-{}", std::process::id()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;

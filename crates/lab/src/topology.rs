@@ -1,4 +1,4 @@
-//! What a virtual cluster looks like: `labs/*.toml` read and checked.
+//! Topology of a virtual cluster: `labs/*.toml` read and checked.
 //!
 //! In: TOML. Out: hypervisors with their hosts, addresses and wires, all names checked. It builds nothing.
 
@@ -54,7 +54,7 @@ pub struct Topology {
 pub struct Uplink {
     /// Rate in each direction, all headers counted.
     pub rate_mbit: u32,
-    /// Delay of each wire, one way.
+    /// One-way delay of each wire.
     pub delay_ms: f64,
     /// Queue, as the time it takes to drain at the full rate.
     pub queue_ms: f64,
@@ -71,7 +71,7 @@ impl Uplink {
         (self.rate_bps() as f64 / 8.0 * self.queue_ms / 1000.0) as u64
     }
 
-    /// Delay of one wire, one way.
+    /// One-way delay of one wire.
     pub fn delay_ns(&self) -> u64 {
         (self.delay_ms * 1e6) as u64
     }
@@ -104,7 +104,7 @@ pub struct Hypervisor {
     pub other_driver: bool,
 }
 
-/// A host with what follows from its place in the list.
+/// A host with what follows from its index in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPlan {
     /// Name.

@@ -38,7 +38,7 @@ enum Kill {
 enum Step {
     /// A new value was just written.
     Written,
-    /// A transfer is under way with the new value.
+    /// A transfer runs with the new value.
     Measuring,
     /// The files that make it stay are being written.
     Keeping,
@@ -59,7 +59,7 @@ impl Signals {
         writeln!(self.1, "kill -{name} {}", pids.join(" ")).unwrap();
     }
 
-    /// Stops a process and waits until it stands; says whether it does, or ended before.
+    /// Stops a process and waits until it is stopped. Returns false if it ended before.
     fn stop(&mut self, pid: u32) -> bool {
         self.send("STOP", &[pid]);
         wait_until(PATIENCE, "the node stands", || state_of(pid) == Some('T') || has_ended(pid));
@@ -110,10 +110,10 @@ fn sockets(namespace: &Namespace, state: &str) -> usize {
     table.lines().filter(|line| line.split_ascii_whitespace().nth(3) == Some(state)).count()
 }
 
-/// `linerate` under way.
+/// A running `linerate`.
 struct Run {
     child: Child,
-    said: Vec<JoinHandle<String>>,
+    output: Vec<JoinHandle<String>>,
 }
 
 impl Run {
@@ -121,11 +121,11 @@ impl Run {
         self.child.id()
     }
 
-    /// Exit code (`None` after a signal) and everything that it said.
+    /// Exit code (`None` after a signal) and the whole output.
     fn end(mut self) -> (Option<i32>, String) {
         wait_until(PATIENCE, "linerate ends", || self.child.try_wait().unwrap().is_some());
-        let said = self.said.drain(..).map(|s| s.join().unwrap()).collect::<Vec<_>>().join("\n");
-        (self.child.wait().unwrap().code(), said)
+        let output = self.output.drain(..).map(|s| s.join().unwrap()).collect::<Vec<_>>().join("\n");
+        (self.child.wait().unwrap().code(), output)
     }
 }
 
@@ -176,8 +176,8 @@ impl Scene {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = vec![collect(child.stdout.take()), collect(child.stderr.take())];
-        Run { child, said }
+        let output = vec![collect(child.stdout.take()), collect(child.stderr.take())];
+        Run { child, output }
     }
 
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
@@ -255,17 +255,17 @@ impl Scene {
             if let Some(node) = self.reach(step, &run) {
                 return (run, node);
             }
-            let (code, said) = run.end();
-            assert!(matches!(code, Some(0 | 1)), "{step:?}, uncontended: {code:?}: {said}");
+            let (code, output) = run.end();
+            assert!(matches!(code, Some(0 | 1)), "{step:?}, uncontended: {code:?}: {output}");
             assert!(begun.elapsed() < PATIENCE, "the step {step:?} always passes unseen");
             if step == Step::Keeping {
-                let (code, said) = self.run(&["undo", arguments[1]]);
-                assert_eq!(code, Some(ExitCode::Ok as i32), "{said}");
+                let (code, output) = self.run(&["undo", arguments[1]]);
+                assert_eq!(code, Some(ExitCode::Ok as i32), "{output}");
             }
         }
     }
 
-    /// Nobody is left in any namespace of a host, and nobody listens.
+    /// No process is left in any namespace of a host, and none listens.
     fn nothing_is_left(&self, what: &str) {
         let hosts = || self.lab.cluster.hosts.iter().map(|(_, n)| n).chain(&self.lab.cluster.hypervisors);
         wait_until(PATIENCE, &format!("{what}: no process is left"), || {
@@ -279,16 +279,16 @@ impl Scene {
         let open = || self.journals().into_iter().find(|(_, s)| s != "closed" && s != "measured");
         wait_until(
             PATIENCE,
-            &format!("{what}: the journal is closed, or nobody is left to close it"),
+            &format!("{what}: the journal is closed, or no process is left to close it"),
             || open().is_none() || processes_in(self.host()).is_empty(),
         );
         // Killed after the journal was written and before its guardian ran: nothing was changed yet, and the
         // next contact closes the journal.
         if let Some((trial, state)) = open() {
-            println!("{what}: nothing was changed yet, the journal says {state}");
-            let (code, said) = self.run(&["undo", &trial]);
-            assert_eq!(code, Some(ExitCode::Ok as i32), "{what}: {said}");
-            assert_eq!(open(), None, "{what}: {said}");
+            println!("{what}: nothing was changed yet, the journal is {state}");
+            let (code, output) = self.run(&["undo", &trial]);
+            assert_eq!(code, Some(ExitCode::Ok as i32), "{what}: {output}");
+            assert_eq!(open(), None, "{what}: {output}");
         }
         self.nothing_is_left(what);
         assert!(!self.conf().exists(), "{what}: {} is left", self.conf().display());
@@ -309,28 +309,29 @@ impl Scene {
             wait_until(PATIENCE, "the operator is dead", || has_ended(run.pid()));
             self.signals.send("CONT", &[node]);
         }
-        let (code, said) = run.end();
+        let (code, output) = run.end();
         if kill == Kill::Node {
-            assert_eq!(code, Some(ExitCode::RolledBack as i32), "{what}: {said}");
-            assert!(said.contains(VICTIM) && said.contains("signal: 9"), "{what}: {said}");
+            assert_eq!(code, Some(ExitCode::RolledBack as i32), "{what}: {output}");
+            assert!(output.contains(VICTIM) && output.contains("signal: 9"), "{what}: {output}");
         } else {
-            assert_eq!(code, None, "{what}: {said}");
+            assert_eq!(code, None, "{what}: {output}");
         }
         if step == Step::Keeping && kill == Kill::Operator {
             // Wholly kept or wholly undone, whichever the node had decided when it noticed.
-            let settled = || self.any_is("kept") || (!self.changed() && processes_in(self.host()).is_empty());
-            wait_until(PATIENCE, &format!("{what}: kept or undone as a whole"), settled);
+            let resolved =
+                || self.any_is("kept") || (!self.changed() && processes_in(self.host()).is_empty());
+            wait_until(PATIENCE, &format!("{what}: kept or undone as a whole"), resolved);
             if self.any_is("kept") {
                 self.nothing_is_left(&what);
                 assert!(self.changed() && self.conf().exists(), "{what}: half kept");
-                let (code, said) = self.run(&["undo", arguments[1]]);
-                assert_eq!(code, Some(ExitCode::Ok as i32), "{said}");
+                let (code, output) = self.run(&["undo", arguments[1]]);
+                assert_eq!(code, Some(ExitCode::Ok as i32), "{output}");
             }
         }
         self.is_as_before(&what);
     }
 
-    /// With the guardian killed too there is nobody to undo: the next contact does it.
+    /// With the guardian killed too the next contact undoes the change.
     fn everybody_killed(&mut self, arguments: &[&str]) {
         let (run, node) = self.started_until(arguments, Step::Written);
         let mut all = processes_in(self.host());
@@ -344,8 +345,8 @@ impl Scene {
         let armed: Vec<String> =
             self.journals().into_iter().filter(|(_, s)| s == "armed").map(|(t, _)| t).collect();
         assert!(self.changed() && armed.len() == 1, "{armed:?}");
-        let (code, said) = self.run(&["undo", &armed[0]]);
-        assert_eq!(code, Some(ExitCode::Ok as i32), "{said}");
+        let (code, output) = self.run(&["undo", &armed[0]]);
+        assert_eq!(code, Some(ExitCode::Ok as i32), "{output}");
         self.is_as_before("everybody killed, then linerate undo");
     }
 }
@@ -366,11 +367,11 @@ fn a_kill_in_a_real_trial_leaves_the_old_values() {
     scene.old = scene.host().read_sysctl(KEY).unwrap();
     let cluster = &scene.lab.cluster;
     let inventory = cluster.without_confessions(&cluster.inventory_path()).unwrap();
-    let (_, said) = scene.run(&["survey", "-q", "-i", inventory.to_str().unwrap(), "--time", "30s"]);
-    assert!(said.contains("tcp-rmem-small"), "{said}");
+    let (_, output) = scene.run(&["survey", "-q", "-i", inventory.to_str().unwrap(), "--time", "30s"]);
+    assert!(output.contains("tcp-rmem-small"), "{output}");
     let attempt = ["try", "tcp-rmem-small", "--on", VICTIM, "--arms", "4", "--quiet"];
-    let (code, said) = scene.run(&attempt);
-    assert!(matches!(code, Some(0 | 1)), "{code:?}: {said}");
+    let (code, output) = scene.run(&attempt);
+    assert!(matches!(code, Some(0 | 1)), "{code:?}: {output}");
     let trial = scene.journals().into_keys().next().unwrap();
     // Long enough to be met in any step.
     let attempt = ["try", "tcp-rmem-small", "--on", VICTIM, "--arms", "16", "--quiet"];

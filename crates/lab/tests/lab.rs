@@ -1,7 +1,7 @@
 //! The lab for real, in network namespaces: it carries traffic, breaks, heals to the last bit, and leaves
 //! nothing.
 //!
-//! Where neither root nor user namespaces are to be had, the tests say so and count as skipped.
+//! Without root and user namespaces the tests print that and count as skipped.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const BLOCKS: usize = 200;
 const BLOCK_BYTES: usize = 100_000;
 
-/// Runs the body with a lab, or says why not.
+/// Runs the body with a lab, or prints why not.
 fn with_lab(test: &str, lab: &str, body: impl FnOnce(&mut Lab)) {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if !sandbox::is_root() {
@@ -89,7 +89,7 @@ fn facts(lab: &Lab) -> BTreeMap<String, String> {
             ("nft", &["list", "ruleset"]),
         ] {
             let shown = namespace.output(program, arguments).unwrap();
-            put(&format!("{program} {}", arguments.join(" ")), settled(&shown));
+            put(&format!("{program} {}", arguments.join(" ")), stable(&shown));
         }
         // There only where the kernel has netfilter in bridges.
         if let Ok(value) = namespace.read_sysctl("net.bridge.bridge-nf-call-iptables") {
@@ -117,7 +117,7 @@ fn facts(lab: &Lab) -> BTreeMap<String, String> {
 }
 
 /// The text without what changes by itself: timers of bridges, and addresses that they learned.
-fn settled(shown: &str) -> String {
+fn stable(shown: &str) -> String {
     let learned =
         |line: &&str| line.contains(" dev ") && line.contains("master br0") && !line.contains("permanent");
     let mut lines: Vec<&str> = shown.lines().filter(|line| !learned(line)).collect();
@@ -163,10 +163,10 @@ fn every_fault_heals_to_the_last_bit() {
                 println!("SKIPPED fault {}: {reason}", fault.about().name);
                 continue;
             }
-            let place = lab.inject(*fault, None, 7).unwrap().place.to_string();
+            let target = lab.inject(*fault, None, 7).unwrap().target.to_string();
             // These show in what happens, not in what is set.
             if !["cpu-starved", "host-link-flap", "uplink-flapping"].contains(&fault.about().name) {
-                assert_ne!(facts(lab), healthy, "{} at {place} changed nothing", fault.about().name);
+                assert_ne!(facts(lab), healthy, "{} at {target} changed nothing", fault.about().name);
             }
             lab.heal().unwrap();
             wait_for_facts(lab, &healthy, fault.about().name);
@@ -195,8 +195,8 @@ fn new_queues(before: &[String], now: &[String]) -> Vec<(String, String)> {
     new
 }
 
-/// How fast the other direction goes is up to the machine. So the limits themselves are looked at: each where
-/// its direction passes, and, with that of the other one as a control, nothing anywhere else.
+/// The speed of the other direction depends on the machine. So the test checks the limits themselves: each
+/// where its direction passes, and, with that of the other one as a control, nothing anywhere else.
 #[test]
 fn a_limit_is_felt_in_its_direction_only() {
     with_lab("a_limit_is_felt_in_its_direction_only", "three", |lab| {
@@ -286,8 +286,8 @@ fn a_killed_lab_leaves_nothing_and_the_next_one_sweeps_up() {
     linerate_testkit::wait_until("namespaces and devices of a killed lab go with it", || {
         !in_use(&namespaces)
     });
-    // Only the folder is left, unless a lab of another process has swept it up already. Make it look older
-    // than the grace for labs that are just starting.
+    // Only the folder is left, unless a lab of another process has removed it already. Make it older than the
+    // grace for labs that are just starting.
     if let Ok(left) = std::fs::File::open(&folder) {
         let old = std::time::SystemTime::now() - Duration::from_secs(600);
         left.set_modified(old).unwrap();
@@ -339,14 +339,14 @@ fn a_background_lab_holds_nothing_of_its_caller() {
         .unwrap();
     assert!(status.success(), "{status}");
     ours.set_nonblocking(true).unwrap();
-    let mut said = String::new();
+    let mut printed = String::new();
     // All that is left comes at once; an open other end would be an error instead of the end.
-    let end = ours.read_to_string(&mut said);
+    let end = ours.read_to_string(&mut printed);
     // The inventory stands in the folder of the lab.
-    let inventory = said.lines().find_map(|line| line.strip_prefix("inventory: "));
+    let inventory = printed.lines().find_map(|line| line.strip_prefix("inventory: "));
     let folder = inventory.and_then(|path| Path::new(path).parent()).map(Path::to_owned);
-    let lab = Background(folder.unwrap_or_else(|| panic!("no folder in {said:?}")));
-    assert!(lab.0.is_dir(), "{said}");
+    let lab = Background(folder.unwrap_or_else(|| panic!("no folder in {printed:?}")));
+    assert!(lab.0.is_dir(), "{printed}");
     assert!(end.is_ok(), "the lab holds descriptor 9 of its caller: {end:?}");
     assert!(lab.down());
     linerate_testkit::wait_until("the folder of the lab goes with it", || !lab.0.exists());
@@ -370,10 +370,10 @@ fn a_running_lab_breaks_heals_and_ends_on_a_signal() {
     };
     assert_eq!(ask(&["break", "loss-rx", "--at", "node-2"]).0, Some(0));
     assert!(ask(&["status"]).1.contains("broken: loss-rx at node-2"));
-    let (code, said) = ask(&["break", "loss-rx", "--at", "node-9"]);
-    assert_eq!(code, Some(2), "{said}");
-    let (code, said) = ask(&["break", "nonsense"]);
-    assert!(code == Some(2) && said.contains("rx-rate-cap"), "the hint lists the faults: {said}");
+    let (code, printed) = ask(&["break", "loss-rx", "--at", "node-9"]);
+    assert_eq!(code, Some(2), "{printed}");
+    let (code, printed) = ask(&["break", "nonsense"]);
+    assert!(code == Some(2) && printed.contains("rx-rate-cap"), "the hint lists the faults: {printed}");
     assert_eq!(ask(&["heal"]).0, Some(0));
     assert!(ask(&["status"]).1.contains("nothing is broken"));
     linerate_sys::spawn::terminate(&child, false).unwrap();

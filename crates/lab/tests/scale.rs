@@ -21,8 +21,8 @@ const HOSTS: usize = 40;
 const LINK_MBIT: u32 = 10;
 /// Far above what the survey takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Between two looks at the operator.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Between two samples of the operator.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 fn programs() -> TestPrograms {
     TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
@@ -90,7 +90,7 @@ struct Needed {
 }
 
 impl Needed {
-    fn look(&mut self, pid: u32) {
+    fn sample(&mut self, pid: u32) {
         let files = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
         self.files = self.files.max(files);
         self.memory_kb = self.memory_kb.max(linerate_testkit::peak_memory_kib(pid));
@@ -101,22 +101,22 @@ impl Needed {
 /// frozen.
 fn watched(mut operator: Operator, victim: &Namespace) -> (Option<i32>, Needed) {
     let pid = operator.0.id();
-    let mut said = std::io::BufReader::new(operator.0.stderr.take().unwrap());
-    let (tell, told) = mpsc::channel();
+    let mut stderr = std::io::BufReader::new(operator.0.stderr.take().unwrap());
+    let (sender, receiver) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         use std::io::BufRead as _;
         let mut line = String::new();
-        while said.read_line(&mut line).is_ok_and(|n| n > 0) {
+        while stderr.read_line(&mut line).is_ok_and(|n| n > 0) {
             print!("    {line}");
-            let _ = tell.send(line.starts_with("measuring:"));
+            let _ = sender.send(line.starts_with("measuring:"));
             line.clear();
         }
     });
     let (mut needed, mut frozen, begun) = (Needed::default(), Vec::new(), Instant::now());
     loop {
         assert!(begun.elapsed() < PATIENCE, "the survey does not end");
-        needed.look(pid);
-        match told.recv_timeout(LOOK_EVERY) {
+        needed.sample(pid);
+        match receiver.recv_timeout(SAMPLE_INTERVAL) {
             Ok(true) if frozen.is_empty() => {
                 frozen = processes_in(victim.inode().unwrap());
                 assert!(!frozen.is_empty(), "the node runs");
@@ -174,7 +174,7 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
         .collect();
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(
-        lost[0].what.to_string().ends_with(&victim.name) && lost[0].reason.contains("said nothing"),
+        lost[0].what.to_string().ends_with(&victim.name) && lost[0].reason.contains("no data for"),
         "{lost:?}"
     );
     assert_eq!(snapshot.facts.len(), count, "every host was read before one froze");

@@ -52,7 +52,7 @@ pub struct SimulateArgs {
     plot: Option<PathBuf>,
 }
 
-fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+fn noise_of(files: &[PathBuf], print: &mut dyn FnMut(&str)) -> Result<ExitCode> {
     let mut snapshots = Vec::new();
     for path in files {
         let text = std::fs::read(path).map_err(LabError::at(format!("reading {}", path.display())))?;
@@ -67,7 +67,7 @@ fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
     let Some(noise) = super::noise::of(&snapshots) else {
         return Err(LabError::Unknown("no transfer was measured twice between the same ends".into()));
     };
-    say(&format!(
+    print(&format!(
         "{} transfers: scale {:.3}, contended {:.1} % by {:.2} on average, hosts {:.3}; could not run {:.2} %",
         noise.tests,
         noise.test_sigma,
@@ -79,22 +79,22 @@ fn noise_of(files: &[PathBuf], say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
     Ok(ExitCode::Ok)
 }
 
-/// Does it: results by `say`, progress by `progress`.
+/// Runs the command: results to `print`, progress to `progress`.
 ///
 /// # Errors
 /// Sizes without sense, a file that cannot be read or written.
 pub fn run(
     wanted: &SimulateArgs,
-    say: &mut dyn FnMut(&str),
+    print: &mut dyn FnMut(&str),
     progress: &mut dyn FnMut(&str),
 ) -> Result<ExitCode> {
     if !wanted.noise_of.is_empty() {
-        return noise_of(&wanted.noise_of, say);
+        return noise_of(&wanted.noise_of, print);
     }
     let knowledge =
         linerate_knowledge::Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     if let Some(facts) = wanted.facts {
-        return speed(wanted, facts, &knowledge, say);
+        return speed(wanted, facts, &knowledge, print);
     }
     let mut runs = Vec::new();
     for hosts in &wanted.hosts {
@@ -117,20 +117,20 @@ pub fn run(
             progress(&format!("{hosts} hosts, seed {seed}"));
             let run = super::run(size, seed, &knowledge, wanted.compare);
             if wanted.json {
-                say(&serde_json::to_string(&run).map_err(|error| LabError::Unknown(error.to_string()))?);
+                print(&serde_json::to_string(&run).map_err(|error| LabError::Unknown(error.to_string()))?);
             }
             runs.push(run);
         }
     }
     if !wanted.json {
-        say(super::table(&runs).trim_end());
+        print(super::table(&runs).trim_end());
         if wanted.compare {
-            say(&format!("\n{}", super::legend().trim_end()));
+            print(&format!("\n{}", super::legend().trim_end()));
         }
     }
     if wanted.reliability {
         let claims: Vec<_> = runs.iter().flat_map(|run| run.claims.iter().copied()).collect();
-        say(&format!("\n{}", reliability::table(&claims).trim_end()));
+        print(&format!("\n{}", reliability::table(&claims).trim_end()));
     }
     if let Some(path) = &wanted.plot {
         std::fs::write(path, super::picture(&runs))
@@ -146,7 +146,7 @@ fn speed(
     wanted: &SimulateArgs,
     facts: usize,
     knowledge: &linerate_knowledge::Knowledge,
-    say: &mut dyn FnMut(&str),
+    print: &mut dyn FnMut(&str),
 ) -> Result<ExitCode> {
     for hosts in &wanted.hosts {
         if !(40..=super::HOSTS_MAX).contains(hosts) || hosts.saturating_mul(facts) > FACTS_MAX {
@@ -162,7 +162,7 @@ fn speed(
             } else {
                 speed.line()
             };
-            say(&line);
+            print(&line);
         }
     }
     Ok(ExitCode::Ok)

@@ -1,5 +1,5 @@
-//! `linerate-judge simulate`: clusters that do not exist, to see how well and how fast the place of a fault
-//! is found in thousands of hosts, beside other methods on the same samples.
+//! `linerate-judge simulate`: simulated clusters, to measure how well and how fast a fault is located among
+//! thousands of hosts, beside other methods on the same samples.
 //!
 //! In: sizes, a seed. Out: recall, precision, time, memory, as a table, as JSON, as a picture. Nothing is
 //! measured and no namespace is made; `linerate`'s own reasoning gets a snapshot as from a survey and no
@@ -60,9 +60,9 @@ pub struct SimulatedRun {
     /// Tests.
     pub tests: usize,
     /// From the snapshot to the diagnosis: seconds of one CPU, which other work on the machine does not
-    /// change much. By the clock where the kernel does not tell.
+    /// change much. Wall time where the kernel does not report it.
     pub seconds: f64,
-    /// Most memory of the process so far, megabytes; 0 where the kernel does not say.
+    /// Most memory of the process so far, megabytes; 0 where the kernel does not report it.
     pub memory_mb: u64,
     /// Ours first.
     pub scores: Vec<Score>,
@@ -75,7 +75,7 @@ pub struct SimulatedRun {
     pub claims: Vec<ProbabilityClaim>,
 }
 
-/// Draws a cluster, diagnoses it, and asks the other methods too when `compare` says so.
+/// Draws a cluster and diagnoses it; with `compare` also by the other methods.
 pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -> SimulatedRun {
     let world = draw(size, &Nature::default(), seed);
     let (begun, ran) = (Instant::now(), ran_s());
@@ -116,18 +116,25 @@ pub fn run(size: ClusterSize, seed: u64, knowledge: &Knowledge, compare: bool) -
     }
 }
 
-/// The probabilities that a diagnosis gives, of something being wrong at one of its places, and of the first
-/// of them if so.
+/// The probabilities in a diagnosis: that something is wrong at one of its locations, and that it is the
+/// first of them if so.
 fn claims(diagnosis: &Diagnosis, truth: &BTreeSet<String>) -> Vec<ProbabilityClaim> {
     let of = |finding: &Finding| {
-        let is = |place: &LossLocation| is_right(&(&place.suspect, place.direction), truth);
+        let is = |at: &LossLocation| is_right(&(&at.suspect, at.direction), truth);
         let real = finding.places.iter().any(is);
         let first = finding.places.first().filter(|_| real);
-        let place =
-            first.map(|p| ProbabilityClaim { about: ClaimSubject::Place, said: p.probability, right: is(p) });
+        let location = first.map(|p| ProbabilityClaim {
+            about: ClaimSubject::Location,
+            probability: p.probability,
+            right: is(p),
+        });
         [
-            Some(ProbabilityClaim { about: ClaimSubject::Finding, said: finding.probability, right: real }),
-            place,
+            Some(ProbabilityClaim {
+                about: ClaimSubject::Finding,
+                probability: finding.probability,
+                right: real,
+            }),
+            location,
         ]
     };
     diagnosis.findings.iter().flat_map(of).flatten().collect()
@@ -138,7 +145,7 @@ const SIZES: [usize; 4] = [8, 12, 24, 48];
 const LOST: [u8; 3] = [20, 30, 50];
 const ROUNDS: [usize; 2] = [3, 4];
 
-/// Records of simulated clusters with one bad receiver each, as the judge writes them: places only, for no
+/// Records of simulated clusters with one bad receiver each, as the judge writes them: locations only, for no
 /// fact is simulated.
 pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<JudgedRun> {
     let one = |number: usize| {
@@ -151,7 +158,7 @@ pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<Judged
         let world = draw(size, &Nature::default(), number as u64);
         let broken = |host: &String| Broken {
             fault: "simulated".into(),
-            place: host.clone(),
+            target: host.clone(),
             truth: Truth::at(Suspect::Host(host.clone()), Direction::Rx, "simulated"),
             also: Vec::new(),
         };
@@ -174,13 +181,13 @@ fn score(method: &str, named: usize, right: usize, truth: usize) -> Score {
     Score { method: method.to_owned(), recall: share(right, truth), precision: share(right, named) }
 }
 
-/// What a diagnosis names: the first place of each finding.
+/// What a diagnosis names: the first location of each finding.
 fn named(diagnosis: &Diagnosis) -> BTreeSet<(&Suspect, Direction)> {
     diagnosis
         .findings
         .iter()
         .filter_map(|finding| finding.places.first())
-        .map(|place| (&place.suspect, place.direction))
+        .map(|at| (&at.suspect, at.direction))
         .collect()
 }
 
@@ -209,7 +216,7 @@ fn memory_mb() -> u64 {
 /// What the methods of a table are, a line each.
 pub fn legend() -> String {
     let lines = methods::METHODS.iter().map(|method| format!("{}: {}\n", method.name, method.source));
-    format!("{}All but linerate are told how many bad receivers there are.\n", lines.collect::<String>())
+    format!("{}All but linerate get the number of bad receivers.\n", lines.collect::<String>())
 }
 
 /// The runs of one size as a row of a Markdown table each: means of recall and precision over the seeds,

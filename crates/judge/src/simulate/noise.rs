@@ -1,5 +1,4 @@
-//! What the noise of real tests is like: how much repetitions differ, how often something disturbs one, how
-//! much that costs.
+//! Noise of real tests: how much repetitions differ, how often one is disturbed, and the cost of that.
 //!
 //! In: snapshots of clusters in which nothing is wrong. Out: the numbers that `Nature` wants. Tests between
 //! the same two ends, in the same direction and layer, are compared with the best of them only.
@@ -24,7 +23,7 @@ pub struct Noise {
     pub disturbance: f64,
     /// Standard deviation of the hosts' own levels (median over what each receives), doublings.
     pub host_sigma: f64,
-    /// Share of the transfers that could not run or were worthless.
+    /// Share of the transfers that could not run or were invalid.
     pub refused: f64,
 }
 

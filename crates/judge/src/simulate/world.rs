@@ -1,8 +1,8 @@
-//! A cluster that does not exist: hosts with different links in racks, some of them bad receivers, and what
-//! tests between them would give.
+//! A simulated cluster: hosts with different links in racks, some of them bad receivers, and the results of
+//! tests between them.
 //!
 //! In: sizes and a seed. Out: a snapshot as a survey would leave it, and who is bad. It computes rates with
-//! noise; no packet is sent, and no fact is read: only the place is looked for, not the cause.
+//! noise; no packet is sent, and no fact is read: the diagnosis locates faults and finds no causes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +14,7 @@ use linerate_model::random::Random;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
-/// What the cluster and its noise are like. Defaults: `docs/dev/scale.md` says where each comes from.
+/// The cluster and its noise. `docs/dev/scale.md` has the source of each default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nature {
     /// Hosts of a rack.
@@ -33,7 +33,7 @@ pub struct Nature {
     pub contended: f64,
     /// What those lose, doublings (mean of an exponential distribution).
     pub disturbance: f64,
-    /// Share of the tests that could not run, and of the hosts that nobody reaches.
+    /// Share of the tests that could not run, and of unreachable hosts.
     pub refused: f64,
     /// Share of the hosts.
     pub unreachable: f64,

@@ -19,9 +19,9 @@ impl Fault for SlowBetweenGroups {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let FaultTarget::Between(from, to) = place else {
-            return Err(place.unfit("a pair of hypervisors such as a:b"));
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let FaultTarget::Between(from, to) = target else {
+            return Err(target.unfit("a pair of hypervisors such as a:b"));
         };
         let topology = &damage.cluster.topology;
         let (from, to) = (topology.hypervisor(from)?, topology.hypervisor(to)?);

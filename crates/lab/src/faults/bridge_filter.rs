@@ -26,8 +26,8 @@ impl Fault for BridgeFilter {
         (!file.exists()).then(|| "this kernel has no netfilter in bridges".into())
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let machine = ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(place.hypervisor()?)?);
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let machine = ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(target.hypervisor()?)?);
         let rules = long_list();
         damage.host_rules(
             machine,

@@ -24,8 +24,8 @@ impl Fault for Bufferbloat {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(target.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| s.queue_bytes = QUEUE_BYTES)?;
         // A queue builds up before the slowest wire of a path. Without this it would be the first one, that
         // of the sender, wherever the receiver is as fast or faster.

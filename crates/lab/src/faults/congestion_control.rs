@@ -1,5 +1,5 @@
 //! One host with an old congestion control in a network with a little loss, which the default of all others
-//! shrugs off.
+//! tolerates.
 
 use linerate_model::finding::Direction;
 
@@ -30,14 +30,14 @@ impl Fault for WrongCongestionControl {
             std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default();
         (default.trim() != "bbr").then(|| {
             format!(
-                "only bbr tells itself from reno in this lab, and the default of this machine is {}",
+                "only bbr differs visibly from reno in this lab, and the default of this machine is {}",
                 default.trim()
             )
         })
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(target.host()?)?;
         for hypervisor in 0..damage.cluster.hypervisors.len() {
             for toward in [Toward::Hypervisor, Toward::Core] {
                 damage.wire(hypervisor, toward, |s| s.loss_ppm = LOSS_PPM)?;

@@ -27,8 +27,8 @@ impl Fault for CpuStarved {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, namespace) = damage.cluster.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, namespace) = damage.cluster.host(target.host()?)?;
         let quota = CpuQuota::start(namespace, QUOTA_US, PERIOD_US)?;
         damage.step(
             |_| Ok(()),

@@ -23,15 +23,15 @@ impl Fault for DuplicateAddress {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (a, b) = place.pair()?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (a, b) = target.pair()?;
         let (_, machine) = damage.host(a)?;
         let address = format!("{}/32 dev eth0\n", damage.host(b)?.0.underlay());
         damage.ip(machine, &format!("address add {address}"), format!("address del {address}"))
     }
 
-    fn truth(&self, _topology: &Topology, place: &FaultTarget) -> Truth {
-        either(self, place)
+    fn truth(&self, _topology: &Topology, target: &FaultTarget) -> Truth {
+        either(self, target)
     }
 }
 
@@ -48,8 +48,8 @@ impl Fault for ClonedMac {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (a, b) = place.pair()?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (a, b) = target.pair()?;
         let ((original, _), (clone, machine)) = (damage.host(a)?, damage.host(b)?);
         // A device that changes its address forgets its neighbours, those that were written down too.
         let mut known = String::new();
@@ -73,14 +73,14 @@ impl Fault for ClonedMac {
         Ok(())
     }
 
-    fn truth(&self, _topology: &Topology, place: &FaultTarget) -> Truth {
-        either(self, place)
+    fn truth(&self, _topology: &Topology, target: &FaultTarget) -> Truth {
+        either(self, target)
     }
 }
 
 /// The pair, or either of its hosts: none of them is more at fault than the other.
-fn either(fault: &dyn Fault, place: &FaultTarget) -> Truth {
-    let suspects = match place {
+fn either(fault: &dyn Fault, target: &FaultTarget) -> Truth {
+    let suspects = match target {
         FaultTarget::Pair(a, b) => {
             vec![Suspect::Pair(a.clone(), b.clone()), Suspect::Host(a.clone()), Suspect::Host(b.clone())]
         }

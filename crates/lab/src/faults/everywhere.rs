@@ -36,7 +36,7 @@ impl Fault for Everywhere {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, _place: &FaultTarget, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, _target: &FaultTarget, _strength: f64) -> Result<()> {
         (0..damage.cluster.hosts.len()).try_for_each(|host| self.of.set(damage, ClusterMachine::Host(host)))
     }
 }

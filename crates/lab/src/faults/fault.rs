@@ -1,7 +1,6 @@
-//! What a fault is: its names, where it can be put, what it breaks, and what a verdict has to say about it
-//! there.
+//! What a fault is: its names, its targets, what it breaks, and the correct verdict.
 //!
-//! In: one line for each fault. Out: its places in a lab, and the truth at a place. It knows no fault by
+//! In: one line for each fault. Out: its targets in a lab, and the truth at a target. It knows no fault by
 //! name.
 
 use linerate_model::finding::{Direction, Suspect};
@@ -10,9 +9,9 @@ use crate::damage::Damage;
 use crate::error::{LabError, Result};
 use crate::topology::Topology;
 
-/// Something that can be broken and healed while the cluster runs.
+/// A fault that can be injected and healed while the cluster runs.
 pub trait Fault: Sync {
-    /// Its names, where it can be put and what is true then.
+    /// Its names, targets and truth.
     fn about(&self) -> &FaultInfo;
 
     /// Why this machine cannot show the fault, if it cannot.
@@ -20,19 +19,19 @@ pub trait Fault: Sync {
         None
     }
 
-    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()>;
+    /// Injects the fault. `strength` from 0 to 1 chooses within the range in which it is detectable.
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()>;
 
-    /// What a verdict has to say.
-    fn truth(&self, topology: &Topology, place: &FaultTarget) -> Truth {
-        self.about().truth(topology, place)
+    /// The correct verdict.
+    fn truth(&self, topology: &Topology, target: &FaultTarget) -> Truth {
+        self.about().truth(topology, target)
     }
 }
 
 /// What a fault is.
 #[derive(Debug)]
 pub struct FaultInfo {
-    /// Name to type.
+    /// Name on the command line.
     pub name: &'static str,
     /// Id of the knowledge file that must be named.
     pub cause: &'static str,
@@ -40,12 +39,12 @@ pub struct FaultInfo {
     pub summary: &'static str,
     /// Directions that a verdict may name; an empty list accepts each.
     pub directions: &'static [Direction],
-    /// Whether nothing inside the cluster can remedy it, so that the people of the network have to.
+    /// Whether the remedy lies outside the cluster, with the network team.
     pub outside_the_hosts: bool,
-    /// Whether a user namespace is not enough.
+    /// Whether it needs real root: a user namespace is not enough.
     pub needs_root: bool,
     seat: Seat,
-    /// Whether only other pairs can tell that something is wrong.
+    /// Whether it shows only in comparison with other pairs.
     needs_others: bool,
 }
 
@@ -113,27 +112,26 @@ impl FaultInfo {
         Self::at(Seat::Everywhere, name, cause, summary, &[])
     }
 
-    /// The same, where nothing inside the cluster can remedy it.
+    /// The same, with the remedy outside the cluster.
     pub(super) const fn in_the_network(mut self) -> Self {
         self.outside_the_hosts = true;
         self
     }
 
-    /// The same, where a user namespace is not enough.
+    /// The same, with real root required.
     pub(super) const fn root_only(mut self) -> Self {
         self.needs_root = true;
         self
     }
 
-    /// The same, where two hosts alone show nothing that could not be right: a path is longer only beside
-    /// others.
+    /// The same, detectable only with three hosts or more: a path is long only compared with others.
     pub(super) const fn beside_others(mut self) -> Self {
         self.needs_others = true;
         self
     }
 
-    /// Where it can be put.
-    pub fn places(&self, topology: &Topology) -> Vec<FaultTarget> {
+    /// Possible targets.
+    pub fn targets(&self, topology: &Topology) -> Vec<FaultTarget> {
         if self.needs_others && topology.hosts().len() < 3 {
             return Vec::new();
         }
@@ -156,13 +154,13 @@ impl FaultInfo {
         }
     }
 
-    /// What a verdict has to say when it is put there. Two names mean the same where a group has one host.
-    pub fn truth(&self, topology: &Topology, place: &FaultTarget) -> Truth {
+    /// The correct verdict for this target. In a group with one host two names mean the same.
+    pub fn truth(&self, topology: &Topology, target: &FaultTarget) -> Truth {
         let alone = |group: &str| {
             let group = topology.hypervisors.iter().find(|h| h.name == group)?;
             if let [host] = &group.hosts[..] { Some(host.clone()) } else { None }
         };
-        let suspects = match place {
+        let suspects = match target {
             FaultTarget::Host(name) => {
                 let group = topology.hypervisors.iter().find(|h| h.hosts == [name.clone()]);
                 let group = group.map(|h| Suspect::Group(h.name.clone()));
@@ -183,7 +181,7 @@ impl FaultInfo {
     }
 }
 
-/// Where a fault is put.
+/// Target of a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultTarget {
     /// A host.
@@ -209,27 +207,27 @@ impl std::fmt::Display for FaultTarget {
 }
 
 impl FaultTarget {
-    /// The host of a fault that is put on hosts only.
+    /// The host, for faults of hosts only.
     pub fn host(&self) -> Result<&str> {
         if let Self::Host(name) = self { Ok(name) } else { Err(self.unfit("a host")) }
     }
 
-    /// The hypervisor of a fault that is put on hypervisors only.
+    /// The hypervisor, for faults of hypervisors only.
     pub fn hypervisor(&self) -> Result<&str> {
         if let Self::Hypervisor(name) = self { Ok(name) } else { Err(self.unfit("a hypervisor")) }
     }
 
-    /// Both hosts of a fault that is put between two.
+    /// Both hosts, for faults between two.
     pub fn pair(&self) -> Result<(&str, &str)> {
         if let Self::Pair(a, b) = self { Ok((a, b)) } else { Err(self.unfit("a pair of hosts such as a:b")) }
     }
 
     pub(super) fn unfit(&self, wanted: &str) -> LabError {
-        LabError::Unknown(format!("place {self}: {wanted} wanted"))
+        LabError::Unknown(format!("target {self}: {wanted} required"))
     }
 }
 
-/// What a verdict has to say about a fault.
+/// The correct verdict about a fault.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Truth {
     /// Cause id.

@@ -1,4 +1,4 @@
-//! A shaper on a host's own NIC that somebody forgot.
+//! A shaper on a host's own NIC that was forgotten.
 
 use linerate_model::finding::Direction;
 
@@ -20,8 +20,8 @@ impl Fault for ForgottenShaper {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (plan, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (plan, machine) = damage.host(target.host()?)?;
         let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));
         damage.tc(machine, &format!("qdisc add dev eth0 root {shaper}\n"), "qdisc del dev eth0 root\n".into())
     }

@@ -22,8 +22,8 @@ impl Fault for GsoSegments {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(target.host()?)?;
         let set = |segments: u32| format!("link set eth0 gso_max_segs {segments}\n");
         damage.ip(machine, &set(1), set(USUAL))
     }

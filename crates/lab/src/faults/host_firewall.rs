@@ -68,8 +68,8 @@ impl Fault for HostFirewall {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(target.host()?)?;
         let rules = (self.rules)(damage.cluster.topology.uplink.rate_mbit, strength);
         damage.host_rules(
             machine,

@@ -1,4 +1,4 @@
-//! A link that goes away for a moment again and again, as with a loose plug or a dying optic.
+//! A flapping link, as with a loose plug or a dying optic.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ impl Fault for HostLinkFlap {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (plan, _) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (plan, _) = damage.host(target.host()?)?;
         let hypervisor = damage.cluster.hypervisors[plan.hypervisor].again()?;
         let port = plan.port();
         let flapping = Periodic::start("host-link-flap", UP, move || {

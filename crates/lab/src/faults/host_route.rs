@@ -16,7 +16,7 @@ pub(super) struct RouteLimit {
     limit: &'static str,
 }
 
-/// What the host receives in one connection is limited to its window.
+/// The receive window of each connection is limited.
 pub(super) static WINDOW: RouteLimit = RouteLimit {
     about: FaultInfo::host(
         "route-window",
@@ -27,7 +27,7 @@ pub(super) static WINDOW: RouteLimit = RouteLimit {
     limit: "window 32768",
 };
 
-/// What the host sends is cut into small packets.
+/// The host sends small packets.
 pub(super) static SMALL_MTU: RouteLimit = RouteLimit {
     about: FaultInfo::host(
         "route-mtu",
@@ -43,17 +43,17 @@ impl Fault for RouteLimit {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (plan, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (plan, machine) = damage.host(target.host()?)?;
         let route =
             format!("route replace 10.77.0.0/24 dev eth0 proto kernel scope link src {}", plan.underlay());
         damage.ip(machine, &format!("{route} {}\n", self.limit), format!("{route}\n"))
     }
 }
 
-/// Both hosts of a place that is a pair: the first is the one that is broken.
-fn pair(damage: &Damage<'_>, place: &FaultTarget) -> Result<(HostPlan, ClusterMachine, HostPlan)> {
-    let (a, b) = place.pair()?;
+/// Both hosts of a pair; the first one is broken.
+fn pair(damage: &Damage<'_>, target: &FaultTarget) -> Result<(HostPlan, ClusterMachine, HostPlan)> {
+    let (a, b) = target.pair()?;
     let (plan, machine) = damage.host(a)?;
     Ok((plan, machine, damage.host(b)?.0))
 }
@@ -71,8 +71,8 @@ impl Fault for Refused {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (_, machine, peer) = pair(damage, place)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (_, machine, peer) = pair(damage, target)?;
         let kind = ["blackhole", "unreachable", "prohibit"][(strength * 2.99) as usize % 3];
         let route = format!("{kind} {}/32\n", peer.underlay());
         damage.ip(machine, &format!("route add {route}"), format!("route del {route}"))
@@ -103,7 +103,7 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: ClusterMachine)
     damage.ip(machine, &format!("link set eth1 up\n{known}"), String::new())
 }
 
-/// All that one host sends takes the wrong NIC.
+/// One host sends over the wrong NIC.
 pub(super) struct Detour;
 
 impl Fault for Detour {
@@ -117,8 +117,8 @@ impl Fault for Detour {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (plan, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (plan, machine) = damage.host(target.host()?)?;
         let rate_kbit =
             f64::from(damage.cluster.topology.uplink.rate_mbit) * 1000.0 * (0.15 + 0.1 * strength);
         second_nic(damage, &plan, machine)?;
@@ -129,7 +129,7 @@ impl Fault for Detour {
     }
 }
 
-/// What comes in is dropped because the way back is another one.
+/// Incoming packets are dropped because the reverse path uses another device.
 pub(super) struct ReversePath;
 
 impl Fault for ReversePath {
@@ -143,8 +143,8 @@ impl Fault for ReversePath {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (plan, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (plan, machine) = damage.host(target.host()?)?;
         second_nic(damage, &plan, machine)?;
         let route = format!("route add 10.77.0.0/25 dev eth1 src {}\n", plan.underlay());
         damage.ip(machine, &route, String::new())?;
@@ -152,7 +152,7 @@ impl Fault for ReversePath {
     }
 }
 
-/// A hardware address that was written down wrong.
+/// A wrong static hardware address.
 pub(super) struct WrongNeighbour;
 
 impl Fault for WrongNeighbour {
@@ -165,8 +165,8 @@ impl Fault for WrongNeighbour {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, machine, peer) = pair(damage, place)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, machine, peer) = pair(damage, target)?;
         let entry =
             |mac: &str| format!("neigh replace {} lladdr {mac} dev eth0 nud permanent\n", peer.underlay());
         damage.ip(

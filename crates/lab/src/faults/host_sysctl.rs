@@ -1,5 +1,5 @@
-//! Sysctls of one host that cost throughput. The values bite at the RTT of the labs; see
-//! `docs/dev/lab.md` for what each of them costs.
+//! Sysctls of one host that cost throughput. The values matter at the RTT of the labs; `docs/dev/lab.md`
+//! lists the cost of each.
 
 use linerate_model::finding::Direction;
 
@@ -80,8 +80,8 @@ impl Fault for HostSysctl {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(target.host()?)?;
         self.set(damage, machine)
     }
 }

@@ -1,4 +1,4 @@
-//! An uplink that agreed on a lower speed than those of the others, and says so.
+//! An uplink that negotiated and reports a lower speed than the others.
 
 use linerate_model::finding::Direction;
 
@@ -22,8 +22,8 @@ impl Fault for LinkSpeedLow {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(target.hypervisor()?)?;
         let machine = ClusterMachine::Hypervisor(hypervisor);
         let full = damage.cluster.topology.uplink_of(hypervisor).rate_mbit;
         let slow = (f64::from(full) * (0.25 + 0.25 * strength)) as u32;

@@ -41,8 +41,8 @@ impl Fault for Loss {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (plan, _) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (plan, _) = damage.host(target.host()?)?;
         let lost_of_100_000 = 1000 + (1000.0 * strength) as u32;
         let rule =
             format!("{} \"{}\" numgen random mod 100000 < {lost_of_100_000} drop", self.side, plan.port());

@@ -18,8 +18,8 @@ impl Fault for MachineMtuLow {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let machine = ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(place.hypervisor()?)?);
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let machine = ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(target.hypervisor()?)?);
         let set = |mtu: u32| format!("link set {UPLINK} mtu {mtu}\n");
         damage.ip(machine, &set(1300), set(1500))
     }

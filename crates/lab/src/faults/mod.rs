@@ -1,6 +1,6 @@
 //! Everything that the lab can break, each with the truth about it: where, which direction, which cause.
 //!
-//! In: a running cluster and a place in it. Out: damage that can be undone exactly. A new fault is one file
+//! In: a running cluster and a target in it. Out: damage that can be undone exactly. A new fault is one file
 //! (or one entry of a table of like faults) and one line in [`ALL`]. It never touches anything outside the
 //! cluster.
 
@@ -104,15 +104,15 @@ pub fn find(name: &str) -> Result<&'static dyn Fault> {
     })
 }
 
-/// The place of this name among those that the fault allows.
-pub fn place(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<FaultTarget> {
-    let places = fault.about().places(topology);
+/// The target of this name among those that the fault allows.
+pub fn target(fault: &dyn Fault, topology: &Topology, name: &str) -> Result<FaultTarget> {
+    let targets = fault.about().targets(topology);
     let swapped = name.split_once(':').map(|(a, b)| format!("{b}:{a}"));
-    let named = |wanted: &str| places.iter().find(|p| p.to_string() == wanted).cloned();
+    let named = |wanted: &str| targets.iter().find(|p| p.to_string() == wanted).cloned();
     named(name).or_else(|| named(&swapped?)).ok_or_else(|| {
-        let names: Vec<_> = places.iter().map(FaultTarget::to_string).collect();
+        let names: Vec<_> = targets.iter().map(FaultTarget::to_string).collect();
         LabError::Unknown(format!(
-            "{} cannot be put at {name:?}\nhint: it goes to {}",
+            "{} has no target {name:?}\nhint: possible targets: {}",
             fault.about().name,
             names.join(", ")
         ))
@@ -128,24 +128,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_has_a_name_and_a_truth_at_every_place_of_every_lab() {
+    fn every_fault_has_a_name_and_a_truth_at_every_target_of_every_lab() {
         let names: BTreeSet<_> = ALL.iter().map(|f| f.about().name).collect();
         assert_eq!(names.len(), ALL.len());
         for fault in ALL {
             let mut labs = 0;
             for (lab, _) in crate::topology::BUILT_IN {
                 let topology = Topology::load(lab).unwrap();
-                let places = fault.about().places(&topology);
-                labs += usize::from(!places.is_empty());
-                for p in places {
+                let targets = fault.about().targets(&topology);
+                labs += usize::from(!targets.is_empty());
+                for p in targets {
                     let truth = fault.truth(&topology, &p);
                     assert!(!truth.accepted.is_empty(), "{} at {p}", fault.about().name);
-                    assert_eq!(place(*fault, &topology, &p.to_string()).unwrap(), p);
+                    assert_eq!(target(*fault, &topology, &p.to_string()).unwrap(), p);
                     let (suspect, directions) = &truth.accepted[0];
                     assert!(truth.accepts(suspect, directions.first().copied().unwrap_or_default()));
                 }
             }
-            assert!(labs > 0, "{} has no place in any lab", fault.about().name);
+            assert!(labs > 0, "{} has no target in any lab", fault.about().name);
         }
     }
 

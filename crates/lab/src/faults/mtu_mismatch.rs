@@ -17,8 +17,8 @@ impl Fault for MtuMismatch {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (_, machine) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (_, machine) = damage.host(target.host()?)?;
         damage.ip(machine, "link set eth0 mtu 1400\n", "link set eth0 mtu 1500\n".into())
     }
 }

@@ -79,12 +79,12 @@ impl Fault for Offload {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let machine = match place {
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let machine = match target {
             FaultTarget::Hypervisor(name) => {
                 ClusterMachine::Hypervisor(damage.cluster.topology.hypervisor(name)?)
             }
-            _ => damage.host(place.host()?)?.1,
+            _ => damage.host(target.host()?)?.1,
         };
         damage.offload(machine, self.device, self.switches)
     }

@@ -1,4 +1,4 @@
-//! An overlay whose MTU leaves no room for its own headers, in a network that drops fragments.
+//! An overlay whose MTU ignores its own headers, in a network that drops fragments.
 
 use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::{ClusterMachine, Damage};
@@ -13,12 +13,12 @@ impl Fault for OverlayMtuTooLarge {
         static ABOUT: FaultInfo = FaultInfo::everywhere(
             "overlay-mtu-too-large",
             "overlay-mtu-too-large",
-            "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped on the way",
+            "the overlay has MTU 1500 on a network of MTU 1500, and fragments are dropped",
         );
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, _place: &FaultTarget, _strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, _target: &FaultTarget, _strength: f64) -> Result<()> {
         let normal = damage.cluster.topology.overlay.mtu;
         for index in 0..damage.cluster.hosts.len() {
             let plan = &damage.cluster.hosts[index].0;

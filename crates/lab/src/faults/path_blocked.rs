@@ -17,8 +17,8 @@ impl Fault for PathBlocked {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let (a, b) = place.pair()?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let (a, b) = target.pair()?;
         let ((a, _), (b, _)) = (damage.host(a)?, damage.host(b)?);
         let (from, to) = (a.underlay(), b.underlay());
         let rules = format!("ip saddr {from} ip daddr {to} drop\nip saddr {to} ip daddr {from} drop");

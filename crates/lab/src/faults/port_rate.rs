@@ -49,8 +49,8 @@ impl Fault for PortRate {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let (plan, _) = damage.host(place.host()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (plan, _) = damage.host(target.host()?)?;
         let switch = ClusterMachine::Hypervisor(plan.hypervisor);
         let port = plan.port();
         let shaper = shaper(capped_kbit(&damage.cluster.topology, plan.hypervisor, strength));

@@ -25,8 +25,8 @@ impl Fault for ShortQueue {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(target.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Core, |s| s.queue_bytes = QUEUE_BYTES)?;
         super::bufferbloat::let_all_senders_fill_queues(damage)
     }

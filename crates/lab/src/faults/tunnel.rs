@@ -1,4 +1,4 @@
-//! What the network does to packets of the tunnel only; plain traffic passes.
+//! Faults of tunnel packets only; plain traffic passes.
 
 use linerate_model::finding::Direction;
 
@@ -45,9 +45,9 @@ impl Fault for Tunnel {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
         let topology = &damage.cluster.topology;
-        let hypervisor = topology.hypervisor(place.hypervisor()?)?;
+        let hypervisor = topology.hypervisor(target.hypervisor()?)?;
         let verdict = (self.verdict)(strength);
         let sides: &[&str] =
             if self.about.directions == [Direction::Both] { &["iifname", "oifname"] } else { &["iifname"] };

@@ -21,7 +21,7 @@ fn slower(settings: &mut Settings, strength: f64) {
     settings.rate_bps = (settings.rate_bps as f64 * (0.25 + 0.25 * strength)) as u64;
 }
 
-/// What the hypervisor receives is limited.
+/// Receive rate limit of a hypervisor.
 pub(super) static HYPERVISOR_RX_CAP: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "hypervisor-rx-cap",
@@ -81,7 +81,7 @@ pub(super) static REORDERING: UplinkFault = UplinkFault {
     change: |settings, strength| settings.reorder_ppm = 20_000 + (20_000.0 * strength) as u32,
 };
 
-/// Bits turn over on the way.
+/// Bit errors on the wire.
 pub(super) static DAMAGED_FRAMES: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "damaged-frames",
@@ -105,7 +105,7 @@ pub(super) static DUPLICATES: UplinkFault = UplinkFault {
     change: |settings, strength| settings.duplicate_ppm = 20_000 + (30_000.0 * strength) as u32,
 };
 
-/// A detour.
+/// Longer path.
 pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "longer-path",
@@ -118,7 +118,7 @@ pub(super) static LONGER_PATH: UplinkFault = UplinkFault {
     change: |settings, strength| settings.delay_ns += 3_000_000 + (2_000_000.0 * strength) as u64,
 };
 
-/// A way that takes now this and now that time.
+/// Variable delay.
 pub(super) static JITTER: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "jitter",
@@ -130,7 +130,7 @@ pub(super) static JITTER: UplinkFault = UplinkFault {
     change: |settings, strength| settings.jitter_ns = 8_000_000 + (8_000_000.0 * strength) as u64,
 };
 
-/// A limit that drops instead of letting wait.
+/// A policer: drops instead of queueing.
 pub(super) static POLICED_UPLINK: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "policed-uplink",
@@ -174,7 +174,7 @@ pub(super) static PACKET_RATE: UplinkFault = UplinkFault {
     },
 };
 
-/// Everything stands still again and again.
+/// Periodic pauses.
 pub(super) static PAUSES: UplinkFault = UplinkFault {
     about: FaultInfo::hypervisor(
         "pauses",
@@ -191,8 +191,8 @@ impl Fault for UplinkFault {
         &self.about
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, strength: f64) -> Result<()> {
-        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(target.hypervisor()?)?;
         damage.wire(hypervisor, Toward::Hypervisor, |s| (self.change)(s, strength))?;
         if self.about.directions == [Direction::Both] {
             damage.wire(hypervisor, Toward::Core, |s| (self.change)(s, strength))?;

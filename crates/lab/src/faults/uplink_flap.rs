@@ -1,4 +1,4 @@
-//! An uplink that goes down and comes back again and again.
+//! A flapping uplink.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::namespace::Namespace;
 use crate::periodic::Periodic;
 use crate::topology::UPLINK;
 
-/// A link that flaps has done so before anybody looks.
+/// A flapping link has flapped before the survey.
 const EARLIER: usize = 5;
 const UP: Duration = Duration::from_millis(350);
 const DOWN: Duration = Duration::from_millis(60);
@@ -30,8 +30,8 @@ impl Fault for UplinkFlapping {
         &ABOUT
     }
 
-    fn inject(&self, damage: &mut Damage<'_>, place: &FaultTarget, _strength: f64) -> Result<()> {
-        let hypervisor = damage.cluster.topology.hypervisor(place.hypervisor()?)?;
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, _strength: f64) -> Result<()> {
+        let hypervisor = damage.cluster.topology.hypervisor(target.hypervisor()?)?;
         let namespace = ClusterMachine::Hypervisor(hypervisor).of(damage.cluster).again()?;
         for _ in 0..EARLIER {
             flap(&namespace)?;

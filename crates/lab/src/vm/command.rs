@@ -25,7 +25,7 @@ use crate::control;
 use crate::error::{LabError, Result};
 use crate::{folder, supervisor};
 
-const LOOK_AGAIN_NS: u64 = 1_000_000_000;
+const POLL_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Run emulated machines with drive and link faults injected at run time.
 #[derive(Debug, clap::Args)]
@@ -74,8 +74,8 @@ enum Command {
         /// Guest name.
         guest: String,
         /// Direction, as seen from the guest.
-        #[arg(long, value_enum, default_value = "both")]
-        way: TrafficDirection,
+        #[arg(long = "way", value_enum, default_value = "both")]
+        direction: TrafficDirection,
         #[command(flatten)]
         change: LinkChange,
         #[command(flatten)]
@@ -129,12 +129,12 @@ impl Which {
         self.folder.clone().map_or_else(|| folder::running_with(SOCKET, "linerate-lab vm up"), Ok)
     }
 
-    fn ask(&self, request: &GuestRequest, say: &mut dyn FnMut(&str)) -> Result<ExitCode> {
-        // A boot is the longest thing that can be asked for.
+    fn ask(&self, request: &GuestRequest, print: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+        // A boot takes longest.
         let within = guest::BOOT_WITHIN + Duration::from_secs(30);
         let answer = control::ask_at(&self.folder()?.join(SOCKET), request, within)?;
         if answer.done {
-            say(answer.text.trim_end());
+            print(answer.text.trim_end());
             return Ok(ExitCode::Ok);
         }
         Err(LabError::Unknown(answer.text))
@@ -144,11 +144,11 @@ impl Which {
 /// Runs the command.
 ///
 /// # Errors
-/// What it could not do.
-pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
+/// The step that failed.
+pub fn run(args: Args, print: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)) -> Result<ExitCode> {
     match args.command {
         Command::Up { lab, background: true } => {
-            say(supervisor::start_in_background(&["vm", "up", "--lab", &lab])?.trim_end());
+            print(supervisor::start_in_background(&["vm", "up", "--lab", &lab])?.trim_end());
             Ok(ExitCode::Ok)
         }
         Command::Up { lab, background: false } => up(&lab, progress),
@@ -157,33 +157,35 @@ pub fn run(args: Args, say: &mut dyn FnMut(&str), progress: &mut dyn FnMut(&str)
             Err(LabError::Kernel { step: "running ssh".into(), source: error })
         }
         Command::Drive { guest, drive, change, which } => {
-            which.ask(&GuestRequest::Drive { guest, drive, change }, say)
+            which.ask(&GuestRequest::Drive { guest, drive, change }, print)
         }
-        Command::Link { guest, way, change, which } => {
-            which.ask(&GuestRequest::Link { guest, way, change }, say)
+        Command::Link { guest, direction, change, which } => {
+            which.ask(&GuestRequest::Link { guest, direction, change }, print)
         }
-        Command::Cut { guest, keep, seed, which } => which.ask(&GuestRequest::Cut { guest, keep, seed }, say),
-        Command::Boot { guest, which } => which.ask(&GuestRequest::Boot { guest }, say),
-        Command::Status { json, which } => which.ask(&GuestRequest::Status { json }, say),
-        Command::Down(which) => which.ask(&GuestRequest::Down, say),
+        Command::Cut { guest, keep, seed, which } => {
+            which.ask(&GuestRequest::Cut { guest, keep, seed }, print)
+        }
+        Command::Boot { guest, which } => which.ask(&GuestRequest::Boot { guest }, print),
+        Command::Status { json, which } => which.ask(&GuestRequest::Status { json }, print),
+        Command::Down(which) => which.ask(&GuestRequest::Down, print),
         Command::Faults => {
             for fault in faults::ALL {
-                say(&format!("{:14} {:10} {}", fault.name(), fault.stage().name(), fault.summary()));
+                print(&format!("{:14} {:10} {}", fault.name(), fault.stage().name(), fault.summary()));
             }
             Ok(ExitCode::Ok)
         }
         Command::Judge(options) => {
             let interrupt = Interrupt::new().map_err(LabError::at("blocking the stop signals"))?;
-            let mut tell = |record: &judge::GuestRun| {
-                say(&if options.json {
+            let mut report = |record: &judge::GuestRun| {
+                print(&if options.json {
                     serde_json::to_string(record).unwrap_or_default()
                 } else {
                     record.line()
                 });
             };
-            let records = judge::judge(&options, &interrupt, &mut tell, progress)?;
+            let records = judge::judge(&options, &interrupt, &mut report, progress)?;
             if !options.json {
-                say(judge::table(&records).trim_end());
+                print(judge::table(&records).trim_end());
             }
             Ok(if records.iter().all(judge::GuestRun::exact) { ExitCode::Ok } else { ExitCode::Findings })
         }
@@ -205,10 +207,10 @@ fn serve(lab: &mut VmLab, interrupt: &Interrupt) -> Result<bool> {
     let step = || format!("listening at {}", path.display());
     let listener = UnixListener::bind(&path).map_err(LabError::at(step()))?;
     listener.set_nonblocking(true).map_err(LabError::at(step()))?;
-    // Nobody may be listening any more: a background start has read the line and gone.
+    // The reader may be gone: a background start exits after the line.
     let _ = writeln!(std::io::stdout(), "{}{}", lab.status(), supervisor::READY);
     loop {
-        let until = sched::monotonic_ns() + LOOK_AGAIN_NS;
+        let until = sched::monotonic_ns() + POLL_INTERVAL_NS;
         let waited = sched::wait_readable([listener.as_fd(), interrupt.as_fd()], until);
         let [asked, _] = waited.map_err(LabError::at("waiting for requests"))?;
         if interrupt.taken() {

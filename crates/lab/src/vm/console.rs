@@ -1,4 +1,4 @@
-//! The serial console of a guest: kept in a file, and watched for the line that says that the guest is ready.
+//! The serial console of a guest: kept in a file, and watched for the line of a ready guest.
 //!
 //! In: what qemu prints. Out: the guest's host key, or the end of its console. It never writes to the guest.
 
@@ -12,11 +12,11 @@ use crate::error::{LabError, Result};
 
 /// What `init.sh` prints last, with the public half of the guest's key behind it.
 const READY: &str = "linerate-lab: ready ";
-/// Longest line that is looked at, bytes.
+/// Longest line that is examined, bytes.
 const LINE_MAX: u64 = 4096;
 /// Lines of the console that an error shows.
 const SHOWN: usize = 6;
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A console that is being read.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Console {
                 let _ = file.write_all(&line);
                 let text = String::from_utf8_lossy(&line);
                 if let Some((_, key)) = text.split_once(READY) {
-                    // Nobody waits any more once the guest was ready before.
+                    // The receiver is gone once the guest was ready before.
                     let _ = sender.send(key.trim().to_owned());
                 }
                 line.clear();
@@ -49,11 +49,11 @@ impl Console {
         Ok(Self { log: log.to_owned(), ready })
     }
 
-    /// Waits until the guest is ready; gives its public key. `stop` ends the waiting early.
+    /// Waits until the guest is ready; returns its public key. `stop` aborts the wait.
     pub(super) fn wait(&self, name: &str, within: Duration, stop: &dyn Fn() -> bool) -> Result<String> {
         let deadline = Instant::now() + within;
         loop {
-            match self.ready.recv_timeout(LOOK_AGAIN) {
+            match self.ready.recv_timeout(POLL_INTERVAL) {
                 Ok(key) => return Ok(key),
                 Err(RecvTimeoutError::Timeout) if stop() => return Err(LabError::Interrupted),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}

@@ -1,4 +1,4 @@
-//! One emulated machine: its qemu, its drives, its console; switched on, and off as by pulling the plug.
+//! One emulated machine: its qemu, its drives, its console; power on and power cut.
 //!
 //! In: a plan, an image, the sockets of drives and of the network. Out: a running guest. Its qemu is killed
 //! by number, and with the lab.
@@ -33,7 +33,7 @@ pub(super) const NEEDED: &[(&str, &str)] = &[
 /// What all machines have: no hardware virtualisation, no defaults, one controller for all drives.
 const MACHINE: &str = "-accel tcg,thread=multi -machine q35 -cpu max -smp 1 -nodefaults -no-user-config -display none -no-reboot \
      -serial stdio -device virtio-rng-pci -device virtio-scsi-pci,id=scsi";
-/// For the kernel: a panic ends the guest, and drives are looked for one by one (see `init.sh`).
+/// For the kernel: a panic ends the guest, and drives are scanned one by one (see `init.sh`).
 const COMMAND_LINE: &str = "console=ttyS0 loglevel=4 panic=-1 scsi_mod.scan=manual";
 
 /// A guest boots in seconds; a machine that is busy with other things makes it many times longer.
@@ -108,7 +108,7 @@ impl Guest {
         })
     }
 
-    /// Switches it on; [`Self::ready`] waits until it is up.
+    /// Powers it on; [`Self::ready`] waits until it is up.
     pub(super) fn switch_on(&mut self, around: &Surroundings<'_>) -> Result<()> {
         if self.machine.is_some() {
             return Err(LabError::Unknown(format!("guest {} is on already", self.plan.name)));
@@ -161,7 +161,7 @@ impl Guest {
             ),
         );
         put("-monitor", format!("unix:{},server=on,wait=off", escaped(&self.folder.join("monitor.sock"))));
-        // Only the way in for ssh, at a port that the host chooses; the guest reaches nothing through it.
+        // Access by ssh only, at a port that the host chooses; the guest reaches nothing through it.
         put("-netdev", "user,id=in,restrict=on,hostfwd=tcp:127.0.0.1:0-:22".to_owned());
         put("-device", "virtio-net-pci,netdev=in,mac=02:4c:79:01:00:01".to_owned());
         let (own, switch) = (escaped(&around.port.guest), escaped(&around.port.switch));
@@ -194,16 +194,16 @@ impl Guest {
         self.plan.drives().into_iter().enumerate().flat_map(of).collect()
     }
 
-    /// Waits until it is up; gives its public host key and the port of the host that leads to its ssh.
+    /// Waits until it is up; returns its public host key and the host port of its ssh.
     pub(super) fn ready(&self, stop: &dyn Fn() -> bool) -> Result<(String, u16)> {
         let name = &self.plan.name;
         let off = || LabError::Unknown(format!("guest {name} is off"));
         let machine = self.machine.as_ref().ok_or_else(off)?;
         let key = machine.console.wait(name, BOOT_WITHIN, stop).map_err(|error| {
-            let said = std::fs::read_to_string(&machine.errors).unwrap_or_default();
+            let errors = std::fs::read_to_string(&machine.errors).unwrap_or_default();
             match error {
-                LabError::Unknown(text) if !said.trim().is_empty() => {
-                    LabError::Unknown(format!("{text}\nqemu said: {}", said.trim()))
+                LabError::Unknown(text) if !errors.trim().is_empty() => {
+                    LabError::Unknown(format!("{text}\nqemu: {}", errors.trim()))
                 }
                 other => other,
             }
@@ -215,7 +215,7 @@ impl Guest {
         Ok((key, port))
     }
 
-    /// Gives qemu a line to its monitor and reads up to the next prompt.
+    /// Sends a line to qemu's monitor and reads up to the next prompt.
     fn monitor(&self, line: &str) -> Result<String> {
         let path = self.folder.join("monitor.sock");
         let step = || format!("asking qemu of guest {}: {line}", self.plan.name);
@@ -229,8 +229,7 @@ impl Guest {
         talk().map_err(LabError::at(step()))
     }
 
-    /// Pulls the plug: qemu is killed, and what drives had not made safe is gone or not. Gives the number of
-    /// sectors that were lost.
+    /// Cuts the power: kills qemu; unflushed writes may be lost. Returns the number of lost sectors.
     ///
     /// # Errors
     /// What survives could not be written.
@@ -272,16 +271,16 @@ fn escaped(path: &Path) -> String {
 
 fn until_prompt(stream: &mut UnixStream) -> std::io::Result<String> {
     const PROMPT: &[u8] = b"(qemu) ";
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut buffer = [0; 4096];
-    while !said.ends_with(PROMPT) {
+    while !output.ends_with(PROMPT) {
         let count = stream.read(&mut buffer)?;
-        if count == 0 || said.len() > ANSWER_MAX {
+        if count == 0 || output.len() > ANSWER_MAX {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        said.extend_from_slice(&buffer[..count]);
+        output.extend_from_slice(&buffer[..count]);
     }
-    Ok(String::from_utf8_lossy(&said).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// The port of the host in a line such as `TCP[HOST_FORWARD]  14  127.0.0.1 43215  10.0.2.15  22  0  0`.
@@ -297,9 +296,9 @@ mod tests {
 
     #[test]
     fn the_port_is_read_from_what_qemu_prints() {
-        let said = "info usernet\r\nHub -1 (in):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n  \
+        let output = "info usernet\r\nHub -1 (in):\r\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\r\n  \
                     TCP[HOST_FORWARD]  13       127.0.0.1 43215       10.0.2.15    22     0     0\r\n(qemu) ";
-        assert_eq!(forwarded_port(said), Some(43215));
+        assert_eq!(forwarded_port(output), Some(43215));
         assert_eq!(forwarded_port("(qemu) "), None);
         assert_eq!(forwarded_port("TCP[HOST_FORWARD] 13"), None);
     }

@@ -1,8 +1,7 @@
-//! `linerate-lab vm judge`: faults at random places in guests, `linerate` as a black box, and how often it
-//! was right.
+//! `linerate-lab vm judge`: faults at random targets in guests, `linerate` as a black box, and its accuracy.
 //!
 //! In: how many runs of which faults, a seed. Out: a line per run and a table. It never helps `linerate`: all
-//! that program gets is the inventory and the way in.
+//! that program gets is the inventory and ssh access.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,69 +19,71 @@ use super::topology::VmTopology;
 use crate::error::{LabError, Result};
 use crate::operator::{Operator, Output};
 
-/// Most time of one call of `linerate`.
+/// Timeout of one call of `linerate`.
 const WITHIN: Duration = Duration::from_secs(300);
 
 /// What to judge.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GuestJudgeOptions {
-    /// Runs with each fault.
+    /// Number of runs with each fault.
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
-    /// Runs of each stage with nothing broken.
+    /// Number of runs of each healthy stage.
     #[arg(long, default_value_t = 2)]
     pub healthy: u32,
-    /// Only this fault; may be given more than once.
+    /// Inject only this fault; repeatable.
     #[arg(long = "fault", value_name = "NAME")]
     pub faults: Vec<String>,
-    /// Repeats the same places and strengths.
+    /// Seed; repeats the same targets and strengths.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// As JSON, one line per run.
+    /// Print JSON, one line per run.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A run and what came of it.
+/// A run and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GuestRun {
     /// What was broken; `None` when nothing was.
     pub fault: Option<&'static str>,
     /// Where.
-    pub place: Option<String>,
-    /// What had to be said.
+    #[serde(rename = "place")]
+    pub target: Option<String>,
+    /// The correct verdict.
     pub truth: Option<StageVerdict>,
-    /// What was said.
-    pub said: BTreeSet<StageVerdict>,
+    /// What `linerate` reported.
+    #[serde(rename = "said")]
+    pub verdicts: BTreeSet<StageVerdict>,
     /// Duration of the call of `linerate`, s.
     pub seconds: f64,
 }
 
 impl GuestRun {
-    /// Whether exactly the truth was said: all of it, and nothing else.
+    /// Whether exactly the truth was reported: all of it, and nothing else.
     pub fn exact(&self) -> bool {
-        self.said == self.truth.iter().cloned().collect()
+        self.verdicts == self.truth.iter().cloned().collect()
     }
 
-    /// For a person, in one line.
+    /// As one line of text.
     pub fn line(&self) -> String {
         let fault = self.fault.unwrap_or("healthy");
-        let place = self.place.as_deref().unwrap_or("-");
-        let said: Vec<String> = self.said.iter().map(StageVerdict::to_string).collect();
-        let said = if said.is_empty() { "nothing said".to_owned() } else { said.join("; ") };
+        let target = self.target.as_deref().unwrap_or("-");
+        let verdicts: Vec<String> = self.verdicts.iter().map(StageVerdict::to_string).collect();
+        let verdicts = if verdicts.is_empty() { "nothing found".to_owned() } else { verdicts.join("; ") };
         let right = if self.exact() { "right" } else { "WRONG" };
-        format!("{right}  {fault:14} {place:12} {:4.0} s  {said}", self.seconds)
+        format!("{right}  {fault:14} {target:12} {:4.0} s  {verdicts}", self.seconds)
     }
 }
 
-/// Judges, giving `tell` each record as it comes, and returns all of them.
+/// Judges, passing each record to `report` as it comes, and returns all of them.
 ///
 /// # Errors
 /// A fault that does not exist, guests that do not come up, or an interruption.
 pub fn judge(
     options: &GuestJudgeOptions,
     interrupt: &Interrupt,
-    tell: &mut dyn FnMut(&GuestRun),
+    report: &mut dyn FnMut(&GuestRun),
     progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<GuestRun>> {
     let chosen: Vec<&'static dyn VmFault> = match options.faults.as_slice() {
@@ -108,7 +109,7 @@ pub fn judge(
             interrupt,
         };
         let mut keep = |record: GuestRun| {
-            tell(&record);
+            report(&record);
             records.push(record);
         };
         for _ in 0..options.healthy {
@@ -116,18 +117,18 @@ pub fn judge(
         }
         for fault in chosen.iter().filter(|f| f.stage().name() == stage.name()) {
             for _ in 0..options.runs {
-                let places = fault.places(&lab.topology);
-                let place = random
-                    .pick(&places)
-                    .ok_or_else(|| LabError::Unknown(format!("{} has no place", fault.name())))?;
-                keep(scene.run(Some((*fault, place, random.fraction())))?);
+                let targets = fault.targets(&lab.topology);
+                let target = random
+                    .pick(&targets)
+                    .ok_or_else(|| LabError::Unknown(format!("{} has no target", fault.name())))?;
+                keep(scene.run(Some((*fault, target, random.fraction())))?);
             }
         }
     }
     Ok(records)
 }
 
-/// A stage that stands.
+/// A stage that is built.
 struct Scene<'a> {
     stage: &'static dyn Stage,
     lab: &'a VmLab,
@@ -137,43 +138,43 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     fn run(&self, broken: Option<(&'static dyn VmFault, &DriveTarget, f64)>) -> Result<GuestRun> {
-        if let Some((fault, place, strength)) = broken {
-            fault.inject(self.lab, place, strength)?;
+        if let Some((fault, target, strength)) = broken {
+            fault.inject(self.lab, target, strength)?;
         }
         let begin = Instant::now();
         let ended =
             self.operator.run(&self.stage.question(self.lab), Output::Captured, WITHIN, self.interrupt);
         let seconds = begin.elapsed().as_secs_f64();
         // Also after an error nothing stays broken.
-        let healed = broken.map_or(Ok(()), |(fault, place, _)| fault.heal(self.lab, place));
+        let healed = broken.map_or(Ok(()), |(fault, target, _)| fault.heal(self.lab, target));
         let ended = ended?;
         healed?;
-        let said = self.stage.answer(&ended.stdout).map_err(|error| {
+        let verdicts = self.stage.answer(&ended.stdout).map_err(|error| {
             LabError::Unknown(format!(
-                "{error}\nlinerate ended with {:?} and said: {}",
+                "{error}\nlinerate exited with {:?}: {}",
                 ended.code,
                 ended.stderr.trim()
             ))
         })?;
-        let truth = broken.map(|(fault, place, _)| fault.truth(&self.lab.topology, place)).transpose()?;
+        let truth = broken.map(|(fault, target, _)| fault.truth(&self.lab.topology, target)).transpose()?;
         Ok(GuestRun {
             fault: broken.map(|(fault, _, _)| fault.name()),
-            place: broken.map(|(_, place, _)| place.to_string()),
+            target: broken.map(|(_, target, _)| target.to_string()),
             truth,
-            said: said.into_iter().collect(),
+            verdicts: verdicts.into_iter().collect(),
             seconds,
         })
     }
 }
 
-/// How often it was right, as Markdown.
+/// Accuracy table, as Markdown.
 pub fn table(records: &[GuestRun]) -> String {
     let mut text =
         "| fault | runs | named | nothing else | s |\n| --- | --- | --- | --- | --- |\n".to_owned();
     let names: BTreeSet<Option<&str>> = records.iter().map(|r| r.fault).collect();
     for name in names {
         let of: Vec<&GuestRun> = records.iter().filter(|r| r.fault == name).collect();
-        let named = of.iter().filter(|r| r.truth.iter().all(|t| r.said.contains(t))).count();
+        let named = of.iter().filter(|r| r.truth.iter().all(|t| r.verdicts.contains(t))).count();
         let exact = of.iter().filter(|r| r.exact()).count();
         let seconds = of.iter().map(|r| r.seconds).sum::<f64>() / of.len().max(1) as f64;
         let named = name.map_or("-".to_owned(), |_| named.to_string());
@@ -193,7 +194,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn record(fault: Option<&'static str>, said: &[&str]) -> GuestRun {
+    fn record(fault: Option<&'static str>, devices: &[&str]) -> GuestRun {
         let of = |device: &str| StageVerdict {
             host: "store".into(),
             device: device.into(),
@@ -201,9 +202,9 @@ mod tests {
         };
         GuestRun {
             fault,
-            place: fault.map(|_| "store/d8".into()),
+            target: fault.map(|_| "store/d8".into()),
             truth: fault.map(|_| of("sdh")),
-            said: said.iter().map(|d| of(d)).collect(),
+            verdicts: devices.iter().map(|d| of(d)).collect(),
             seconds: 10.0,
         }
     }

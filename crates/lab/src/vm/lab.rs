@@ -1,4 +1,4 @@
-//! A running lab of guests: machines, drives, switch, and the way in.
+//! A running lab of guests: machines, drives, switch, and ssh access.
 //!
 //! In: a topology, requests. Out: guests that are up, and what was done to them. Dropping it ends every qemu
 //! and removes its folder.
@@ -35,8 +35,8 @@ pub struct VmLab {
 }
 
 impl VmLab {
-    /// Makes the image if there is none, switches all guests on and waits until they are ready. `interrupt`
-    /// ends the waiting.
+    /// Makes the image if there is none, boots all guests and waits until they are ready. `interrupt` aborts
+    /// the wait.
     ///
     /// # Errors
     /// Something is missing, or a guest does not come up; nothing is left then.
@@ -108,7 +108,7 @@ impl VmLab {
         self.reach.inventory()
     }
 
-    /// What `linerate` has to find in its environment.
+    /// Environment variables of `linerate`.
     pub fn environment(&self) -> (&'static str, OsString) {
         self.reach.environment()
     }
@@ -129,10 +129,10 @@ impl VmLab {
         self.topology.guest(name).map(|index| self.switch.link(index))
     }
 
-    /// Runs an argument vector in a guest as root; gives what it printed.
+    /// Runs an argument vector in a guest as root; returns its output.
     ///
     /// # Errors
-    /// It failed; the error has what it said.
+    /// It failed; the error has its output.
     pub fn exec(&self, guest: &str, arguments: &[&str]) -> Result<String> {
         let words: Vec<OsString> = arguments.iter().map(Into::into).collect();
         self.guest(guest)?;
@@ -143,14 +143,14 @@ impl VmLab {
         if output.status.success() {
             return Ok(text(&output.stdout));
         }
-        let said = text(&[output.stdout, output.stderr].concat());
+        let printed = text(&[output.stdout, output.stderr].concat());
         Err(LabError::Command {
             command: format!("{guest}: {}", arguments.join(" ")),
-            message: said.trim().to_owned(),
+            message: printed.trim().to_owned(),
         })
     }
 
-    /// Pulls the plug of a guest. Gives the number of sectors that were lost.
+    /// Cuts the power of a guest. Returns the number of lost sectors.
     ///
     /// # Errors
     /// There is no such guest, or what survives could not be written.
@@ -162,7 +162,7 @@ impl VmLab {
         Ok(lost)
     }
 
-    /// Switches a guest on again, with the drives that it had, and waits until it is up.
+    /// Powers a guest on again, with its drives, and waits until it is up.
     ///
     /// # Errors
     /// It is on, or does not come up.
@@ -196,8 +196,8 @@ impl VmLab {
                     serde_json::json!({ "behaviour": drive.behaviour(), "counters": drive.counters() });
                 Ok(format!("{about:#}"))
             }
-            GuestRequest::Link { guest, way, change } => {
-                self.link(guest)?.update(*way, |settings| change.apply(settings));
+            GuestRequest::Link { guest, direction, change } => {
+                self.link(guest)?.update(*direction, |settings| change.apply(settings));
                 Ok(format!("the link of {guest} is changed"))
             }
             GuestRequest::Cut { guest, keep, seed } => {
@@ -209,7 +209,7 @@ impl VmLab {
         }
     }
 
-    /// What there is, in words.
+    /// The state as text.
     pub fn status(&self) -> String {
         let (variable, value) = self.environment();
         let mut text = format!(

@@ -19,7 +19,7 @@ pub mod stages;
 pub mod switch;
 pub mod topology;
 
-/// Why guests cannot be had on this machine, if they cannot: what a test says when it is skipped.
+/// Why guests cannot run on this machine, if they cannot: the reason that a skipped test prints.
 #[must_use]
 pub fn missing() -> Option<String> {
     let there = |program: &str| {

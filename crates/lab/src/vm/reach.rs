@@ -1,8 +1,8 @@
-//! How people, tests and `linerate` get into guests: a key made for the lab, known hosts, an ssh
+//! Access of people, tests and `linerate` to guests: a key made for the lab, known hosts, an ssh
 //! configuration, an inventory.
 //!
-//! In: what guests said when they were ready. Out: files in the lab's folder. Nothing of the user's own ssh
-//! is read or written.
+//! In: the keys and ports of ready guests. Out: files in the lab's folder. Nothing of the user's own ssh is
+//! read or written.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::access::ssh::key_pair;
 use crate::error::{LabError, Result};
-use crate::way::ssh::key_pair;
 
 /// Where a guest is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Reach {
         self.folder.join(name)
     }
 
-    /// In one go: another process may be reading it.
+    /// Atomically: another process may be reading it.
     fn write(&self, name: &str, text: &str, mode: u32) -> Result<()> {
         let (path, new) = (self.path(name), self.path(&format!("{name}.new")));
         let written = std::fs::write(&new, text)
@@ -93,7 +93,7 @@ impl Reach {
         self.path("inventory.toml")
     }
 
-    /// What `linerate` has to find in its environment.
+    /// Environment variables of `linerate`.
     pub(super) fn environment(&self) -> (&'static str, OsString) {
         ("LINERATE_SSH", self.path("ssh").into())
     }
@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn arguments_stay_one_word_each() {
         let word = "it's $HOME; `x` \"y\"";
-        let said = Command::new("sh").arg("-c").arg(format!("printf %s {}", quoted(word))).output().unwrap();
-        assert_eq!(String::from_utf8(said.stdout).unwrap(), word);
+        let printed =
+            Command::new("sh").arg("-c").arg(format!("printf %s {}", quoted(word))).output().unwrap();
+        assert_eq!(String::from_utf8(printed.stdout).unwrap(), word);
     }
 }

@@ -1,6 +1,6 @@
-//! What can be asked of a running lab of guests, over the socket in its folder: one line of JSON each way.
+//! Requests to a running lab of guests over the socket in its folder: one line of JSON in each direction.
 //!
-//! In: what a person typed. Out: requests. It never acts itself; the lab does.
+//! In: command-line arguments. Out: requests. It never acts itself; the lab does.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +15,12 @@ pub const SOCKET: &str = "vm.sock";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestRequest {
-    /// Say what there is, in words or as JSON.
+    /// Report the state, as text or JSON.
     Status {
         /// As JSON.
         json: bool,
     },
-    /// Change how a drive behaves, and say how it does then.
+    /// Change the behaviour of a drive, and report it.
     Drive {
         /// Whose.
         guest: String,
@@ -34,20 +34,21 @@ pub enum GuestRequest {
         /// Whose.
         guest: String,
         /// Which direction.
-        way: TrafficDirection,
+        #[serde(rename = "way")]
+        direction: TrafficDirection,
         /// What changes.
         change: LinkChange,
     },
-    /// Pull the plug of a guest.
+    /// Cut the power of a guest.
     Cut {
         /// Which.
         guest: String,
-        /// What is left of what was not flushed.
+        /// Unflushed writes that survive.
         keep: Keep,
-        /// For what is left to chance.
+        /// For random choices.
         seed: u64,
     },
-    /// Switch a guest on again, with the drives that it had.
+    /// Power a guest on again, with its drives.
     Boot {
         /// Which.
         guest: String,
@@ -56,22 +57,22 @@ pub enum GuestRequest {
     Down,
 }
 
-/// What is to be different about a drive; what is absent stays.
+/// Changes of a drive; absent values stay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct DriveChange {
-    /// Requests a second, one at a time; 0 is without limit
+    /// Limit requests per second, served one at a time; 0 is unlimited.
     #[arg(long, value_name = "NUMBER")]
     pub ops_per_s: Option<f64>,
-    /// Time that each request takes in addition, ms
+    /// Delay each request, ms.
     #[arg(long, value_name = "MS")]
     pub delay_ms: Option<f64>,
-    /// What becomes of flushes
+    /// Set the cache and its handling of flushes.
     #[arg(long, value_enum)]
     pub cache: Option<Cache>,
-    /// Reading and writing of these bytes fails, such as 0-65536; `none` ends that
+    /// Fail reads and writes of this byte range, e.g. 0-65536; `none` ends it.
     #[arg(long, value_name = "FROM-TO", value_parser = fails)]
     pub fail: Option<Fails>,
-    /// Whether everything fails, as if the drive was pulled
+    /// Fail every request, as if the drive was pulled.
     #[arg(long)]
     pub gone: Option<bool>,
 }
@@ -88,7 +89,7 @@ fn fails(text: &str) -> Result<Fails, String> {
     range
         .filter(|r: &std::ops::Range<u64>| r.start < r.end)
         .map(|r| Fails(Some(r)))
-        .ok_or_else(|| "two numbers of bytes such as 0-65536, or none, are wanted".into())
+        .ok_or_else(|| "expected a byte range such as 0-65536, or none".into())
 }
 
 impl DriveChange {
@@ -104,27 +105,27 @@ impl DriveChange {
         }
     }
 
-    /// Whether nothing is to be different.
+    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What is to be different about a link; what is absent stays.
+/// Changes of a link; absent values stay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, clap::Args)]
 pub struct LinkChange {
-    /// Time on the way, ms
+    /// Delay frames, ms.
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     pub delay_ms: Option<f64>,
-    /// Frames lost, percent; 100 cuts the link
+    /// Drop this percentage of frames; 100 cuts the link.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub loss: Option<f64>,
-    /// Rate, Mbit/s; 0 is without limit
+    /// Limit the rate, Mbit/s; 0 is unlimited.
     #[arg(long, value_name = "MBIT")]
     pub rate_mbit: Option<u32>,
 }
 
-/// A queue of so much time is before a link with a rate.
+/// Queue before a link with a rate, as drain time.
 const QUEUE_S: f64 = 0.1;
 
 impl LinkChange {
@@ -147,12 +148,9 @@ fn milliseconds(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|ms| (0.0..=10_000.0).contains(ms))
-        .ok_or_else(|| "0 to 10000 ms are wanted".into())
+        .ok_or_else(|| "expected 0 to 10000 ms".into())
 }
 
 fn percent(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|p| (0.0..=100.0).contains(p))
-        .ok_or_else(|| "0 to 100 percent are wanted".into())
+    text.parse().ok().filter(|p| (0.0..=100.0).contains(p)).ok_or_else(|| "expected 0 to 100 percent".into())
 }

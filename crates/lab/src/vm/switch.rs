@@ -22,25 +22,25 @@ use crate::wire::queue::Queue;
 use crate::wire::settings::{Settings, Shared};
 
 type Mac = [u8; 6];
-/// Of the first byte of an address: it means several stations.
+/// Multicast bit of the first byte of an address.
 const GROUP_BIT: u8 = 1;
 
 const BATCH_FRAMES: usize = 32;
 const IDLE_NS: u64 = 50_000_000;
-/// When a guest's socket is full it is tried again so soon.
+/// Retry interval when a guest's socket is full.
 const FULL_AGAIN_NS: u64 = 200_000;
 /// Frames that wait for a guest that does not read; more are dropped.
 const WAITING_MAX: usize = 512;
 
-/// Where the traffic of a link goes, seen from the guest.
+/// Direction of traffic on a link, as seen from the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrafficDirection {
-    /// What the guest receives.
+    /// Received by the guest.
     In,
-    /// What it sends.
+    /// Sent by the guest.
     Out,
-    /// Both.
+    /// Both directions.
     Both,
 }
 
@@ -53,11 +53,11 @@ pub struct GuestLink {
 
 impl GuestLink {
     /// Changes one or both directions, under traffic.
-    pub fn update(&self, way: TrafficDirection, change: impl Fn(&mut Settings)) {
-        if way != TrafficDirection::Out {
+    pub fn update(&self, direction: TrafficDirection, change: impl Fn(&mut Settings)) {
+        if direction != TrafficDirection::Out {
             self.into_guest.update(&change);
         }
-        if way != TrafficDirection::In {
+        if direction != TrafficDirection::In {
             self.out_of_guest.update(&change);
         }
     }
@@ -137,7 +137,7 @@ impl Drop for VirtualSwitch {
     }
 }
 
-/// One direction: what is on the way, following its settings.
+/// One direction: the frames in flight, following its settings.
 struct Lane {
     shared: Arc<Shared>,
     changes: u64,
@@ -156,7 +156,7 @@ impl Lane {
         }
     }
 
-    /// Takes a frame by the settings of this moment, not by those of the last look at the clock.
+    /// Accepts a frame by the current settings, not by those of the last clock reading.
     fn accept(&mut self, now: u64, frame: &[u8]) {
         self.follow();
         self.queue.accept(now, frame);

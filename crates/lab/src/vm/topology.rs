@@ -1,4 +1,4 @@
-//! What a lab of guests looks like: `labs/vm-*.toml` read and checked.
+//! Topology of a lab of guests: `labs/vm-*.toml` read and checked.
 //!
 //! In: TOML with `[[guest]]` and `[[guest.drives]]`. Out: guests with their drives and addresses, all names
 //! checked. It starts nothing.
@@ -15,7 +15,7 @@ use crate::lab_file::{self, LabFile, check_name};
 
 /// Two cores carry two busy guests, and four that mostly wait.
 const GUESTS_MAX: usize = 4;
-/// One controller carries more; nobody needs them.
+/// One controller carries more; no lab needs them.
 const DRIVES_MAX: usize = 64;
 
 /// The labs of guests that come with the program, by name.
@@ -40,7 +40,7 @@ pub struct VmTopology {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestPlan {
-    /// Its name, also that which it has itself.
+    /// Its name, also its hostname.
     pub name: String,
     /// Memory, MiB.
     #[serde(default = "usual_memory")]
@@ -61,16 +61,16 @@ pub struct DriveSet {
     pub count: usize,
     /// Size of each, MiB.
     pub size_mib: u64,
-    /// Whether they say that they rotate.
+    /// Whether they report as rotating.
     #[serde(default)]
     pub rotating: bool,
-    /// Requests a second that each does, one at a time; 0 is without limit.
+    /// Requests per second of each, one at a time; 0 is unlimited.
     #[serde(default)]
     pub ops_per_s: f64,
-    /// Time that each request takes in addition, ms.
+    /// Additional delay of each request, ms.
     #[serde(default)]
     pub delay_ms: f64,
-    /// What becomes of flushes.
+    /// Cache and handling of flushes.
     #[serde(default)]
     pub cache: Cache,
 }
@@ -90,7 +90,7 @@ fn one() -> usize {
     1
 }
 
-/// A drive with what follows from its place in the list.
+/// A drive with what follows from its index in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrivePlan {
     /// Name and serial number.
@@ -99,9 +99,9 @@ pub struct DrivePlan {
     pub device: String,
     /// Size, bytes.
     pub size_bytes: u64,
-    /// Whether it says that it rotates.
+    /// Whether it reports as rotating.
     pub rotating: bool,
-    /// How it behaves at first.
+    /// Initial behaviour.
     pub behaviour: Behaviour,
 }
 
@@ -135,7 +135,7 @@ impl VmTopology {
     /// Reads a lab: a file, or the name of one that comes with the program.
     ///
     /// # Errors
-    /// There is no such lab, or it is no good.
+    /// There is no such lab, or it is invalid.
     pub fn load(lab: &str) -> Result<Self> {
         lab_file::load(lab)
     }
@@ -143,7 +143,7 @@ impl VmTopology {
     /// Reads the text of a lab file.
     ///
     /// # Errors
-    /// It is no good; says why.
+    /// It is invalid; the error has the reason.
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         lab_file::parse(text, path)
     }

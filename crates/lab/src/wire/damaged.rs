@@ -1,21 +1,21 @@
-//! A frame with a bit turned over on the way, as a bad cable or a sick line card makes them.
+//! A frame with a flipped bit, as a bad cable or a failing line card makes them.
 //!
 //! In: a frame behind its virtio-net header. Out: the same with its checksum made, as it would be on a real
-//! wire, and then a bit of its end turned over: whoever looks at the checksum notices. It never damages
-//! addresses or ports.
+//! wire, and then a bit of its end flipped: a check of the checksum fails. It never damages addresses or
+//! ports.
 
 use linerate_sys::tap::VNET_HEADER_BYTES as VNET;
 
 const NEEDS_CHECKSUM: u8 = 1;
-/// Where the virtio-net header says from which byte on the sum is made, and where it is put.
+/// Offsets in the virtio-net header of the checksum's start and location.
 const START: usize = 6;
 const OFFSET: usize = 8;
 
-/// Turns a bit of the last byte over.
+/// Flips a bit of the last byte.
 pub fn damage(frame: &mut [u8]) {
     let _ = make_checksum(frame);
     let Some((header, ethernet)) = frame.split_at_mut_checked(VNET) else { return };
-    // Nobody downstream may take the checksum for good, or make it anew.
+    // No receiver may trust the checksum, or compute it again.
     header.fill(0);
     if let Some(last) = ethernet.last_mut() {
         *last ^= 0x10;
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(sum(&whole[VNET + 34..]), 0xffff, "good before the damage");
         damage(&mut frame);
         assert_ne!(sum(&frame[VNET + 34..]), 0xffff);
-        assert_eq!(frame[0], 0, "nobody makes it anew");
+        assert_eq!(frame[0], 0, "no receiver computes it again");
         assert_eq!(frame[..frame.len() - 1][VNET..], whole[..whole.len() - 1][VNET..]);
     }
 

@@ -1,5 +1,4 @@
-//! The lab's own confession: spans in which a wire was late, so that whoever measured then can throw the
-//! result away.
+//! Log of late wires: spans in which a measurement has to be discarded.
 //!
 //! In: how late a wire was. Out: lines `{"from_ms":…,"to_ms":…,"reason":"…"}` appended to one file, Unix
 //! milliseconds. It never stops a wire: what cannot be written is dropped.

@@ -3,7 +3,7 @@
 //!
 //! In: two open TAPs and settings for each direction. Out: frames, on time; and a line in the disturbances
 //! file whenever they were not. Two threads, one per direction. It never outlives the process, and never
-//! waits for anybody.
+//! blocks on a peer.
 
 pub mod damaged;
 pub mod disturbance;
@@ -30,7 +30,7 @@ use settings::{Settings, Shared};
 /// Real-time priority of the wires: above that of the loads, or the loads would make the wires late.
 const FIFO_PRIORITY: i32 = 12;
 const BATCH_FRAMES: usize = 32;
-/// How long a wire may sleep when nothing is on the way: the time within which it notices that it should end.
+/// Longest sleep of an idle wire: the time within which it notices that it should end.
 const IDLE_NS: u64 = 50_000_000;
 /// A wire that delivers later than this disturbs the measurement that it carries.
 const LATE_NS: u64 = 8_000_000;

@@ -1,12 +1,12 @@
 //! The NIC fault of the casebook: generic receive offload joins the packets of a TCP burst inside vxlan and
-//! hands on something that nobody accepts.
+//! forwards a packet that no receiver accepts.
 //!
 //! vxlan frames are segmented before they reach a TAP, so the burst is recognised packet by packet: a
 //! full-size segment of an inner TCP flow right behind another one of the same flow would have been joined
 //! with it, and is destroyed.
 //!
-//! In: frames on their way into a hypervisor. Out: whether the NIC destroys them. It never changes a frame.
-//! Plain TCP, overlay UDP, overlay pings and single small segments pass, as with the real fault.
+//! In: frames into a hypervisor. Out: whether the NIC destroys them. It never changes a frame. Plain TCP,
+//! overlay UDP, overlay pings and single small segments pass, as with the real fault.
 
 use std::collections::HashMap;
 

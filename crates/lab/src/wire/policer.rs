@@ -1,4 +1,4 @@
-//! A policer: what comes faster than its rate is dropped at once. A shaper would let it wait.
+//! A policer: drops traffic above its rate at once. A shaper would queue it.
 //!
 //! In: packets with the time they came. Out: how many of them pass. It never reads a clock.
 

@@ -20,7 +20,7 @@ use crate::wire::settings::{PAUSE_EVERY_NS, Settings};
 const OVERTAKEN_NS: u64 = 3_000_000;
 const FLAP_NS: Range<u64> = 100_000_000..200_000_000;
 
-/// A frame on its way.
+/// A frame in flight.
 #[derive(Debug)]
 pub struct Parcel {
     /// When it is to arrive, monotonic nanoseconds.
@@ -38,7 +38,7 @@ enum Fate {
     Doubled,
 }
 
-/// Frames on the way in one direction.
+/// Frames in flight in one direction.
 #[derive(Debug)]
 pub struct Queue {
     settings: Settings,
@@ -46,7 +46,7 @@ pub struct Queue {
     /// When the link will have sent all that was accepted.
     free_ns: u64,
     last_due_ns: u64,
-    on_the_way: VecDeque<Parcel>,
+    in_flight: VecDeque<Parcel>,
     flap_slow: bool,
     flap_until_ns: u64,
     policer: Policer,
@@ -62,7 +62,7 @@ impl Queue {
             random: Random(seed),
             free_ns: 0,
             last_due_ns: 0,
-            on_the_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             flap_slow: false,
             flap_until_ns: 0,
             policer: Policer::default(),
@@ -110,12 +110,12 @@ impl Queue {
 
     /// The next frame that is due.
     pub fn take_due(&mut self, now_ns: u64) -> Option<Parcel> {
-        if self.on_the_way.front()?.due_ns > now_ns { None } else { self.on_the_way.pop_front() }
+        if self.in_flight.front()?.due_ns > now_ns { None } else { self.in_flight.pop_front() }
     }
 
     /// When the next frame is due.
     pub fn next_due_ns(&self) -> Option<u64> {
-        self.on_the_way.front().map(|p| p.due_ns)
+        self.in_flight.front().map(|p| p.due_ns)
     }
 
     fn fate(&mut self) -> Fate {
@@ -177,17 +177,17 @@ impl Queue {
         }
         if fate == Fate::Overtaken {
             let late_ns = due_ns + OVERTAKEN_NS;
-            let at = self.on_the_way.partition_point(|p| p.due_ns <= late_ns);
-            return self.on_the_way.insert(at, Parcel { due_ns: late_ns, frame: data });
+            let at = self.in_flight.partition_point(|p| p.due_ns <= late_ns);
+            return self.in_flight.insert(at, Parcel { due_ns: late_ns, frame: data });
         }
         // A shorter delay set under traffic must not let frames overtake by accident.
         let due_ns = due_ns.max(self.last_due_ns);
         self.last_due_ns = due_ns;
-        let at = self.on_the_way.partition_point(|p| p.due_ns <= due_ns);
+        let at = self.in_flight.partition_point(|p| p.due_ns <= due_ns);
         if fate == Fate::Doubled {
-            self.on_the_way.insert(at, Parcel { due_ns, frame: data.clone() });
+            self.in_flight.insert(at, Parcel { due_ns, frame: data.clone() });
         }
-        self.on_the_way.insert(at, Parcel { due_ns, frame: data });
+        self.in_flight.insert(at, Parcel { due_ns, frame: data });
     }
 
     /// How long the link sends; a wire without a limit takes no time.
@@ -207,9 +207,9 @@ impl Queue {
         }
         // u128: a queue of minutes times a rate of terabits must not overflow.
         let waiting = u128::from(self.free_ns.saturating_sub(now_ns)) * u128::from(rate) / 8_000_000_000;
-        let room = u128::from(self.settings.queue_bytes).saturating_sub(waiting);
+        let free = u128::from(self.settings.queue_bytes).saturating_sub(waiting);
         let each = shape.wire_bytes(&(wanted.start..wanted.start + 1)) as u128;
-        wanted.len().min((room / each) as usize)
+        wanted.len().min((free / each) as usize)
     }
 
     /// How many of the segments the policer lets through.
@@ -265,7 +265,7 @@ mod tests {
         for _ in 0..30 {
             q.accept(0, &[0; PACKET]);
         }
-        assert_eq!(q.on_the_way.len(), 10);
+        assert_eq!(q.in_flight.len(), 10);
         assert_eq!(q.overflowed, 20);
     }
 
@@ -278,8 +278,8 @@ mod tests {
             for now in 0..10_000 {
                 q.accept(now, &[0; PACKET]);
             }
-            assert!(q.on_the_way.iter().zip(q.on_the_way.iter().skip(1)).all(|(a, b)| a.due_ns <= b.due_ns));
-            (q.on_the_way.len(), q.on_the_way.iter().filter(|p| p.due_ns > 1_000_000).count())
+            assert!(q.in_flight.iter().zip(q.in_flight.iter().skip(1)).all(|(a, b)| a.due_ns <= b.due_ns));
+            (q.in_flight.len(), q.in_flight.iter().filter(|p| p.due_ns > 1_000_000).count())
         };
         assert!((9_850..9_950).contains(&count(|s| s.loss_ppm = 10_000).0));
         assert!((10_050..10_150).contains(&count(|s| s.duplicate_ppm = 10_000).0));
@@ -311,8 +311,8 @@ mod tests {
         for _ in 0..100 {
             q.accept(0, &[0; PACKET]);
         }
-        assert!((25..40).contains(&q.on_the_way.len()), "{}", q.on_the_way.len());
-        assert!(q.on_the_way.iter().all(|p| p.due_ns == 0));
+        assert!((25..40).contains(&q.in_flight.len()), "{}", q.in_flight.len());
+        assert!(q.in_flight.iter().all(|p| p.due_ns == 0));
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let mut q = Queue::new(Settings { packets_per_s: 1000, ..Settings::default() }, 1);
         q.accept(0, &[0; 100]);
         q.accept(0, &[0; PACKET]);
-        assert_eq!(q.on_the_way.iter().map(|p| p.due_ns).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
+        assert_eq!(q.in_flight.iter().map(|p| p.due_ns).collect::<Vec<_>>(), [1_000_000, 2_000_000]);
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         for now in 0..2000 {
             q.accept(now * 1_000_000, &[0; PACKET]);
         }
-        let due: Vec<u64> = q.on_the_way.iter().map(|p| p.due_ns).collect();
+        let due: Vec<u64> = q.in_flight.iter().map(|p| p.due_ns).collect();
         assert!(due.windows(2).all(|w| w[0] <= w[1]));
         assert!(due.iter().all(|ns| ns % PAUSE_EVERY_NS >= 50_000_000), "nothing arrives in a pause");
         assert_eq!(after_the_pause(PAUSE_EVERY_NS + 1, 50_000_000), PAUSE_EVERY_NS + 50_000_000);

@@ -1,4 +1,4 @@
-//! What a wire does to the frames of one direction, switchable under traffic.
+//! Settings of one direction of a wire, changeable under traffic.
 //!
 //! In: settings from the lab. Out: a copy for the thread that carries the frames. It never touches a frame.
 
@@ -15,7 +15,7 @@ pub struct Settings {
     pub rate_bps: u64,
     /// The rate alternates between `rate_bps` and this, 100 to 200 ms each; 0 is off.
     pub flapping_rate_bps: u64,
-    /// Time on the way.
+    /// Delay.
     pub delay_ns: u64,
     /// Bytes that may wait for the wire before it drops.
     pub queue_bytes: u64,
@@ -25,15 +25,15 @@ pub struct Settings {
     pub reorder_ppm: u32,
     /// Packets per million that arrive twice.
     pub duplicate_ppm: u32,
-    /// IP packets larger than this vanish without a word; 0 is without limit.
+    /// Drops IP packets larger than this silently; 0 is unlimited.
     pub packet_bytes_max: u32,
-    /// Packets per million that arrive with a bit turned over.
+    /// Packets per million that arrive with a flipped bit.
     pub damage_ppm: u32,
-    /// Drops what comes faster than this, bit/s, instead of letting it wait; 0 is off.
+    /// Drops traffic above this rate, bit/s, instead of queueing it; 0 is off.
     pub police_bps: u64,
-    /// The policer looks at packets of the tunnel only.
+    /// The policer counts packets of the tunnel only.
     pub polices_tunnel_only: bool,
-    /// Packets per second that the wire carries at most, whatever their size; 0 is without limit.
+    /// Limit of packets per second, whatever their size; 0 is unlimited.
     pub packets_per_s: u32,
     /// Each packet is late by a random time up to this; none overtakes another.
     pub jitter_ns: u64,

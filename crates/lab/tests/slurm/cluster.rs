@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use linerate_lab::access::slurm::site::{self, Site, SlurmNode};
 use linerate_lab::namespace::Namespace;
-use linerate_lab::way::slurm::site::{self, Site, SlurmNode};
 use linerate_testkit::{TestPrograms, pause};
 
 /// Far above what a step takes, also on a busy machine.
@@ -176,7 +176,7 @@ impl Cluster {
         self.run(programs().linerate, arguments)
     }
 
-    /// `linerate` under way.
+    /// Starts `linerate`.
     pub(crate) fn linerate_started(&self, arguments: &[&str]) -> Daemon {
         let mut child = self.command(programs().linerate, arguments).spawn().unwrap();
         // Read, so that nothing waits for a full pipe.
@@ -191,8 +191,8 @@ impl Cluster {
 
     /// Jobs that hold nodes or wait for some.
     pub(crate) fn jobs(&self) -> Vec<String> {
-        let (_, said) = self.client("squeue", &["-h", "-o", "%i %T"]);
-        said.lines().map(str::to_owned).collect()
+        let (_, listed) = self.client("squeue", &["-h", "-o", "%i %T"]);
+        listed.lines().map(str::to_owned).collect()
     }
 
     /// Programs of ours on all nodes: node programs and their guardians.
@@ -302,7 +302,7 @@ impl Cluster {
     }
 
     /// Holds up what reads the order on a node, each time that it begins, until [`Self::let_go`]: the program
-    /// that it waits with waits for somebody itself first. Only in the mounts of this node.
+    /// that it waits with is held first. Only in the mounts of this node.
     pub(crate) fn hold(&self, node: usize) {
         const PROGRAM: &str = "/usr/bin/timeout";
         let tmp = self.root_of(node).join("tmp");

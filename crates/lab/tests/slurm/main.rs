@@ -33,8 +33,8 @@ fn survey(cluster: &Cluster, hosts: &[&str]) -> (Output, Snapshot) {
     arguments.extend(["--via", "slurm"]);
     arguments.extend(hosts);
     let output = cluster.linerate(&arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let text = std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {said}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {errors}"));
     (output, serde_json::from_slice(&text).unwrap())
 }
 
@@ -68,8 +68,8 @@ fn kill(signal: &str, pids: &[u32]) {
     assert!(!pids.is_empty());
     // Some of them may have ended since they were listed, which is as good.
     let output = Command::new("kill").arg(signal).args(&pids).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() || said.contains("No such process"), "{said}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || errors.contains("No such process"), "{errors}");
 }
 
 #[test]
@@ -103,12 +103,12 @@ fn a_job_that_exists_is_used_and_stays() {
             file.display()
         );
         let output = cluster.run("salloc", &["--quiet", "-N2", "sh", "-c", &line]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         let snapshot: Snapshot = serde_json::from_slice(
-            &std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {said}")),
+            &std::fs::read(&file).unwrap_or_else(|e| panic!("no snapshot ({e}): {errors}")),
         )
         .unwrap();
-        assert_eq!(measured(&snapshot).len(), 2, "{said}");
+        assert_eq!(measured(&snapshot).len(), 2, "{errors}");
         assert!(
             String::from_utf8_lossy(&output.stdout).contains("RUNNING"),
             "our job is not ended by the survey"
@@ -134,7 +134,7 @@ fn drained_and_dead_nodes_are_gaps() {
         let (_, snapshot) = survey(cluster, &["--nodelist", "n1,n3,n4"]);
         assert!(snapshot.gaps.iter().any(|g| g.what == "host n4".into()), "{:?}", snapshot.gaps);
         assert_eq!(measured(&snapshot), [("n1", "n3"), ("n3", "n1")], "{:?}", snapshot.gaps);
-        // Slurm itself waits for the dead node to say that the job has ended there.
+        // Slurm itself waits for the dead node to report the end of the job there.
         let given_back = |job: &String| job.ends_with("COMPLETING");
         wait_within(PATIENCE, "the job is given back", || cluster.jobs().iter().all(given_back));
         wait_within(PATIENCE, "the node programs are gone", || cluster.node_programs() == 0);
@@ -144,7 +144,7 @@ fn drained_and_dead_nodes_are_gaps() {
     });
 }
 
-/// Ways to start node programs.
+/// Methods to start node programs.
 const STEPS: [&str; 2] = ["each", "one"];
 
 #[test]
@@ -222,8 +222,8 @@ fn a_session_that_is_lost_is_taken_up_again_and_is_one_gap() {
 }
 
 #[test]
-fn a_spec_that_cannot_be_met_is_said_and_leaves_no_job() {
-    with_cluster("a_spec_that_cannot_be_met_is_said_and_leaves_no_job", 2, |cluster| {
+fn a_spec_that_cannot_be_met_is_reported_and_leaves_no_job() {
+    with_cluster("a_spec_that_cannot_be_met_is_reported_and_leaves_no_job", 2, |cluster| {
         for (hosts, words) in [
             ("-p nowhere -N 1", "salloc failed"),
             ("-p debug", "which nodes"),
@@ -232,16 +232,16 @@ fn a_spec_that_cannot_be_met_is_said_and_leaves_no_job() {
             let mut arguments = vec!["survey", "--quiet", "--via", "slurm"];
             arguments.extend(hosts.split(' '));
             let output = cluster.linerate(&arguments);
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{said}");
-            assert!(said.contains(words), "{hosts:?}: {said}");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{errors}");
+            assert!(errors.contains(words), "{hosts:?}: {errors}");
         }
-        // More nodes than there are: Slurm lets it wait, and a person gives up.
+        // More nodes than there are: Slurm lets it wait, and the user aborts.
         let mut operator = cluster.linerate_started(&["survey", "--quiet", "--via", "slurm", "-N", "40"]);
         wait_within(PATIENCE, "the job waits", || cluster.jobs().iter().any(|job| job.ends_with("PENDING")));
-        let given_up = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
-        assert!(given_up.success());
-        wait_within(PATIENCE, "the place in the queue is given up", || cluster.jobs().is_empty());
+        let interrupted = Command::new("kill").args(["-INT", &operator.0.id().to_string()]).status().unwrap();
+        assert!(interrupted.success());
+        wait_within(PATIENCE, "the job leaves the queue", || cluster.jobs().is_empty());
         assert_eq!(operator.0.wait().unwrap().code(), Some(130));
         assert_eq!(cluster.jobs(), Vec::<String>::new());
     });

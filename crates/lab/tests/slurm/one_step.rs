@@ -23,7 +23,7 @@ fn has_key(bytes: &[u8]) -> bool {
 }
 
 /// Command lines and environments of everything that runs.
-fn told(cluster: &Cluster) -> Vec<Vec<u8>> {
+fn visible(cluster: &Cluster) -> Vec<Vec<u8>> {
     let of = |pid: u32| ["cmdline", "environ"].map(|file| std::fs::read(format!("/proc/{pid}/{file}")));
     cluster.processes().into_iter().flat_map(of).flatten().collect()
 }
@@ -37,8 +37,8 @@ fn node_programs_that_dial_back_are_surveyed() {
         assert_eq!(snapshot.facts.len(), 4);
         nothing_left(cluster, 4);
 
-        // While one runs: one srun for all nodes, no listener of the operator any more, the key in no place
-        // that others can read.
+        // While one runs: one srun for all nodes, no listener of the operator any more, the key where no
+        // other user can read it.
         let arguments = ["survey", "--quiet", "--time", "120s", "--via", "slurm", "-N", "4", ONE[0], ONE[1]];
         let mut operator = cluster.linerate_started(&arguments);
         let linked = |cluster: &Cluster| (0..4).all(|node| cluster.connections(node, true) > 0);
@@ -51,7 +51,7 @@ fn node_programs_that_dial_back_are_surveyed() {
             stat.rsplit(')').next().is_some_and(|s| s.split(' ').nth(2) == Some(&operator.0.id().to_string()))
         };
         assert_eq!(clients.iter().filter(leader).count(), 1, "{clients:?}");
-        assert!(told(cluster).iter().all(|text| !has_key(text)), "the key is to be seen");
+        assert!(visible(cluster).iter().all(|text| !has_key(text)), "the key is to be seen");
         kill("-INT", &[operator.0.id()]);
         wait_within(PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         nothing_left(cluster, 4);
@@ -92,19 +92,19 @@ fn dead_drained_and_frozen_nodes_are_gaps_of_one_step() {
     });
 }
 
-/// Says something to the listener and gives what it answers until it closes.
+/// Sends bytes to the listener and returns its answer until it closes.
 fn strange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // It may be cut off before everything is taken.
     let _ = stream.write_all(bytes);
-    let (mut heard, mut buffer) = (Vec::new(), [0; 256]);
+    let (mut received, mut buffer) = (Vec::new(), [0; 256]);
     loop {
         match stream.read(&mut buffer) {
-            Ok(count @ 1..) => heard.extend_from_slice(&buffer[..count]),
+            Ok(count @ 1..) => received.extend_from_slice(&buffer[..count]),
             // A reset is an end as well; a wait that is over is not.
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => panic!("not cut off"),
-            _ => return heard,
+            _ => return received,
         }
     }
 }
@@ -130,13 +130,13 @@ fn strangers_at_the_listener_are_cut_off_and_the_survey_is_unharmed() {
         let long = vec![0; 70_000];
         let openings: [&[u8]; 5] = [b"GET / HTTP/1.0\r\n\r\n", &old, &long, b"", b"LRDI"];
         // All at once: the listener does not stay open for ever.
-        let heard = cluster.on_node(1, || {
+        let received = cluster.on_node(1, || {
             std::thread::scope(|scope| {
                 let talks = openings.map(|bytes| scope.spawn(move || strange(to, bytes)));
                 talks.map(|talk| talk.join().unwrap())
             })
         });
-        assert!(heard.iter().all(Vec::is_empty), "nothing is said to a stranger: {heard:?}");
+        assert!(received.iter().all(Vec::is_empty), "nothing is sent to a stranger: {received:?}");
         cluster.let_go(2);
         wait_within(2 * PATIENCE, "the survey ends", || operator.0.try_wait().unwrap().is_some());
         let snapshot: Snapshot = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();

@@ -16,7 +16,7 @@ const CAUSE: &str = "forgotten-shaper";
 /// The host that sends badly, by name and number.
 const VICTIM: (&str, usize) = ("n2", 1);
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
@@ -32,7 +32,7 @@ fn slowed(cluster: &Cluster) -> String {
 fn named(cluster: &Cluster, nodes: &str, steps: &str) {
     let survey = ["survey", "--quiet", "--via", "slurm", "-N", nodes, "--slurm-steps", steps];
     let output = cluster.linerate(&survey);
-    assert!(said(&output).contains(CAUSE), "{}", said(&output));
+    assert!(printed(&output).contains(CAUSE), "{}", printed(&output));
 }
 
 fn value(cluster: &Cluster) -> String {
@@ -55,7 +55,7 @@ fn a_remedy_is_tried_kept_and_undone_over_slurm() {
             named(cluster, "3", steps);
             let attempt = ["try", CAUSE, "--on", VICTIM.0, "--arms", "4", "--quiet"];
             let output = cluster.linerate(&attempt);
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", printed(&output));
             assert_eq!(value(cluster), broken, "a trial puts the old value back");
             nothing_left(cluster, 3);
             let trial = trials(cluster).pop().expect("a journal");
@@ -70,21 +70,21 @@ fn a_remedy_is_tried_kept_and_undone_over_slurm() {
             println!("{steps}: the old value was back {:.1} s after the kill", took.as_secs_f64());
             nothing_left(cluster, 3);
             assert_eq!(value(cluster), broken);
-            // Its journal may be open until its deadline, when all who could close it were killed; nobody
-            // needs to wait for that.
+            // Its journal may be open until its deadline when every process that could close it was killed.
+            // The test does not wait for that.
             for killed in trials(cluster).into_iter().filter(|trial| !before.contains(trial)) {
                 let output = cluster.linerate(&["undo", &killed]);
-                assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", said(&output));
+                assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", printed(&output));
                 nothing_left(cluster, 3);
             }
             // A trial that was measured is made to stay, outlives the job, and is undone.
             let output = cluster.linerate(&["keep", &trial, "--quiet"]);
-            assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", said(&output));
+            assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", printed(&output));
             nothing_left(cluster, 3);
-            assert_ne!(value(cluster), broken, "{}", said(&output));
+            assert_ne!(value(cluster), broken, "{}", printed(&output));
             let output = cluster.linerate(&["undo", &trial]);
-            assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", said(&output));
-            assert_eq!(value(cluster), broken, "{}", said(&output));
+            assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", printed(&output));
+            assert_eq!(value(cluster), broken, "{}", printed(&output));
             nothing_left(cluster, 3);
         }
     });
@@ -108,7 +108,7 @@ fn steps_that_slurm_kills_with_all_in_them_leave_the_old_value() {
                     .collect();
                 value(cluster) != broken
             });
-            // The node undoes nothing any more, and nobody is left who could take the session up again.
+            // The node undoes nothing any more, and no operator is left to resume the session.
             kill("-STOP", &cluster.node_programs_on(VICTIM.1));
             kill("-9", &[operator.0.id()]);
             operator.0.wait().unwrap();
@@ -119,7 +119,7 @@ fn steps_that_slurm_kills_with_all_in_them_leave_the_old_value() {
             nothing_left(cluster, 2);
             for killed in trials(cluster) {
                 let output = cluster.linerate(&["undo", &killed]);
-                assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", said(&output));
+                assert_eq!(output.status.code(), Some(ExitCode::Ok as i32), "{}", printed(&output));
                 nothing_left(cluster, 2);
             }
         }

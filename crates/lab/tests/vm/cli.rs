@@ -26,8 +26,8 @@ impl Running {
         linerate_sys::spawn::dies_with_parent(&mut command);
         let mut child = command.spawn().unwrap();
         let folder = std::env::temp_dir().join(format!("linerate-lab-{}", child.id()));
-        let said = BufReader::new(child.stdout.take().unwrap());
-        let ready = said.lines().map_while(Result::ok).any(|line| line == "ready");
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let ready = stdout.lines().map_while(Result::ok).any(|line| line == "ready");
         let _ = std::fs::remove_file(&file);
         assert!(ready, "the lab did not start");
         Self { child, folder }
@@ -66,15 +66,15 @@ fn a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine() {
         (Some(0), "a  b $HOME;\n".into())
     );
     assert_eq!(lab.ask(&["exec", "solo"], &["--", "bash", "-c", "exit 7"]).0, Some(7));
-    let (code, said) = lab.ask(&["drive", "solo", "d1", "--ops-per-s", "33"], &[]);
-    assert!(code == Some(0) && said.contains("\"ops_per_s\": 33.0"), "{said}");
-    let (code, said) = lab.ask(&["drive", "solo", "d9"], &[]);
+    let (code, printed) = lab.ask(&["drive", "solo", "d1", "--ops-per-s", "33"], &[]);
+    assert!(code == Some(0) && printed.contains("\"ops_per_s\": 33.0"), "{printed}");
+    let (code, printed) = lab.ask(&["drive", "solo", "d9"], &[]);
     assert!(
-        code == Some(2) && said.contains("no drive \"d9\"") && said.contains("hint: there are d1"),
-        "{said}"
+        code == Some(2) && printed.contains("no drive \"d9\"") && printed.contains("hint: there are d1"),
+        "{printed}"
     );
-    let (code, said) = lab.ask(&["boot", "solo"], &[]);
-    assert!(code == Some(2) && said.contains("is on already"), "{said}");
+    let (code, printed) = lab.ask(&["boot", "solo"], &[]);
+    assert!(code == Some(2) && printed.contains("is on already"), "{printed}");
     let status: serde_json::Value = serde_json::from_str(&lab.ask(&["status", "--json"], &[]).1).unwrap();
     assert_eq!(status["guests"][0]["drives"][0]["behaviour"]["ops_per_s"], 33.0);
 

@@ -17,19 +17,19 @@ fn answered(lab: &VmLab) -> u64 {
     drives.iter().map(|d| d.counters()).map(|c| c.reads + c.writes).sum()
 }
 
-/// What the watch says, as devices with what is wrong with them.
+/// Verdicts of the watch.
 fn watched(scene: &Scene) -> BTreeSet<String> {
     let question = DrivesStage.question(&scene.lab);
     let words: Vec<&str> = question.iter().map(String::as_str).collect();
     let printed = printed(&scene.linerate(&words), &[0, 1]);
-    let said = DrivesStage.answer(&printed).unwrap();
+    let verdicts = DrivesStage.answer(&printed).unwrap();
     // Each had a record of its own when it began.
     let began: Vec<&str> = printed.lines().filter(|line| line.contains(r#""finding":"began""#)).collect();
-    for finding in &said {
+    for finding in &verdicts {
         let device = format!(r#""device":"{}""#, finding.device);
         assert!(began.iter().any(|line| line.contains(&device)), "{finding}: {began:?}");
     }
-    said.iter().map(ToString::to_string).collect()
+    verdicts.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn of_36_drives_the_slow_one_is_named_and_no_other() {
     let Some(scene) = Scene::new("of_36_drives_the_slow_one_is_named_and_no_other", DrivesStage.lab()) else {
         return;
     };
-    volume::is_built_measured_and_taken_back(&scene);
+    volume::is_built_measured_and_undone(&scene);
     DrivesStage.build(&scene.lab).unwrap();
     let before = answered(&scene.lab);
     wait_for(
@@ -48,7 +48,7 @@ fn of_36_drives_the_slow_one_is_named_and_no_other() {
     assert_eq!(watched(&scene), BTreeSet::new(), "all drives are alike");
 
     let fault = faults::find("slow-drive").unwrap();
-    let place = DriveTarget { guest: GUEST.into(), drive: "d8".into() };
-    fault.inject(&scene.lab, &place, 0.5).unwrap();
+    let target = DriveTarget { guest: GUEST.into(), drive: "d8".into() };
+    fault.inject(&scene.lab, &target, 0.5).unwrap();
     assert_eq!(watched(&scene), BTreeSet::from(["sdh of store is slow-among-equals".to_owned()]));
 }

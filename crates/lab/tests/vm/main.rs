@@ -1,5 +1,5 @@
 //! Emulated guests for real: they boot, `linerate` works on them as on any host behind ssh, drives and links
-//! do what they are told, and what power cuts leave is what drives had made safe.
+//! follow their settings, and power cuts leave what drives had made safe.
 //!
 //! In: qemu, packages of the distribution (the image of the guests is made of them), the programs `linerate`
 //! and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the lab's). As many labs at a time
@@ -37,7 +37,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `None` where guests cannot be had; says why.
+    /// `None` where guests cannot run; prints why.
     fn new(test: &str, lab: &str) -> Option<Self> {
         Self::up(test, || VmTopology::load(lab).unwrap())
     }
@@ -112,7 +112,7 @@ fn wait_for(what: &str, mut ask: impl FnMut() -> String, done: impl Fn(&str) -> 
 
 /// Standard output of a command that ended with one of these codes.
 fn printed(output: &Output, codes: &[i32]) -> String {
-    let said = text(&output.stderr);
-    assert!(output.status.code().is_some_and(|code| codes.contains(&code)), "{:?}: {said}", output.status);
+    let errors = text(&output.stderr);
+    assert!(output.status.code().is_some_and(|code| codes.contains(&code)), "{:?}: {errors}", output.status);
     text(&output.stdout)
 }

@@ -27,10 +27,10 @@ fn reaches(scene: &Scene, from: &str, to: &str) -> bool {
     scene.lab.exec(from, &["ping", "-c", "1", "-W", "2", to]).is_ok()
 }
 
-/// Waits until a ping comes back, and gives what it says.
+/// Waits until a ping comes back, and returns its output.
 fn pinged(scene: &Scene, from: &str, to: &str) -> String {
     let ping = || scene.lab.exec(from, &["ping", "-c", "1", "-W", "20", to]).unwrap_or_default();
-    wait_for("a ping comes back", ping, |said| said.contains("time="))
+    wait_for("a ping comes back", ping, |printed| printed.contains("time="))
 }
 
 #[test]
@@ -40,9 +40,10 @@ fn links_are_delayed_and_cut_by_direction_and_what_was_flushed_survives_the_plug
     pinged(&scene, "one", "two");
     let link = scene.lab.link("two").unwrap().clone();
     link.update(TrafficDirection::In, |s| s.delay_ns = 200_000_000);
-    let said = pinged(&scene, "one", "two");
-    let ms = said.split("time=").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
-    assert!(ms.is_some_and(|ms| ms >= 200.0), "{said}");
+    let printed = pinged(&scene, "one", "two");
+    let ms =
+        printed.split("time=").nth(1).and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
+    assert!(ms.is_some_and(|ms| ms >= 200.0), "{printed}");
     link.update(TrafficDirection::In, |s| (s.delay_ns, s.loss_ppm) = (0, 1_000_000));
     assert!(!reaches(&scene, "one", "two"));
     link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);

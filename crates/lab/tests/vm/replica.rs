@@ -1,5 +1,5 @@
 //! The two-guest line of DRBD by `linerate drbd` alone: from nothing to a replica, over and back, damage
-//! found, a split brain foreseen, explained and ended, and everything taken back.
+//! found, a split brain foreseen, explained and ended, and everything undone.
 
 use linerate_lab::vm::switch::TrafficDirection;
 
@@ -16,7 +16,7 @@ fn drbd(scene: &Scene, codes: &[i32], words: &[&str]) -> String {
     printed(&scene.linerate(&all), codes)
 }
 
-/// What the operator's program says about why it did not do it.
+/// The error of the operator's program.
 fn refusal(scene: &Scene, words: &[&str]) -> String {
     let inventory = scene.inventory();
     let all: Vec<&str> = ["drbd"].iter().chain(words).chain(&["-i", &inventory]).copied().collect();
@@ -30,8 +30,8 @@ fn status(scene: &Scene) -> serde_json::Value {
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
-/// All replicas, of which those that are connected and at rest are `Established`.
-fn settled(scene: &Scene) -> String {
+/// All replicas; connected ones at rest are `Established`.
+fn replicas(scene: &Scene) -> String {
     status(scene)["replicas"].to_string()
 }
 
@@ -47,22 +47,21 @@ fn no_alarm(scene: &Scene, what: &str) {
 /// The replica beside its own disk, without the peer for a moment, and beside the transport. The figures are
 /// those of emulated machines; what has to be there are all of them, shares that add up, and a replica that
 /// is whole again.
-fn loses_speed_where_it_is_said(scene: &Scene) {
+fn loses_speed_where_it_is_reported(scene: &Scene) {
     let words = ["bench", "r0", "--apart", "--rounds", "1", "--time", "2s", "--size", "4M", "--json"];
     assert!(refusal(scene, &["bench", "r0", "--in", "/tmp"]).contains("is not on /dev/drbd0"));
-    // Large writes are so slow under emulation that there may be too few of them for a figure, which is said
-    // (3).
-    let told: serde_json::Value = serde_json::from_str(&drbd(scene, &[0, FOUND, 3], &words)).unwrap();
-    let shares = told["shares"].as_array().unwrap();
+    // Large writes are so slow under emulation that there may be too few of them for a figure (exit code 3).
+    let bench: serde_json::Value = serde_json::from_str(&drbd(scene, &[0, FOUND, 3], &words)).unwrap();
+    let shares = bench["shares"].as_array().unwrap();
     let patterns: Vec<&str> = shares.iter().map(|s| s["pattern"].as_str().unwrap()).collect();
-    assert!(patterns.ends_with(&["random-write", "sync-write"]), "{told}");
+    assert!(patterns.ends_with(&["random-write", "sync-write"]), "{bench}");
     for share in shares {
         let part = |name: &str| share[name].as_f64().unwrap();
         let whole = part("reached") + part("lost_to_transport") + part("lost_to_replication");
         assert!(part("reached") > 0.0 && whole > 0.999, "{share}");
         assert_eq!(share["variant"], "underlay", "the network that the resource uses");
     }
-    assert!(shares.last().unwrap()["time"]["way_ms"].as_f64().unwrap() > 0.0, "{told}");
+    assert!(shares.last().unwrap()["time"]["way_ms"].as_f64().unwrap() > 0.0, "{bench}");
     let facts = printed(&scene.linerate(&["facts", "-i", &scene.inventory(), "one", "drbd.r0."]), &[0]);
     assert!(
         facts.contains("drbd.r0.peer = on") && facts.contains("drbd.r0.net.max-buffers = 8000"),
@@ -81,21 +80,21 @@ fn a_setting_is_tried(scene: &Scene) {
         for guest in ["two", "one"] {
             scene.sh(guest, &format!("{file}; drbdadm adjust r0"));
         }
-        wait_for("they have met", || settled(scene), |text| text.matches("\"Established\"").count() == 2);
+        wait_for("they have met", || replicas(scene), |text| text.matches("\"Established\"").count() == 2);
         no_alarm(scene, "adjusted");
     };
     adjusted(
         "cp /etc/drbd.d/r0.res /root; sed -i 's/^ *net {/&\\ndata-integrity-alg sha256;/' /etc/drbd.d/r0.res",
     );
     let words = ["bench", "r0", "--apart", "--rounds", "1", "--time", "2s", "--size", "4M", "--json"];
-    let told: serde_json::Value = serde_json::from_str(&drbd(scene, &[FOUND, 3], &words)).unwrap();
-    let settings = told["settings"].to_string();
-    assert!(settings.contains("drbd-integrity-check"), "{told}");
+    let bench: serde_json::Value = serde_json::from_str(&drbd(scene, &[FOUND, 3], &words)).unwrap();
+    let settings = bench["settings"].to_string();
+    assert!(settings.contains("drbd-integrity-check"), "{bench}");
     let inventory = scene.inventory();
     let words = ["try", "drbd-integrity-check", "--arms", "4", "--json", "--inventory", &inventory];
-    let told: serde_json::Value =
+    let bench: serde_json::Value =
         serde_json::from_str(&printed(&scene.linerate(&words), &[0, FOUND])).unwrap();
-    let trial = &told["trial"];
+    let trial = &bench["trial"];
     assert_eq!(trial["status"], "measured", "{trial}");
     let arms = trial["arms"].as_array().unwrap();
     assert!(
@@ -128,7 +127,7 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
 
     // Over and back, with what was written.
     scene.sh("one", "mkfs.ext4 -q /dev/drbd0; mount /dev/drbd0 /mnt; echo first >/mnt/a; sync");
-    loses_speed_where_it_is_said(&scene);
+    loses_speed_where_it_is_reported(&scene);
     let busy = [4];
     drbd(&scene, &busy, &["failover", "r0", "--to", "two"]);
     scene.exec("one", &["umount", "/mnt"]);
@@ -136,14 +135,14 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     assert_eq!(scene.sh("two", "mount /dev/drbd0 /mnt; cat /mnt/a; umount /mnt"), "first\n");
     drbd(&scene, &[0], &["failover", "r0", "--to", "one"]);
 
-    // Damage behind DRBD's back: everything says UpToDate, and the comparison finds it.
+    // Damage behind DRBD's back: both sides report UpToDate, and the comparison finds it.
     scene.sh("two", "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count=16 conv=notrunc; sync; drbdadm up r0");
     wait_for(
         "both are connected again",
-        || settled(&scene),
+        || replicas(&scene),
         |text| text.matches("\"Established\"").count() == 2,
     );
-    no_alarm(&scene, "nobody knows of it yet");
+    no_alarm(&scene, "it is not detected yet");
     assert!(drbd(&scene, &[FOUND], &["verify", "r0"]).contains("differs in 64 KiB"));
     wait_for("it is known", || alarms(&scene), |text| text.contains("out-of-sync"));
     scene.sh("two", "drbdadm disconnect r0; drbdadm connect r0");
@@ -154,7 +153,7 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     link.update(TrafficDirection::Both, |s| s.loss_ppm = 1_000_000);
     wait_for("the cut is seen", || alarms(&scene), |text| text.matches("peer-missing").count() == 2);
     scene.sh("one", "mount /dev/drbd0 /mnt; echo second >/mnt/b; sync");
-    // It is the cable that is cut: the primary answers over ssh, so nobody may call it dead. By hand the
+    // It is the cable that is cut: the primary answers over ssh, so it must not be declared dead. By hand the
     // mistake can still be made.
     let dead = ["failover", "r0", "--to", "two", "--primary-is-dead", "--really", "two"];
     assert!(refusal(&scene, &dead).contains("which is not dead"));

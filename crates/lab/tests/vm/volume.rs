@@ -1,6 +1,6 @@
-//! A volume by `linerate disk plan --apply` on eight of the 36 drives: what is in the way is refused, what is
-//! printed is what is done, the alignment is the planned one, the figures stand beside the plan, and
-//! afterwards every byte of the drives is zero again.
+//! A volume by `linerate disk plan --apply` on eight of the 36 drives: blockers are refused, what is printed
+//! is what is done, the alignment is the planned one, the figures stand beside the plan, and afterwards every
+//! byte of the drives is zero again.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,8 +24,8 @@ fn apply(scene: &Scene, shelves: [&str; 2], more: &[&str]) -> std::process::Outp
 fn apply_level(scene: &Scene, level: &str, shelves: [&str; 2], more: &[&str]) -> std::process::Output {
     let inventory = scene.inventory();
     let plan = ["disk", "plan", level, "--shelf", shelves[0], "--shelf", shelves[1], "--apply"];
-    let place = ["--host", GUEST, "--inventory", &inventory];
-    scene.linerate(&[&plan[..], &place, more].concat())
+    let host = ["--host", GUEST, "--inventory", &inventory];
+    scene.linerate(&[&plan[..], &host, more].concat())
 }
 
 fn refusal(scene: &Scene, shelves: [&str; 2], more: &[&str]) -> String {
@@ -38,13 +38,13 @@ fn json(printed: &str) -> Value {
     serde_json::from_str(printed).unwrap_or_else(|e| panic!("{e}: {printed}"))
 }
 
-fn what_is_in_the_way_is_refused(scene: &Scene) {
+fn blockers_are_refused(scene: &Scene) {
     let lvm = ["--layout", "lvm", "--really", "data"];
     assert!(refusal(scene, SHELVES, &["--really", "date"]).contains("`date` is not `data`"));
-    assert!(refusal(scene, SHELVES, &[]).contains("--really data"), "nobody is there to be asked");
+    assert!(refusal(scene, SHELVES, &[]).contains("--really data"), "without a terminal there is no prompt");
     let twice = refusal(scene, ["sda,sdb", "sdc,sda"], &lvm);
     assert!(twice.contains("the device '/dev/sda' is not named only once"), "{twice}");
-    // All that are in the way are named at once: a filesystem that nobody uses, and one that is mounted.
+    // All blockers are named at once: an unused filesystem, and a mounted one.
     scene.sh(GUEST, "modprobe ext4; mkfs.ext4 -q /dev/sdc; mkfs.ext4 -q /dev/sdg; mount /dev/sdg /mnt");
     let held = refusal(scene, SHELVES, &lvm);
     assert!(held.contains("2 of 8 drives cannot be taken"), "{held}");
@@ -92,7 +92,7 @@ fn ext4_geometry(scene: &Scene, device: &str) -> String {
     lines.split_whitespace().filter(|word| word.parse::<u32>().is_ok()).collect::<Vec<_>>().join(" ")
 }
 
-/// RAID6 of LVM and RAID5 of md, each with a volume that takes a part, an ext4 on it, and room for another
+/// RAID6 of LVM and RAID5 of md, each with a volume that takes a part, an ext4 on it, and space for another
 /// volume.
 fn volumes_with_parity_take_what_was_asked(scene: &Scene) {
     scene.sh(GUEST, "modprobe raid456; modprobe ext4");
@@ -125,10 +125,10 @@ fn volumes_with_parity_take_what_was_asked(scene: &Scene) {
     undo(scene);
 }
 
-/// Builds, looks, takes back. Guests have just booted.
-pub(crate) fn is_built_measured_and_taken_back(scene: &Scene) {
+/// Builds, measures, undoes. Guests have just booted.
+pub(crate) fn is_built_measured_and_undone(scene: &Scene) {
     scene.sh(GUEST, "modprobe dm-raid; modprobe raid10; modprobe xfs");
-    what_is_in_the_way_is_refused(scene);
+    blockers_are_refused(scene);
 
     let words = ["--layout", "lvm", "--really", "data", "--time", "2s", "--json"];
     // 1 and 3: far below its drives, or no evidence; an emulated machine may be that slow.

@@ -18,16 +18,16 @@ const CACHE_SECTORS_MAX: usize = (256 << 20) / SECTOR_BYTES;
 
 type Sector = [u8; SECTOR_BYTES];
 
-/// What a power cut leaves of what was not flushed.
+/// Unflushed writes that survive a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
     /// Nothing.
     #[default]
     Nothing,
-    /// Each sector with the chance of a half: writes reached the medium in another order.
+    /// Each sector with probability 1/2: writes reach the medium out of order.
     Half,
-    /// Everything, as when only the machine dies and its drives keep their power.
+    /// Everything: the machine loses power, its drives keep it.
     All,
 }
 
@@ -59,8 +59,8 @@ impl Medium {
         let last = first + (into.len() / SECTOR_BYTES) as u64;
         for (number, sector) in self.cache.range(first..last) {
             let at = (number - first) as usize * SECTOR_BYTES;
-            if let Some(place) = into.get_mut(at..at + SECTOR_BYTES) {
-                place.copy_from_slice(sector.as_slice());
+            if let Some(target) = into.get_mut(at..at + SECTOR_BYTES) {
+                target.copy_from_slice(sector.as_slice());
             }
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Medium {
         Ok(())
     }
 
-    /// Empties the cache, but for what survives. Gives the number of sectors that were lost.
+    /// Empties the cache, except for surviving writes. Returns the number of lost sectors.
     pub(super) fn power_cut(&mut self, keep: Keep, seed: u64) -> io::Result<u64> {
         let mut random = Random(seed);
         let mut lost = 0;

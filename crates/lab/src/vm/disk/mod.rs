@@ -1,5 +1,4 @@
-//! Drives of guests: each a file behind a server of our own, which can make it slow, broken, forgetful or a
-//! liar while it runs.
+//! Drives of guests: each a file behind a server that makes it slow, broken, forgetful or lying at run time.
 //!
 //! In: sizes, behaviour, requests of qemu over a unix socket (NBD). Out: what was stored, counters. A drive
 //! never touches a device of the host.
@@ -20,16 +19,16 @@ use crate::error::{LabError, Result};
 pub use medium::{Keep, Medium, SECTOR_BYTES};
 pub use server::NbdServer;
 
-/// What a drive makes of a flush.
+/// Cache of a drive, and how it handles a flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// What was written is kept.
+    /// No cache: every write survives.
     #[default]
     None,
-    /// What was not flushed is forgotten at a power cut.
+    /// Unflushed writes are lost at a power cut.
     Volatile,
-    /// The same, and a flush is acknowledged without being done.
+    /// As volatile, and flushes are acknowledged but not done.
     Lying,
 }
 
@@ -37,15 +36,15 @@ pub enum Cache {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
-    /// Requests a second, one at a time; 0 is without limit.
+    /// Requests per second, one at a time; 0 is unlimited.
     pub ops_per_s: f64,
-    /// Time that each request takes in addition, ms.
+    /// Additional delay of each request, ms.
     pub delay_ms: f64,
-    /// What becomes of flushes.
+    /// Cache and handling of flushes.
     pub cache: Cache,
     /// Bytes whose reading and writing fails.
     pub fails: Option<Range<u64>>,
-    /// Whether the drive answers everything with an error, as one that was pulled.
+    /// Whether every request fails, as if the drive was pulled.
     pub gone: bool,
 }
 
@@ -56,10 +55,10 @@ impl Behaviour {
         Duration::from_secs_f64((seconds + self.delay_ms / 1000.0).clamp(0.0, LONGEST_S))
     }
 
-    /// What is wrong with it, if anything is.
+    /// Checks the limits.
     ///
     /// # Errors
-    /// Says what is wanted.
+    /// The value and its limits.
     pub fn check(&self) -> Result<(), String> {
         if !(0.0..=1e6).contains(&self.ops_per_s)
             || (self.ops_per_s > 0.0 && self.ops_per_s < 1.0 / LONGEST_S)
@@ -77,7 +76,7 @@ impl Behaviour {
     }
 }
 
-/// A kernel gives a request 30 s; slower than this would be a dead drive.
+/// The kernel's timeout of a request is 30 s; a slower drive would be dead.
 const LONGEST_S: f64 = 10.0;
 
 /// What a drive did since it was made.
@@ -148,7 +147,7 @@ enum Work<'a> {
 enum Refused {
     /// The drive is broken there.
     Broken,
-    /// No such place, or not whole sectors.
+    /// Out of range, or not whole sectors.
     Nonsense,
 }
 
@@ -172,12 +171,12 @@ impl Drive {
         })
     }
 
-    /// How it behaves now.
+    /// Its current behaviour.
     pub fn behaviour(&self) -> Behaviour {
         lock(&self.behaviour).clone()
     }
 
-    /// Makes it behave otherwise, at once also for requests that wait.
+    /// Changes its behaviour, at once also for waiting requests.
     ///
     /// # Errors
     /// The cache could not be written back, or the behaviour makes no sense.
@@ -219,7 +218,7 @@ impl Drive {
         }
     }
 
-    /// The power goes: what was not flushed is lost, all of it or by halves. Nothing may be under way.
+    /// Cuts the power: unflushed writes are lost, all or half of them. No request may be in flight.
     ///
     /// # Errors
     /// What survives could not be written.
@@ -231,8 +230,7 @@ impl Drive {
         Ok(lost)
     }
 
-    /// Does what it was asked, in the time that its behaviour wants. `live` ends the waiting when it turns
-    /// false.
+    /// Serves a request in the time of its behaviour. The wait ends when `live` turns false.
     fn serve(&self, work: &mut Work<'_>, live: &dyn Fn() -> bool) -> Result<(), Refused> {
         if matches!(work, Work::Write { .. }) {
             self.wait_for_ration(live);
@@ -259,12 +257,12 @@ impl Drive {
             if taken || !live() {
                 return;
             }
-            let waited = self.changed.wait_timeout(behaviour, LOOK_AGAIN);
+            let waited = self.changed.wait_timeout(behaviour, POLL_INTERVAL);
             behaviour = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until this request had its time; a change of behaviour counts at once. Gives the behaviour at
+    /// Waits until this request had its time; a change of behaviour counts at once. Returns the behaviour at
     /// the end.
     fn wait(&self, live: &dyn Fn() -> bool) -> Behaviour {
         let begin = {
@@ -280,7 +278,7 @@ impl Drive {
             if left.is_zero() || !live() {
                 break due;
             }
-            let waited = self.changed.wait_timeout(behaviour, left.min(LOOK_AGAIN));
+            let waited = self.changed.wait_timeout(behaviour, left.min(POLL_INTERVAL));
             behaviour = waited.unwrap_or_else(PoisonError::into_inner).0;
         };
         *lock(&self.free) = Some(due);
@@ -332,8 +330,8 @@ impl Drive {
 
 /// A thread that is up to so late still counts as on time.
 const LATE: Duration = Duration::from_millis(5);
-/// How long a waiting request may overlook that its guest is gone.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How soon a waiting request notices that its guest is gone.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,8 +1,8 @@
 //! The Network Block Device protocol, as much of it as qemu needs: fixed newstyle handshake, simple replies.
 //!
-//! In: bytes of a client that may be anything. Out: options and requests, or the reason why the talk is over;
-//! replies as bytes. Source: `doc/proto.md` of the project NetworkBlockDevice/nbd. No I/O but on the stream
-//! that is given, and never more memory than [`PAYLOAD_MAX`].
+//! In: bytes of a client that may be anything. Out: options and requests, or the reason why the session
+//! ended; replies as bytes. Source: `doc/proto.md` of the project NetworkBlockDevice/nbd. No I/O but on the
+//! stream that is given, and never more memory than [`PAYLOAD_MAX`].
 
 use std::io::{self, Read, Write};
 
@@ -84,7 +84,7 @@ fn broken(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Handshakes a client until it has chosen an export; `None` when it goes away politely.
+/// Handshakes a client until it has chosen an export; `None` when it aborts properly.
 pub(super) fn handshake<E: Exports>(
     stream: &mut (impl Read + Write),
     exports: &E,
@@ -133,7 +133,7 @@ pub(super) fn handshake<E: Exports>(
     Err(broken(format!("more than {OPTIONS_MAX} options")))
 }
 
-/// `NBD_OPT_EXPORT_NAME`: no way to say that there is no such export but to hang up.
+/// `NBD_OPT_EXPORT_NAME`: it has no error reply, so an unknown export ends the connection.
 fn old_choice<E: Exports>(
     stream: &mut impl Write,
     exports: &E,

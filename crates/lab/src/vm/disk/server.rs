@@ -1,8 +1,8 @@
 //! Serves drives over a unix socket: one thread for the acceptor, one per connection, as a drive does one
 //! thing at a time.
 //!
-//! In: drives. Out: a socket that qemu connects to. Dropping it ends everything; a guest that is gone is
-//! shown out by [`Server::hang_up`].
+//! In: drives. Out: a socket that qemu connects to. Dropping it ends everything; the connections of a guest
+//! that is gone end by [`NbdServer::hang_up`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use super::nbd::{self, Command, Exports};
 use super::{Drive, Refused, Work, lock};
 use crate::error::{LabError, Result};
 
-const LOOK_AGAIN_NS: u64 = 50_000_000;
+const POLL_INTERVAL_NS: u64 = 50_000_000;
 
 /// A running server.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl NbdServer {
         &self.path
     }
 
-    /// Ends all connections and waits until nothing of them is under way.
+    /// Ends all connections and waits until none has a request in flight.
     pub fn hang_up(&self) {
         let talks = std::mem::take(&mut *lock(&self.talks));
         for talk in &talks {
@@ -109,7 +109,7 @@ fn stand_at_the_acceptor(
     talks: &Mutex<Vec<Talk>>,
 ) {
     while !stop.load(Ordering::Acquire) {
-        if sched::wait_readable([listener.as_fd()], sched::monotonic_ns() + LOOK_AGAIN_NS).is_err() {
+        if sched::wait_readable([listener.as_fd()], sched::monotonic_ns() + POLL_INTERVAL_NS).is_err() {
             return;
         }
         let Ok((stream, _)) = listener.accept() else { continue };

@@ -208,7 +208,7 @@ fn a_half_survives_sector_by_sector_and_the_same_seed_chooses_the_same() {
 }
 
 #[test]
-fn a_slow_drive_takes_its_time_and_becomes_fast_under_way() {
+fn a_slow_drive_takes_its_time_and_becomes_fast_at_run_time() {
     let scene = Scene::new("slow", Behaviour { ops_per_s: 100.0, ..Behaviour::default() });
     let mut client = scene.client();
     let begin = Instant::now();
@@ -242,7 +242,7 @@ fn a_broken_range_and_a_drive_that_is_gone_answer_with_errors() {
 }
 
 #[test]
-fn requests_for_no_place_are_refused_and_nothing_breaks() {
+fn requests_out_of_range_are_refused_and_nothing_breaks() {
     let scene = Scene::with_cache("nowhere", Cache::None);
     let mut client = scene.client();
     for (offset, length) in
@@ -257,7 +257,7 @@ fn requests_for_no_place_are_refused_and_nothing_breaks() {
 }
 
 #[test]
-fn clients_that_talk_nonsense_lose_their_connection_and_nobody_else_does() {
+fn clients_that_talk_nonsense_lose_their_connection_and_no_others_do() {
     let scene = Scene::with_cache("nonsense", Cache::None);
     let mut good = scene.client();
     let flags = 3_u32.to_be_bytes();

@@ -8,18 +8,17 @@ use crate::vm::stages::drives::{DrivesStage, GUEST, OPS_PER_S};
 use crate::vm::stages::{Stage, StageVerdict};
 use crate::vm::topology::VmTopology;
 
-/// A drive of [`Drives`] that behaves otherwise than its equals.
+/// A drive of [`Drives`] that behaves differently from its peers.
 pub(super) struct OneDrive {
     name: &'static str,
     summary: &'static str,
     what: &'static str,
     behave: fn(&mut Behaviour, f64),
-    /// Lines of shell that bring the volume back when the drive is well again.
+    /// Shell lines that repair the volume once the drive is healthy again.
     repair: Option<&'static str>,
 }
 
-/// From a fifteenth to a seventh of what the others do: slow enough to hold up the array, and no error is
-/// ever seen.
+/// From a fifteenth to a seventh of the speed of the others: it slows the array down without any error.
 pub(super) static SLOW_DRIVE: OneDrive = OneDrive {
     name: "slow-drive",
     summary: "one drive of 36 does 10 to 20 requests a second instead of 150",
@@ -28,7 +27,7 @@ pub(super) static SLOW_DRIVE: OneDrive = OneDrive {
     repair: None,
 };
 
-/// A drive that reads everything twice or more before it is content.
+/// A drive that retries every read.
 pub(super) static LATE_DRIVE: OneDrive = OneDrive {
     name: "late-drive",
     summary: "each request of one drive of 36 takes 60 to 120 ms more",
@@ -37,7 +36,7 @@ pub(super) static LATE_DRIVE: OneDrive = OneDrive {
     repair: None,
 };
 
-/// The array goes on without it, and writes go to all others.
+/// The array continues degraded.
 pub(super) static FAILED_LEG: OneDrive = OneDrive {
     name: "failed-leg",
     summary: "one drive of 36 answers everything with an error, so that the volume goes on without it",
@@ -46,7 +45,7 @@ pub(super) static FAILED_LEG: OneDrive = OneDrive {
     // The volume takes its leg back and makes good what it missed, faster than it would beside the load by
     // itself.
     repair: Some(
-        "echo 100000 >/proc/sys/dev/raid/speed_limit_min; lvchange -y --refresh vg0/home; for look in $(seq 1800); do \
+        "echo 100000 >/proc/sys/dev/raid/speed_limit_min; lvchange -y --refresh vg0/home; for i in $(seq 1800); do \
          [ \"$(lvs --noheadings -o lv_health_status,sync_percent vg0/home | tr -d ' ')\" = 100.00 ] && exit 0; sleep 0.2; done; exit 1",
     ),
 };
@@ -64,7 +63,7 @@ impl VmFault for OneDrive {
         &DrivesStage
     }
 
-    fn places(&self, topology: &VmTopology) -> Vec<DriveTarget> {
+    fn targets(&self, topology: &VmTopology) -> Vec<DriveTarget> {
         let of = |guest: &super::super::topology::GuestPlan| {
             let name = guest.name.clone();
             guest.drives().into_iter().map(move |d| DriveTarget { guest: name.clone(), drive: d.name })
@@ -72,18 +71,18 @@ impl VmFault for OneDrive {
         topology.guests.iter().filter(|g| g.name == GUEST).flat_map(of).collect()
     }
 
-    fn inject(&self, lab: &VmLab, place: &DriveTarget, strength: f64) -> Result<()> {
-        lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| (self.behave)(b, strength))
+    fn inject(&self, lab: &VmLab, target: &DriveTarget, strength: f64) -> Result<()> {
+        lab.guest(&target.guest)?.drive(&target.drive)?.behave(|b| (self.behave)(b, strength))
     }
 
-    fn heal(&self, lab: &VmLab, place: &DriveTarget) -> Result<()> {
+    fn heal(&self, lab: &VmLab, target: &DriveTarget) -> Result<()> {
         let well = Behaviour { ops_per_s: OPS_PER_S, ..Behaviour::default() };
-        lab.guest(&place.guest)?.drive(&place.drive)?.behave(|b| *b = well)?;
-        self.repair.map_or(Ok(()), |lines| lab.exec(&place.guest, &["bash", "-c", lines]).map(drop))
+        lab.guest(&target.guest)?.drive(&target.drive)?.behave(|b| *b = well)?;
+        self.repair.map_or(Ok(()), |lines| lab.exec(&target.guest, &["bash", "-c", lines]).map(drop))
     }
 
-    fn truth(&self, topology: &VmTopology, place: &DriveTarget) -> Result<StageVerdict> {
-        let device = topology.device(&place.guest, &place.drive)?;
-        Ok(StageVerdict { host: place.guest.clone(), device, what: self.what.to_owned() })
+    fn truth(&self, topology: &VmTopology, target: &DriveTarget) -> Result<StageVerdict> {
+        let device = topology.device(&target.guest, &target.drive)?;
+        Ok(StageVerdict { host: target.guest.clone(), device, what: self.what.to_owned() })
     }
 }

@@ -1,7 +1,6 @@
-//! What a fault of guests is: its name, where it can be put, what it breaks, and what has to be said about
-//! it.
+//! What a fault of guests is: its name, its targets, what it breaks, and the correct verdict.
 //!
-//! In: a lab with guests, and a place in it. Out: damage, and its end. It knows no fault by name.
+//! In: a lab with guests, and a target in it. Out: damage, and its end. It knows no fault by name.
 
 use std::fmt;
 
@@ -25,35 +24,35 @@ impl fmt::Display for DriveTarget {
     }
 }
 
-/// Something that can be broken and healed while guests run.
+/// A fault that can be injected and healed while guests run.
 pub trait VmFault: Sync {
-    /// Name to type.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
 
     /// What it does, one line.
     fn summary(&self) -> &'static str;
 
-    /// Where it can be shown.
+    /// Stage in which it shows.
     fn stage(&self) -> &'static dyn Stage;
 
-    /// Where it can be put.
-    fn places(&self, topology: &VmTopology) -> Vec<DriveTarget>;
+    /// Possible targets.
+    fn targets(&self, topology: &VmTopology) -> Vec<DriveTarget>;
 
-    /// Breaks. `strength` from 0 to 1 chooses within the range in which the fault is plain to see.
+    /// Injects the fault. `strength` from 0 to 1 chooses within the range in which it is detectable.
     ///
     /// # Errors
-    /// There is no such place.
-    fn inject(&self, lab: &VmLab, place: &DriveTarget, strength: f64) -> Result<()>;
+    /// There is no such target.
+    fn inject(&self, lab: &VmLab, target: &DriveTarget, strength: f64) -> Result<()>;
 
     /// Ends it: the guests work as before.
     ///
     /// # Errors
     /// A guest refused something.
-    fn heal(&self, lab: &VmLab, place: &DriveTarget) -> Result<()>;
+    fn heal(&self, lab: &VmLab, target: &DriveTarget) -> Result<()>;
 
-    /// What `linerate` has to say, and nothing else.
+    /// The only correct verdict.
     ///
     /// # Errors
-    /// There is no such place.
-    fn truth(&self, topology: &VmTopology, place: &DriveTarget) -> Result<StageVerdict>;
+    /// There is no such target.
+    fn truth(&self, topology: &VmTopology, target: &DriveTarget) -> Result<StageVerdict>;
 }

@@ -1,7 +1,7 @@
 //! Everything that can be broken in guests, each with the truth about it: which device of which guest, and
 //! what is wrong with it.
 //!
-//! In: a stage that runs, and a place in it. Out: damage, and its end. A new fault is one file (or one entry
+//! In: a running stage, and a target in it. Out: damage, and its end. A new fault is one file (or one entry
 //! of a table of like faults) and one line in [`ALL`].
 
 mod drive;
@@ -44,15 +44,15 @@ mod tests {
     use crate::vm::topology::VmTopology;
 
     #[test]
-    fn every_fault_has_a_name_a_stage_and_a_truth_at_every_place() {
+    fn every_fault_has_a_name_a_stage_and_a_truth_at_every_target() {
         let names: BTreeSet<_> = ALL.iter().map(|f| f.name()).collect();
         assert_eq!(names.len(), ALL.len());
         for fault in ALL {
             assert_eq!(find(fault.name()).unwrap().name(), fault.name());
             let topology = VmTopology::load(fault.stage().lab()).unwrap();
-            let places = fault.places(&topology);
-            let truths: BTreeSet<_> = places.iter().map(|p| fault.truth(&topology, p).unwrap()).collect();
-            assert!(!places.is_empty() && truths.len() == places.len(), "{}", fault.name());
+            let targets = fault.targets(&topology);
+            let truths: BTreeSet<_> = targets.iter().map(|p| fault.truth(&topology, p).unwrap()).collect();
+            assert!(!targets.is_empty() && truths.len() == targets.len(), "{}", fault.name());
         }
         assert!(find("nonsense").is_err_and(|e| e.to_string().contains("slow-drive")));
     }

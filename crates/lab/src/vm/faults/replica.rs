@@ -1,15 +1,15 @@
-//! What happens to replicas of DRBD: settings that hold them back, a split brain, sides that differ, a
-//! filesystem without room.
+//! Faults of DRBD replicas: settings that slow them down, a split brain, sides that differ, a full
+//! filesystem.
 
 use super::fault::{DriveTarget, VmFault};
 use crate::error::Result;
 use crate::vm::lab::VmLab;
-use crate::vm::stages::replica::{PEER, PRIMARY, Pair, RESOURCE, SETTLED, said};
+use crate::vm::stages::replica::{IN_SYNC, PEER, PRIMARY, Pair, RESOURCE, verdict};
 use crate::vm::stages::{Stage, StageVerdict};
 use crate::vm::switch::TrafficDirection;
 use crate::vm::topology::VmTopology;
 
-/// A fault of [`Pair`]: both sides have the resource, so that it has one place.
+/// A fault of [`Pair`]. Both sides have the resource: there is one target.
 pub(super) struct OneReplica {
     name: &'static str,
     summary: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct OneReplica {
     heal: fn(&VmLab) -> Result<()>,
 }
 
-/// From the least that DRBD takes on.
+/// From the minimum of DRBD upwards.
 pub(super) static SMALL_LOG: OneReplica = OneReplica {
     name: "small-log",
     summary: "the activity log of a replica covers 268 to 400 MiB of its 512 instead of all",
@@ -27,7 +27,7 @@ pub(super) static SMALL_LOG: OneReplica = OneReplica {
     heal: |lab| disk_option(lab, "--al-extents=1237"),
 };
 
-/// What old instructions tell people to do.
+/// Recommended by old instructions.
 pub(super) static BARRIER: OneReplica = OneReplica {
     name: "barrier",
     summary: "both sides of a replica keep writes in order by barriers",
@@ -36,7 +36,7 @@ pub(super) static BARRIER: OneReplica = OneReplica {
     heal: |lab| disk_option(lab, "--disk-barrier=no"),
 };
 
-/// The limit of a working day, forgotten; 64 MiB to copy, for two minutes and more.
+/// A forgotten daytime limit: copying 64 MiB takes two minutes or more.
 pub(super) static THROTTLED: OneReplica = OneReplica {
     name: "throttled",
     summary: "a synchronisation of 64 MiB may take 256 to 512 KiB/s",
@@ -47,18 +47,18 @@ pub(super) static THROTTLED: OneReplica = OneReplica {
         sh(lab, PRIMARY, "dd if=/dev/urandom of=/mnt/new bs=1M count=64 conv=fsync")?;
         sh(lab, PEER, "drbdadm connect r0")?;
         // It begins slowly, and is at its limit after some seconds.
-        let begun = "for look in $(seq 600); do grep -q 'cs:SyncSource' /proc/drbd && exec sleep 6; sleep 0.2; done; exit 1";
+        let begun = "for i in $(seq 600); do grep -q 'cs:SyncSource' /proc/drbd && exec sleep 6; sleep 0.2; done; exit 1";
         sh(lab, PRIMARY, begun)
     },
     heal: |lab| {
         disk_option(lab, "--c-max-rate=102400k --c-min-rate=0 --c-plan-ahead=0 --resync-rate=102400k")?;
-        sh(lab, PRIMARY, SETTLED)?;
+        sh(lab, PRIMARY, IN_SYNC)?;
         disk_option(lab, USUAL_RATES)?;
         sh(lab, PRIMARY, "rm /mnt/new; sync")
     },
 };
 
-/// Both were primary while the link was cut, and have met again.
+/// Both were primary while the link was cut, and are connected again.
 pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
     name: "split-brain",
     summary: "both sides of a replica were written to without each other",
@@ -66,7 +66,8 @@ pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
     inject: |lab, strength| {
         let link = lab.link(PEER)?.clone();
         link.update(TrafficDirection::Both, |s| s.loss_ppm = 1_000_000);
-        let alone = "for look in $(seq 600); do grep -q 'cs:WFConnection' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
+        let alone =
+            "for i in $(seq 600); do grep -q 'cs:WFConnection' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
         sh(lab, PEER, alone)?;
         sh(lab, PRIMARY, alone)?;
         sh(lab, PRIMARY, "echo own >/mnt/own; sync")?;
@@ -79,21 +80,21 @@ pub(super) static SPLIT_BRAIN: OneReplica = OneReplica {
             ),
         )?;
         link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);
-        let met = "for look in $(seq 600); do dmesg | grep -q 'Split-Brain detected' && grep -q 'cs:StandAlone' /proc/drbd && exit 0; \
+        let met = "for i in $(seq 600); do dmesg | grep -q 'Split-Brain detected' && grep -q 'cs:StandAlone' /proc/drbd && exit 0; \
             sleep 0.2; done; exit 1";
         sh(lab, PRIMARY, met)
     },
     heal: |lab| {
         sh(lab, PRIMARY, "dmesg -c >/dev/null")?;
         sh(lab, PEER, "drbdadm disconnect r0 || true; drbdadm connect --discard-my-data r0")?;
-        sh(lab, PRIMARY, &format!("drbdadm connect r0 || true; {SETTLED}"))
+        sh(lab, PRIMARY, &format!("drbdadm connect r0 || true; {IN_SYNC}"))
     },
 };
 
-/// The nightly comparison found something, and nobody looked.
+/// The nightly comparison found differences, and no one noticed.
 pub(super) static DIFFERS: OneReplica = OneReplica {
     name: "differs",
-    summary: "a comparison found 64 KiB to 1 MiB that differ, while both sides say that they are up to date",
+    summary: "a comparison found 64 KiB to 1 MiB that differ, while both sides report UpToDate",
     what: "out-of-sync",
     inject: |lab, strength| {
         let count = 16.0 + 240.0 * strength;
@@ -101,36 +102,36 @@ pub(super) static DIFFERS: OneReplica = OneReplica {
             "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count={count:.0} conv=notrunc,fsync; drbdadm up r0"
         );
         sh(lab, PEER, &damage)?;
-        sh(lab, PRIMARY, SETTLED)?;
-        // A comparison gives way to programs like a synchronisation does; a night is longer than a test.
+        sh(lab, PRIMARY, IN_SYNC)?;
+        // A comparison yields to other I/O as a synchronisation does; a night is longer than a test.
         disk_option(lab, "--c-plan-ahead=0 --resync-rate=204800k --c-min-rate=0")?;
-        let compared = "drbdadm verify r0; for look in $(seq 1200); do grep -q 'cs:Verify' /proc/drbd || exit 0; sleep 0.2; done; exit 1";
+        let compared = "drbdadm verify r0; for i in $(seq 1200); do grep -q 'cs:Verify' /proc/drbd || exit 0; sleep 0.2; done; exit 1";
         sh(lab, PRIMARY, compared)?;
         disk_option(lab, USUAL_RATES)
     },
     heal: |lab| {
         sh(lab, PEER, "drbdadm disconnect r0; drbdadm connect r0")?;
-        sh(lab, PRIMARY, SETTLED)
+        sh(lab, PRIMARY, IN_SYNC)
     },
 };
 
-/// The replica is well, and no program can write to it.
+/// The replica is healthy, and no program can write to it.
 pub(super) static FULL: OneReplica = OneReplica {
     name: "full",
-    summary: "the filesystem on a replica has no room left",
+    summary: "the filesystem on a replica is full",
     what: "full",
     inject: |lab, _| {
-        // Until it says that there is no room: that it ends with an error is what is wanted.
+        // Until ENOSPC: dd has to fail.
         sh(
             lab,
             PRIMARY,
             "busybox dd if=/dev/zero of=/mnt/fill bs=64k 2>/dev/null || true; sync; test -s /mnt/fill",
         )
     },
-    heal: |lab| sh(lab, PRIMARY, &format!("rm /mnt/fill; sync; {SETTLED}")),
+    heal: |lab| sh(lab, PRIMARY, &format!("rm /mnt/fill; sync; {IN_SYNC}")),
 };
 
-/// What DRBD has by itself (drbd.conf-8.4(5)).
+/// Defaults of DRBD (drbd.conf-8.4(5)).
 const USUAL_RATES: &str = "--c-plan-ahead=20 --resync-rate=250k --c-min-rate=250k";
 
 fn sh(lab: &VmLab, guest: &str, lines: &str) -> Result<()> {
@@ -157,7 +158,7 @@ impl VmFault for OneReplica {
         &Pair
     }
 
-    fn places(&self, _: &VmTopology) -> Vec<DriveTarget> {
+    fn targets(&self, _: &VmTopology) -> Vec<DriveTarget> {
         vec![DriveTarget { guest: PRIMARY.to_owned(), drive: RESOURCE.to_owned() }]
     }
 
@@ -170,6 +171,6 @@ impl VmFault for OneReplica {
     }
 
     fn truth(&self, _: &VmTopology, _: &DriveTarget) -> Result<StageVerdict> {
-        Ok(said(RESOURCE, self.what))
+        Ok(verdict(RESOURCE, self.what))
     }
 }

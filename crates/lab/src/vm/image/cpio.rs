@@ -1,5 +1,5 @@
 //! Writes a tree of files as the archive that a kernel unpacks into memory (cpio, `newc`), owned by root
-//! whoever packs it.
+//! regardless of the user who packs it.
 //!
 //! In: a folder. Out: bytes; the format is that of the kernel's
 //! `Documentation/driver-api/early-userspace/buffer-format.rst`. It needs no rights: device files exist in
@@ -26,7 +26,7 @@ struct Entry<'a> {
     data: &'a [u8],
 }
 
-/// Packs everything below a folder; gives the writer back.
+/// Packs everything below a folder; returns the writer.
 pub(super) fn write<W: Write>(root: &Path, to: W) -> io::Result<W> {
     let mut archive = Archive { to, number: 0, written: 0 };
     let (console, major, minor) = CONSOLE;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_links_and_folders_are_where_the_format_says() {
+    fn files_links_and_folders_are_where_the_format_requires() {
         let folder = std::env::temp_dir().join(format!("linerate-cpio-{}", std::process::id()));
         fs::create_dir_all(folder.join("a")).unwrap();
         fs::write(folder.join("a/b"), "hello").unwrap();

@@ -32,8 +32,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image of the lists: the one that was made before, or a new one. `progress` is told what takes
-    /// long.
+    /// The image of the lists: the one that was made before, or a new one. Long steps go to `progress`.
     ///
     /// # Errors
     /// The packages cannot be had, or lack something.

@@ -1,9 +1,9 @@
 //! The tree of the guests: programs with their libraries and modules with what they need, picked from the
 //! unpacked packages.
 //!
-//! In: the unpacked packages. Out: a tree with one folder for programs and one for libraries, and the place
-//! of the kernel. The loader of the packages says which libraries a program needs; nothing of the host is
-//! looked at.
+//! In: the unpacked packages. Out: a tree with one folder for programs and one for libraries, and the path of
+//! the kernel. The loader of the packages lists the libraries that a program needs; nothing of the host is
+//! used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ const PROGRAM_FOLDERS: [&str; 4] = ["usr/sbin", "sbin", "usr/bin", "bin"];
 /// Needed by what comes from outside, not by any program here: the node program of a debug build.
 const MORE_LIBRARIES: [&str; 5] = [LOADER, "libgcc_s.so.1", "libm.so.6", "libpthread.so.0", "libdl.so.2"];
 
-/// Fills the tree; gives the kernel's place in the packages.
+/// Fills the tree; returns the kernel's path in the packages.
 pub(super) fn fill(packages: &Path, root: &Path) -> Result<PathBuf> {
     let tree = Tree { packages, root };
     for folder in ["usr/bin", "usr/sbin", LIBRARIES, "etc/lvm", "etc/drbd.d", "root", "var/lib/drbd"] {
@@ -77,8 +77,8 @@ impl Tree<'_> {
         )))
     }
 
-    /// A file of the packages by its place there, wherever links lead; links that begin at the root begin at
-    /// that of the packages.
+    /// Resolves the path of a file in the packages through links; absolute links begin at the root of the
+    /// packages.
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let mut path = self.packages.join(path);
         for _ in 0..8 {
@@ -173,7 +173,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Files that programs look for: those of drbdadm for 8.4, settings of LVM and of mke2fs.
+    /// Files that programs need: those of drbdadm for 8.4, settings of LVM and of mke2fs.
     fn data(&self) -> Result<()> {
         self.folder("usr/lib/drbd")?;
         for name in ["drbdadm-84", "drbdsetup-84"] {
@@ -191,7 +191,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Copies the modules and writes their indexes; gives the place of the kernel.
+    /// Copies the modules and writes their indexes; returns the path of the kernel.
     fn modules(&self) -> Result<PathBuf> {
         let lacks = || LabError::Unknown("the packages of the guests hold no kernel".into());
         let folder = self.packages.join("lib/modules");

@@ -67,8 +67,8 @@ impl Stage for DrivesStage {
         let last: Last = serde_json::from_str(line).map_err(|e| {
             LabError::Unknown(format!("the last line of disk watch has no findings: {e}: {line:?}"))
         })?;
-        let said = |Finding { host, device, what }| StageVerdict { host, device, what };
-        Ok(last.findings.into_iter().map(said).collect())
+        let verdict = |Finding { host, device, what }| StageVerdict { host, device, what };
+        Ok(last.findings.into_iter().map(verdict).collect())
     }
 }
 
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn the_last_line_of_the_watch_is_its_answer() {
         let printed = "{\"disks\":[]}\n{\"findings\":[{\"host\":\"store\",\"device\":\"sdh\",\"what\":\"slow-among-equals\",\"sentence\":\"x\"}],\"gaps\":[]}\n";
-        let said = DrivesStage.answer(printed).unwrap();
-        assert_eq!(said[0].to_string(), "sdh of store is slow-among-equals");
+        let verdicts = DrivesStage.answer(printed).unwrap();
+        assert_eq!(verdicts[0].to_string(), "sdh of store is slow-among-equals");
         assert!(DrivesStage.answer("{}\n").is_err() && DrivesStage.answer("").is_err());
     }
 }

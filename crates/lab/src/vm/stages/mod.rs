@@ -1,8 +1,7 @@
-//! What guests are made to run before something is broken, and what `linerate` is asked then.
+//! Workloads of guests before a fault is injected, and the command of `linerate` that has to find it.
 //!
-//! In: a lab whose guests are up. Out: a volume under load, a pair that replicates; the arguments of
-//! `linerate`, and its answer as who, what and where. To add one: a file beside this one; the faults that
-//! need it name it.
+//! In: a lab whose guests are up. Out: a volume under load, a replicating pair; the arguments of `linerate`,
+//! and its verdicts. To add one: a file beside this one; the faults that need it name it.
 
 pub mod drives;
 pub mod replica;
@@ -14,14 +13,14 @@ use serde::Serialize;
 use super::lab::VmLab;
 use crate::error::Result;
 
-/// What `linerate` said, or has to say.
+/// What `linerate` reported, or has to report.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct StageVerdict {
     /// Which guest.
     pub host: String,
     /// Which of its devices.
     pub device: String,
-    /// What is wrong with it, by the word that `linerate` uses.
+    /// What is wrong with it, as the keyword of `linerate`.
     pub what: String,
 }
 
@@ -39,7 +38,7 @@ pub trait Stage: Sync {
     /// The lab that is booted for it.
     fn lab(&self) -> &'static str;
 
-    /// Makes everything that is to be broken, and the load on it. Guests have just booted.
+    /// Builds the workload. Guests have just booted.
     ///
     /// # Errors
     /// A guest refused something.
@@ -48,9 +47,9 @@ pub trait Stage: Sync {
     /// Arguments of `linerate`.
     fn question(&self, lab: &VmLab) -> Vec<String>;
 
-    /// What it printed, as what it said.
+    /// Parses what it printed.
     ///
     /// # Errors
-    /// That is not what the command prints.
+    /// It is not the output of the command.
     fn answer(&self, printed: &str) -> Result<Vec<StageVerdict>>;
 }

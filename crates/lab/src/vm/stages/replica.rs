@@ -14,16 +14,16 @@ pub const PEER: &str = "two";
 /// The resource.
 pub const RESOURCE: &str = "r0";
 
-/// As an administrator writes it, with what is not set left as DRBD has it.
+/// As an administrator writes it, with DRBD's defaults.
 const FILE: &str = "resource r0 { device /dev/drbd0; meta-disk internal; disk /dev/sda; \
     net { protocol C; ping-int 2; timeout 20; verify-alg crc32c; } \
     on one { address 10.79.0.1:7788; } on two { address 10.79.0.2:7788; } }";
 
-/// Shell that waits until both sides are connected, at rest and hold the same. Faults end with it.
-pub const SETTLED: &str = "for look in $(seq 900); do drbdsetup events2 --now r0 | grep -q 'peer-disk:UpToDate' && \
+/// Shell that waits until both sides are connected, idle and in sync. Healing ends with it.
+pub const IN_SYNC: &str = "for i in $(seq 900); do drbdsetup events2 --now r0 | grep -q 'peer-disk:UpToDate' && \
     grep -q 'cs:Connected .* ds:UpToDate/UpToDate' /proc/drbd && exit 0; sleep 0.2; done; cat /proc/drbd; exit 1";
 
-/// Something small is written and made safe, again and again; what it waits for is its own affair.
+/// Small synchronous writes in a loop.
 const LOAD: &str =
     "while :; do dd if=/dev/zero of=/mnt/log bs=64k count=4 conv=notrunc,fsync; sleep 0.5; done";
 
@@ -50,10 +50,10 @@ impl Stage for Pair {
         // Both sides are empty, so that they hold the same already; a first synchronisation is no part of
         // what is judged.
         let met =
-            "for look in $(seq 900); do grep -q 'cs:Connected' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
+            "for i in $(seq 900); do grep -q 'cs:Connected' /proc/drbd && exit 0; sleep 0.2; done; exit 1";
         lab.exec(PRIMARY, &["bash", "-c", met])?;
         lab.exec(PRIMARY, &["drbdadm", "--", "--clear-bitmap", "new-current-uuid", "r0/0"])?;
-        lab.exec(PRIMARY, &["bash", "-c", SETTLED])?;
+        lab.exec(PRIMARY, &["bash", "-c", IN_SYNC])?;
         lab.exec(
             PRIMARY,
             &["bash", "-ec", "drbdadm primary r0; mkfs.ext4 -q /dev/drbd0; mount /dev/drbd0 /mnt"],
@@ -81,13 +81,13 @@ impl Stage for Pair {
         let last: Last = serde_json::from_str(line).map_err(|e| {
             LabError::Unknown(format!("the last line of drbd status has no alarms: {e}: {line:?}"))
         })?;
-        Ok(last.alarms.into_iter().map(|Alarm { resource, what }| said(&resource, &what)).collect())
+        Ok(last.alarms.into_iter().map(|Alarm { resource, what }| verdict(&resource, &what)).collect())
     }
 }
 
 /// An alarm is one of a resource, which both sides share.
 #[must_use]
-pub fn said(resource: &str, what: &str) -> StageVerdict {
+pub fn verdict(resource: &str, what: &str) -> StageVerdict {
     StageVerdict { host: "both".to_owned(), device: resource.to_owned(), what: what.to_owned() }
 }
 

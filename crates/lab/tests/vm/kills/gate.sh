@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stands in front of a program of a guest and behind it, where a test told it to, until a word comes: `go` goes on, any other one ends here.
+# Waits before and after a program of a guest, where a test asks for it, for a word: `go` goes on, any other one ends here.
 name=${0##*/} words="${0##*/} $*"
 stand() {
   [[ -e /run/gate/$1 && $words == $(</run/gate/$1) ]] || return 0

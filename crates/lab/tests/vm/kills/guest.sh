@@ -22,8 +22,8 @@ nodes() {
 }
 # Whether a command holds within some seconds; the caller asks again.
 soon() {
-  local look
-  for ((look = 0; look < 40; look++)); do
+  local i
+  for ((i = 0; i < 40; i++)); do
     "$@" && { echo yes; return 0; }
     read -r -t 0.05 <>/run/gate/nothing || true
   done
@@ -31,7 +31,7 @@ soon() {
 }
 stands() { [[ -e /run/gate/stands ]]; }
 gone() { [[ -z $(nodes) ]]; }
-# So many builds stand here, and no step of them is under way.
+# So many builds stand here, and no step of them runs.
 whole() {
   local builds=(/var/lib/linerate/builds/*.json)
   [[ -e ${builds[0]} ]] && ! grep -q '"whole": false' "${builds[@]}"

@@ -1,5 +1,5 @@
 //! `kill -9` of the operator's program, of the node program of a guest, and of both, at ten points and more
-//! of each command that builds, moves or takes back; then what the program itself says is done next. Files on
+//! of each command that builds, moves or undoes; then the command that the program itself suggests. Files on
 //! devices that a command was not given, and on the side of a replica that is copied, have the same checksums
 //! before and after, and every command comes to its end.
 //!
@@ -90,7 +90,7 @@ struct Case<'a> {
     next: &'a [&'a str],
 }
 
-/// A command of the operator under way. Its words go into files, so that they are there when it is killed.
+/// A running command of the operator. Its output goes to files, which remain when it is killed.
 struct Run {
     child: Child,
     /// Of its own: another command may be started before this one ends.
@@ -217,7 +217,7 @@ impl Killing {
         Run { child, files }
     }
 
-    /// Runs a command to its end; again, as it says, while the program of a killed node still runs.
+    /// Runs a command to its end; again, as its hint demands, while the program of a killed node still runs.
     fn command(&self, words: &[&str]) -> Ended {
         let begun = Instant::now();
         loop {

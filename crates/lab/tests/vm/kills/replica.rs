@@ -45,7 +45,7 @@ const UP: &[Point] = &[
     point("one", While("syncs")),
 ];
 
-/// Of a failover from `one`; the way back is the same with the other names.
+/// Of a failover from `one`; failing back swaps the names.
 const FAILOVER: &[Point] = &[
     point("one", Before("drbdsetup events2*")),
     point("one", Before("drbdadm secondary*")),
@@ -94,7 +94,7 @@ impl Replica {
                  head -c 3000000 /dev/urandom >/mnt/kept; umount /mnt",
             );
         }
-        // Room for metadata behind it.
+        // Leaves space for metadata behind it.
         scene.sh(
             "one",
             "mkfs.ext4 -q /dev/sda 24M; mount /dev/sda /mnt; \
@@ -133,7 +133,7 @@ impl Replica {
         assert!(self.beside() == self.kept, "{what}: a drive that no command was given is another");
     }
 
-    /// A journal of a host that nothing closes would be in the way of the next command.
+    /// An open journal of a host would block the next command.
     fn builds(&self) -> String {
         self.killing.good("builds", &["disk", "builds", "one", "two"], &[0]).words
     }
@@ -148,8 +148,8 @@ impl Replica {
         })
     }
 
-    /// Goes on as the program says: until nothing is left of what was begun.
-    fn take_back(&self, what: &str, ended: &Ended) {
+    /// Runs the suggested commands until nothing is left of what was begun.
+    fn undo(&self, what: &str, ended: &Ended) {
         let is_open = !self.builds().contains("nothing that was built");
         let words = self.named(ended).filter(|_| is_open);
         assert_eq!(words.is_some(), is_open, "{what}: no command is named: {}", ended.words);
@@ -162,7 +162,7 @@ impl Replica {
             assert_eq!(self.killing.sh(guest, left), "", "{what}: {guest}");
         }
         assert!(self.builds().contains("nothing that was built"), "{what}");
-        // What was copied stays there, which was said; it is emptied by hand.
+        // Copied data stays there, as reported; the test zeroes it.
         self.killing.sh("two", "dd if=/dev/zero of=/dev/sda bs=1M 2>/dev/null || true; sync");
     }
 
@@ -171,8 +171,8 @@ impl Replica {
         self.killing.good(what, &[&UP_WORDS[..], &["r0", "one", "two"]].concat(), &[0]);
     }
 
-    /// Kills in a command that builds or takes back; then all of it is taken back.
-    fn then_taken_back(&self, command: &str, words: &[&str], points: &'static [Point]) {
+    /// Kills in a command that builds or undoes; then everything is undone.
+    fn then_undone(&self, command: &str, words: &[&str], points: &'static [Point]) {
         for (point, victim) in cases(points) {
             let begun = Instant::now();
             let what = format!("{command}, {victim:?} killed {:?} on {}", point.at, point.guest);
@@ -180,9 +180,9 @@ impl Replica {
                 self.built(&what);
             }
             let ended = self.killing.kill(Case { what: &what, words, point, victim, next: &UNDO_WORDS });
-            self.take_back(&what, &ended);
+            self.undo(&what, &ended);
             self.nothing_is_lost(&what, "one", "/dev/sda");
-            println!("{what}: files are there, taken back ({:.0} s)", begun.elapsed().as_secs_f64());
+            println!("{what}: files are there, undone ({:.0} s)", begun.elapsed().as_secs_f64());
         }
     }
 
@@ -229,8 +229,8 @@ fn no_kill_of_a_command_of_a_replica_loses_a_file() {
     let Some(scene) = Scene::of("no_kill_of_a_command_of_a_replica_loses_a_file", LAB) else { return };
     let mut replica = Replica::new(scene);
     let up = [&UP_WORDS[..], &["r0", "--resync-max", "1", "one", "two"]].concat();
-    replica.then_taken_back("up", &up, UP);
-    replica.then_taken_back("undo", &UNDO_WORDS, UNDO);
+    replica.then_undone("up", &up, UP);
+    replica.then_undone("undo", &UNDO_WORDS, UNDO);
     replica.built("up");
     replica.handed_over();
     replica.killing.good("undo", &UNDO_WORDS, &[0]);

@@ -133,7 +133,7 @@ impl Volume {
     }
 
     /// Takes all of it back by the command that the list of builds names; no byte is left on the drives.
-    fn take_back(&self, what: &str) {
+    fn undo(&self, what: &str) {
         let builds = self.builds();
         if let Some(command) = builds.lines().find_map(|line| line.trim().strip_prefix("linerate ")) {
             let words: Vec<&str> = command.split_whitespace().chain(["--really", "data"]).collect();
@@ -165,7 +165,7 @@ impl Volume {
         self.killing.good(what, &[&APPLY_WORDS[..], &["--no-wait"]].concat(), &[0]);
     }
 
-    /// Kills in the building; then the same command goes on, or all of it is taken back at once.
+    /// Kills in the building; then the same command goes on, or everything is undone at once.
     fn is_built(&self) {
         for (number, (point, victim)) in cases(APPLY).into_iter().enumerate() {
             let begun = Instant::now();
@@ -178,29 +178,29 @@ impl Volume {
             self.copies(200_000);
             let goes_on = number % 2 == 0;
             if goes_on {
-                // 4: what a killed step had left was in its way, and all was taken back. The next one begins
-                // anew.
+                // 4: the rest of a killed step blocked it, and everything was undone. The next one starts
+                // over.
                 if self.killing.good(&what, &words, &[0, 4]).code == Some(4) {
                     self.killing.good(&what, &words, &[0]);
                 }
                 self.killing.sh("one", "xfs_repair -n /dev/vg0/data >/dev/null 2>&1");
             }
-            self.take_back(&what);
+            self.undo(&what);
             self.nothing_is_lost(&what);
-            let then = if goes_on { "gone on with and taken back" } else { "taken back" };
+            let then = if goes_on { "resumed and undone" } else { "undone" };
             println!("{what}: files are there, {then} ({:.0} s)", begun.elapsed().as_secs_f64());
         }
     }
 
-    fn is_taken_back(&self) {
+    fn is_undone(&self) {
         for (point, victim) in cases(UNDO) {
             let begun = Instant::now();
             let what = format!("undo, {victim:?} killed {:?}", point.at);
             self.built(&what);
             self.killing.kill(Case { what: &what, words: &UNDO_WORDS, point, victim, next: &UNDO_WORDS });
-            self.take_back(&what);
+            self.undo(&what);
             self.nothing_is_lost(&what);
-            println!("{what}: files are there, taken back ({:.0} s)", begun.elapsed().as_secs_f64());
+            println!("{what}: files are there, undone ({:.0} s)", begun.elapsed().as_secs_f64());
         }
     }
 }
@@ -210,5 +210,5 @@ fn no_kill_of_a_command_of_a_volume_loses_a_file() {
     let Some(scene) = Scene::of("no_kill_of_a_command_of_a_volume_loses_a_file", LAB) else { return };
     let volume = Volume::new(scene);
     volume.is_built();
-    volume.is_taken_back();
+    volume.is_undone();
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The first program of a guest: mounts what every system has, takes its name, addresses and keys from the kernel's command line
-# (linerate.name, linerate.address, linerate.hosts, linerate.drives, linerate.key), lets the lab in over ssh, and says so on the console.
+# (linerate.name, linerate.address, linerate.hosts, linerate.drives, linerate.key), admits the lab over ssh, and reports that on the console.
 export PATH=/usr/sbin:/usr/bin DM_DISABLE_UDEV=1
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -25,11 +25,11 @@ echo "ssh-ed25519 $key lab" >/root/.ssh/authorized_keys
 chmod 600 /root/.ssh/authorized_keys
 
 for module in virtio_pci virtio_rng virtio_net sd_mod virtio_scsi; do modprobe -q "$module"; done
-# One drive after the other (the kernel was told to scan nothing by itself), or their names would differ from boot to boot: the
+# One drive after the other (the kernel scans nothing by itself), or their names would differ from boot to boot: the
 # first drive of the lab's file is sda. Each is waited for, at most 20 s.
 for ((number = 0; number < $(of drives); number++)); do
   echo "0 $number 0" >/sys/class/scsi_host/host0/scan
-  for ((look = 0; look < 2000; look++)); do
+  for ((i = 0; i < 2000; i++)); do
     set -- /sys/block/sd*
     [ -e "$1" ] && [ $# -gt "$number" ] && break
     read -r -t 0.01 <> <(:)

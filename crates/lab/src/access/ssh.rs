@@ -3,8 +3,8 @@
 //!
 //! The sshd of a host runs in its network namespace, with a home, users, `/run` and `/sys` of its own. It is
 //! started for one connection at a time, by `ssh` itself (`ProxyCommand`): so nothing listens on the networks
-//! that are measured, no fault can cut the way to a host, and no daemon has to be ended. Keys and homes lie
-//! in the lab's folder. Needs root, as every sshd does that lets in more than its own user.
+//! that are measured, no fault can cut the access to a host, and no daemon has to be ended. Keys and homes
+//! lie in the lab's folder. Needs root, as every sshd with more than its own user does.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -126,7 +126,7 @@ impl Site {
         self.write("config", &all, 0o600)
     }
 
-    /// One machine: its key, its sshd, the way in.
+    /// One machine: its key, its sshd, its entry in the client configuration.
     fn host(&self, namespace: &Namespace) -> Result<()> {
         let (here, name) = (self.folder.display(), &namespace.name);
         self.folder_of(&format!("{name}/home"))?;
@@ -145,10 +145,10 @@ impl Site {
             let _ = writeln!(server, "{line}");
         }
         self.write(&format!("{name}/sshd_config"), &server, 0o600)?;
-        let way_in = format!(
+        let entry = format!(
             "Host {name}\nProxyCommand nsenter --net={} unshare --mount --uts --propagation private sh '{here}/host.sh' '{here}' {name}\n",
             namespace.path().display()
         );
-        self.append("config", &way_in)
+        self.append("config", &entry)
     }
 }

@@ -12,11 +12,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use linerate_lab::access;
 use linerate_lab::faults;
 use linerate_lab::lab::Lab;
 use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
-use linerate_lab::way;
 use linerate_model::exit::ExitCode;
 use linerate_testkit::{TestPrograms, wait_within};
 
@@ -31,12 +31,12 @@ fn programs() -> TestPrograms {
 }
 
 /// Why it cannot run here.
-fn missing(way: &str) -> Option<String> {
-    if way == "ssh" && !Path::new("/usr/sbin/sshd").exists() {
+fn missing(transport: &str) -> Option<String> {
+    if transport == "ssh" && !Path::new("/usr/sbin/sshd").exists() {
         return Some("no sshd here (install the package openssh-server)".into());
     }
-    if way == "slurm"
-        && let Err(error) = way::slurm::site::missing()
+    if transport == "slurm"
+        && let Err(error) = access::slurm::site::missing()
     {
         return Some(error.to_string());
     }
@@ -56,14 +56,15 @@ struct Scene {
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Scene {
-    /// `None` where there is no such way; says why.
-    fn new(test: &str, way: &str) -> Option<Self> {
-        if let Some(reason) = missing(way) {
+    /// `None` where the transport is missing; prints why.
+    fn new(test: &str, transport: &str) -> Option<Self> {
+        if let Some(reason) = missing(transport) {
             println!("SKIPPED {test}: {reason}");
             return None;
         }
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lab = Lab::up_via(Topology::load("three").unwrap(), way::find(way).unwrap()).unwrap();
+        let mut lab =
+            Lab::up_via(Topology::load("three").unwrap(), access::find(transport).unwrap()).unwrap();
         lab.inject(faults::find("small-rmem").unwrap(), Some(VICTIM), 1).unwrap();
         let mut scene = Self { lab, broken: String::new(), before: Vec::new(), _alone: alone };
         scene.broken = scene.value();
@@ -94,18 +95,18 @@ impl Scene {
 
     fn run(&self, arguments: &[&str]) -> (Output, String) {
         let output = self.command(arguments).output().unwrap();
-        let said = [&output.stdout, &output.stderr]
+        let text = [&output.stdout, &output.stderr]
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
             .concat();
-        (output, said)
+        (output, text)
     }
 
     /// Surveys and gives the verdict as JSON.
     fn survey(&self) -> serde_json::Value {
         let inventory = self.lab.cluster.without_confessions(&self.lab.reached.inventory).unwrap();
         let inventory = inventory.display().to_string();
-        let (output, said) = self.run(&["survey", "-i", &inventory, "--time", "30s", "--json", "--quiet"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"))
+        let (output, text) = self.run(&["survey", "-i", &inventory, "--time", "30s", "--json", "--quiet"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 
     /// Files below the folders that stand for `/etc` and the state of the changed host, without locks and
@@ -128,7 +129,7 @@ impl Scene {
         found
     }
 
-    /// Nothing runs and nobody listens in any namespace of a host that did not before.
+    /// No new process and no new listener in any namespace of a host.
     fn nothing_is_left(&self) {
         for ((_, namespace), (ran, listened)) in self.lab.cluster.hosts.iter().zip(&self.before) {
             wait_within(PATIENCE, "no process is left", || processes(namespace).is_subset(ran));
@@ -161,8 +162,7 @@ fn a_fault_is_found_fixed_and_undone_over_slurm() {
     }
 }
 
-/// Whether the fault is among the findings. A machine of which a hypervisor takes a part has others, and they
-/// are true.
+/// Whether the fault is among the findings. With CPU steal there are others, and they are true.
 fn is_found(verdict: &serde_json::Value) -> bool {
     let is_it = |finding: &serde_json::Value| {
         finding["places"][0]["suspect"]["host"] == VICTIM && finding["causes"][0]["id"] == CAUSE
@@ -175,17 +175,17 @@ fn found_fixed_and_undone(scene: &Scene) {
     assert!(is_found(&verdict), "{}", verdict["diagnosis"]);
     assert_eq!(scene.value(), scene.broken, "a survey changes nothing");
 
-    let (tried, said) = scene.run(&["try", CAUSE, "--on", VICTIM, "--json", "--quiet"]);
+    let (tried, text) = scene.run(&["try", CAUSE, "--on", VICTIM, "--json", "--quiet"]);
     let trial: serde_json::Value =
-        serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
-    assert_eq!(tried.status.code(), Some(ExitCode::Ok as i32), "{said}");
+        serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {text}"));
+    assert_eq!(tried.status.code(), Some(ExitCode::Ok as i32), "{text}");
     assert_eq!(scene.value(), scene.broken, "a trial puts the old value back");
     assert_eq!(scene.files(), Vec::<PathBuf>::new());
     scene.nothing_is_left();
 
     let id = trial["trial"]["id"].as_str().unwrap();
-    let (kept, said) = scene.run(&["keep", id, "--quiet"]);
-    assert_eq!(kept.status.code(), Some(ExitCode::Ok as i32), "{said}");
+    let (kept, text) = scene.run(&["keep", id, "--quiet"]);
+    assert_eq!(kept.status.code(), Some(ExitCode::Ok as i32), "{text}");
     assert_ne!(scene.value(), scene.broken);
     assert!(
         scene.files().iter().any(|path| path.ends_with("sysctl.d/90-linerate.conf")),
@@ -195,8 +195,8 @@ fn found_fixed_and_undone(scene: &Scene) {
     let healed = scene.survey();
     assert!(!is_found(&healed), "{}", healed["diagnosis"]);
 
-    let (undone, said) = scene.run(&["undo", id]);
-    assert_eq!(undone.status.code(), Some(ExitCode::Ok as i32), "{said}");
+    let (undone, text) = scene.run(&["undo", id]);
+    assert_eq!(undone.status.code(), Some(ExitCode::Ok as i32), "{text}");
     assert_eq!(scene.value(), scene.broken);
     assert_eq!(scene.files(), Vec::<PathBuf>::new());
     scene.nothing_is_left();

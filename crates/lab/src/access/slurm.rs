@@ -2,7 +2,7 @@
 //! copies by `sbcast` and starts by `srun`, as on a real one.
 //!
 //! Slurm has a management network of its own (`mgt0` on every machine), as most clusters do: no fault can cut
-//! the way to a host, and nothing of Slurm runs over the links that are measured. The operator may be
+//! the access to a host, and nothing of Slurm runs over the links that are measured. The operator may be
 //! anywhere: Slurm's clients are wrappers that enter the namespace of the controller. Needs root, as `slurmd`
 //! does.
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::error::Result;
 
-/// One way to reach hosts. To add one: a file beside this one and a line in the list of `mod.rs`.
+/// A transport to the hosts. To add one: a file beside this one and a line in the list of `mod.rs`.
 pub trait LabTransport: Sync + std::fmt::Debug {
     /// Name on the command line.
     fn name(&self) -> &'static str;
-    /// Makes everything ready for `linerate`.
+    /// Prepares access for `linerate`.
     ///
     /// # Errors
     /// This machine lacks something for it.
@@ -29,6 +29,6 @@ pub struct LabAccess {
     pub inventory: PathBuf,
     /// Variables of its environment.
     pub environment: Vec<(&'static str, OsString)>,
-    /// What has to run meanwhile; it ends with the last copy of this.
+    /// Daemons; they end with the last copy of this.
     pub running: Option<Arc<dyn Any + Send + Sync>>,
 }

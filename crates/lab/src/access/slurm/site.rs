@@ -1,5 +1,5 @@
-//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, none of which reads anything
-//! of the machine's own configuration.
+//! A real Slurm in network namespaces: munge, slurmctld and one slurmd per node, independent of the machine's
+//! own configuration.
 //!
 //! In: a folder, the namespace of the controller, those of the nodes. Out: a cluster whose nodes are idle,
 //! and the means to run its clients. Each daemon is the first process of a PID namespace, so that everything
@@ -20,9 +20,9 @@ use crate::namespace::Namespace;
 const NET: &str = "10.155.0";
 /// Last number of the controller's address.
 const CONTROLLER: u8 = 254;
-/// How long daemons may take until they answer.
+/// Timeout until daemons answer.
 const READY_WITHIN: Duration = Duration::from_secs(300);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A node to be.
 #[derive(Debug)]
@@ -190,7 +190,7 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
         if start.elapsed() > READY_WITHIN {
             return Err(LabError::NotReady { what: what.into(), seconds: READY_WITHIN.as_secs() });
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
