@@ -1,4 +1,4 @@
-//! Both ends of one TCP load on the loopback of this machine, for a look at what the load itself costs.
+//! Both ends of one TCP load on the loopback of this machine, to measure the cost of the load itself.
 //!
 //! What comes in: number of streams and milliseconds as arguments. What goes out: one line of JSON. It is not
 //! part of the product and measures nothing but itself:

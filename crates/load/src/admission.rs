@@ -63,7 +63,7 @@ fn first_proven(
         candidates
             .fill(now, || listener.accept(), |_, (stream, _)| handshake(stream, nonces).ok())
             .map_err(LoadError::io("accept the sender"))?;
-        if let Some((candidate, ())) = candidates.next_proven(now, |candidate| candidate.look(job)) {
+        if let Some((candidate, ())) = candidates.next_proven(now, |candidate| candidate.poll(job)) {
             return Ok(candidate);
         }
     }
@@ -73,14 +73,14 @@ fn handshake(stream: TcpStream, nonces: &Nonces) -> io::Result<Candidate> {
     stream.set_nonblocking(true)?;
     socket::reset_on_close(&stream)?;
     let nonce = nonces.next()?;
-    // The send buffer of a new connection always has room for it.
+    // The send buffer of a new connection always has capacity for it.
     (&stream).write_all(&nonce)?;
     Ok(Candidate { stream, nonce, shown: [0; STAMP_BYTES], length: 0 })
 }
 
 impl Candidate {
     /// Whether it showed the token.
-    fn look(&mut self, job: &Job<'_>) -> ProofRead<()> {
+    fn poll(&mut self, job: &Job<'_>) -> ProofRead<()> {
         while self.length < STAMP_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
                 Ok(0) => return ProofRead::Wrong,
@@ -154,21 +154,21 @@ pub(crate) fn knock(job: &Job<'_>, peer: SocketAddr) -> Result<TcpStream, LoadEr
     }
 }
 
-/// Fills `room` from a proven connection within a time.
+/// Fills `buffer` from a proven connection within a time.
 pub(crate) fn read_exactly(
     job: &Job<'_>,
     stream: &mut TcpStream,
-    room: &mut [u8],
+    buffer: &mut [u8],
     wait: Duration,
 ) -> Result<(), LoadError> {
     let (begun, mut got) = (Instant::now(), 0);
-    while got < room.len() {
+    while got < buffer.len() {
         job.check("waiting for the other end")?;
         let waited = begun.elapsed();
         if waited >= wait {
             return Err(LoadError::Stalled { bytes: got as u64, waited_ms: waited.as_millis() });
         }
-        match stream.read(&mut room[got..]) {
+        match stream.read(&mut buffer[got..]) {
             Ok(0) => {
                 return Err(LoadError::Broken { bytes: got as u64, source: ErrorKind::UnexpectedEof.into() });
             }

@@ -172,7 +172,7 @@ impl Taker {
                 .fill(now, accept, |_, (stream, _)| Candidate::new(stream))
                 .map_err(LoadError::io("accept connections"))?;
             while let Some((candidate, label)) =
-                self.candidates.next_proven(now, |candidate| candidate.look(job))
+                self.candidates.next_proven(now, |candidate| candidate.poll(job))
             {
                 self.take(shared, candidate.stream, label, now);
             }
@@ -209,7 +209,7 @@ impl Candidate {
     }
 
     /// The label that it showed.
-    fn look(&mut self, job: &Job<'_>) -> ProofRead<&'static str> {
+    fn poll(&mut self, job: &Job<'_>) -> ProofRead<&'static str> {
         while self.length < SHOWN_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
                 Ok(0) => return ProofRead::Wrong,
@@ -255,7 +255,7 @@ fn send(
         Ok(end)
     });
     report.elapsed_s = begun.elapsed().as_secs_f64();
-    // Nothing hangs on it: a receiver that hears no last word ends by itself.
+    // Nothing hangs on it: a receiver without an end message ends by itself.
     let _ = one(job, peer, END, 0, &mut ConnectsEnd::default());
     let mut all = ConnectsEnd::default();
     for end in ends? {

@@ -16,7 +16,7 @@ use crate::token::{STAMP_BYTES, Stamp, same};
 /// Bytes of the header: stamp, sequence number, argument.
 pub(crate) const HEADER_BYTES: usize = STAMP_BYTES + 8 + 8;
 
-/// How often the end of a test is told: one of them gets through.
+/// How often the end of a test is sent: one of them gets through.
 const FAREWELLS: u64 = 4;
 
 /// A receiver that answers is done after so long without a request. Longer than any pause of a sender, also
@@ -60,7 +60,7 @@ pub(crate) fn bind(job: &Job<'_>, receive_buffer: Option<u32>) -> Result<UdpSock
     let socket = UdpSocket::bind((job.spec.bind, 0)).map_err(LoadError::io("bind a UDP socket"))?;
     socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
     if let Some(bytes) = receive_buffer {
-        // Less room is no reason not to measure: what it costs is in the drop count.
+        // A smaller buffer is no reason not to measure: what it costs is in the drop count.
         let _ = socket::set_receive_buffer(&socket, bytes);
     }
     let port = socket.local_addr().map_err(LoadError::io("read the address of a UDP socket"))?.port();
@@ -79,10 +79,10 @@ pub(crate) fn connect(job: &Job<'_>, peer: SocketAddr) -> Result<UdpSocket, Load
     Ok(socket)
 }
 
-/// Tells the receiver that the test is over; `argument` is what it should know.
+/// Sends the end of the test to the receiver, with an `argument` for it.
 pub(crate) fn farewell(socket: &UdpSocket, stamp: &Stamp, argument: u64) {
     for sequence in 0..FAREWELLS {
-        // Nothing hangs on it: a receiver that hears none ends by itself.
+        // Nothing hangs on it: a receiver that gets none ends by itself.
         let _ = socket.send(&header(stamp, sequence, argument));
         std::thread::sleep(Duration::from_millis(3));
     }
@@ -99,7 +99,7 @@ pub(crate) struct Labels {
 }
 
 /// Answers proven requests, each with `answer_bytes`, sequence number and the request's length as argument,
-/// until the sender says that it is done. Returns the bytes of the requests.
+/// until the sender's end message. Returns the bytes of the requests.
 pub(crate) fn answer(job: &Job<'_>, labels: &Labels, answer_bytes: usize) -> Result<u64, LoadError> {
     let [request, reply, end] =
         [labels.request, labels.answer, labels.end].map(|label| job.token.stamp(label, &[]));
@@ -117,17 +117,17 @@ fn answer_all(
     answer_bytes: usize,
     strangers: &mut u64,
 ) -> Result<u64, LoadError> {
-    let mut room = vec![0; 65_536];
+    let mut buffer = vec![0; 65_536];
     let mut bytes = 0;
     let mut limit = Instant::now() + FIRST_CONTACT;
     while Instant::now() < limit {
         job.check("answering")?;
-        let (length, from) = match socket.recv_from(&mut room) {
+        let (length, from) = match socket.recv_from(&mut buffer) {
             Ok(received) => received,
             Err(error) if is_passing(&error) => continue,
             Err(source) => return Err(LoadError::Io { what: "receive", source }),
         };
-        let datagram = &room[..length];
+        let datagram = &buffer[..length];
         if parse(end, datagram).is_some() {
             return Ok(bytes);
         }

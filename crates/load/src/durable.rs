@@ -1,18 +1,17 @@
-//! Files written in the ways of real programs, to be looked for after a power cut.
+//! Files written by the methods of real programs, and checked after a power cut.
 //!
-//! What comes in: a [`DurabilityRequest`]. What goes out: a [`DurabilityAnswer`]; that records were written
-//! is said only when every call has returned, so that whoever hears it has the kernel's promise. Requests
-//! depend on each other through nothing but the disk: a host that was cut off and restarted can be asked at
-//! once. It writes into a folder that it made or found empty, at most what half of the free room holds, and
-//! judges nothing.
+//! What comes in: a [`DurabilityRequest`]. What goes out: a [`DurabilityAnswer`]. Records are reported as
+//! written only when every call has returned: a report carries the kernel's promise. Requests depend on each
+//! other only through the disk: a host can be asked at once after a power cut. It writes into a folder that
+//! it made or found empty, fills at most half of the free space, and judges nothing.
 //!
-//! To add a way of writing: see `ways`.
+//! To add a write method: see `methods`.
 
 mod error;
 mod folder;
-mod look;
+mod inspect;
+mod methods;
 mod record;
-mod ways;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +22,8 @@ use linerate_model::durability::{
 };
 
 pub use self::error::DurabilityError;
+use self::methods::Tried;
 use self::record::{Key, content};
-use self::ways::Tried;
 
 /// All patterns.
 #[must_use]
@@ -57,13 +56,13 @@ pub fn run(request: &DurabilityRequest, stop: &AtomicBool) -> Result<DurabilityA
         }
         DurabilityRequest::Place { folder } => {
             folder::absolute(folder)?;
-            Ok(DurabilityAnswer::Place(folder::place(folder)?))
+            Ok(DurabilityAnswer::Place(folder::location(folder)?))
         }
         DurabilityRequest::Look { folder, plan, pattern, from, count } => {
             folder::absolute(folder)?;
             let (_, run) = read(plan)?;
             let last = from.saturating_add((*count).min(BATCH_MAX));
-            Ok(DurabilityAnswer::Seen(look(folder, named(pattern)?, run, *from..last)))
+            Ok(DurabilityAnswer::Seen(inspect(folder, named(pattern)?, run, *from..last)))
         }
         DurabilityRequest::Clean { folder, run } => {
             folder::absolute(folder)?;
@@ -103,10 +102,10 @@ fn write(
         if is_over() {
             break;
         }
-        let Some(spot) = plan.spot(number, |pattern| tried[pattern].way.shape) else { break };
+        let Some(spot) = plan.spot(number, |pattern| tried[pattern].method.shape) else { break };
         let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
         let target = folder::target(folder, tried, spot.slot);
-        if let Err(error) = tried.write(&target, &content(tried.way.shape, key, spot.version)) {
+        if let Err(error) = tried.write(&target, &content(tried.method.shape, key, spot.version)) {
             let error = Some(format!("record {number} ({}): {error}", target.file.display()));
             return Ok(DurabilityAnswer::Written { done, error });
         }
@@ -115,12 +114,12 @@ fn write(
     Ok(DurabilityAnswer::Written { done, error: None })
 }
 
-fn look(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> Vec<FoundFile> {
+fn inspect(folder: &Path, tried: Tried, run: u64, slots: std::ops::Range<u32>) -> Vec<FoundFile> {
     let name = tried.name();
     slots
         .map(|slot| {
             let target = folder::target(folder, tried, slot);
-            let state = look::look(&target.file, tried.way.shape, Key::new(run, &name, slot));
+            let state = inspect::inspect(&target.file, tried.method.shape, Key::new(run, &name, slot));
             FoundFile { slot, state, temporary: target.temporary.symlink_metadata().is_ok() }
         })
         .collect()

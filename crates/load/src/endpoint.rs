@@ -49,15 +49,15 @@ fn enter_and_run(loads: &[&dyn AnyLoad], job: &Job<'_>, report: &mut LoadReport)
     {
         return Err(LoadError::Family { bind: job.spec.bind, peer });
     }
-    if let Some(place) = &job.spec.netns {
-        job::enter(place)?;
+    if let Some(netns) = &job.spec.netns {
+        job::enter(netns)?;
     }
     let name = job.spec.kind.name();
     let load = loads.iter().find(|load| load.name() == name).ok_or(LoadError::Unknown { name })?;
     load.run_checked(job, report)
 }
 
-/// Fewer ticks than this in a test say nothing about how busy a CPU was.
+/// With fewer ticks than this, the load of a CPU is unknown.
 const TICKS_MIN: u64 = 10;
 
 /// A host may have hundreds of CPUs, and a survey thousands of tests.

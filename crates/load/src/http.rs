@@ -3,8 +3,8 @@
 //! What comes in: a URL, front ends, how often. What goes out: one line per download: name, connection, TLS,
 //! first byte, body, or why it ended. HTTP/1.1 without compression, one connection per download. Front ends
 //! take turns, each round beginning with another one, so that a slow minute does not fall on one of them. It
-//! verifies certificates unless told otherwise, follows at most 5 redirects, and is bounded in bytes and time
-//! whatever the server sends.
+//! verifies certificates by default, follows at most 5 redirects, and is bounded in bytes and time whatever
+//! the server sends.
 
 mod dial;
 mod message;
@@ -22,7 +22,7 @@ use linerate_model::load::LoadReport;
 
 use self::dial::Until;
 use self::message::{Body, Incoming};
-use self::url::{Failure, Place, Url};
+use self::url::{Authority, Failure, Url};
 use crate::job::{Job, LoadError};
 use crate::load::Load;
 
@@ -36,7 +36,7 @@ const ADDRESSES_MAX: usize = 8;
 struct FrontEnd {
     /// As it was named.
     name: String,
-    place: Place,
+    authority: Authority,
     /// The address to use, when the front end is one of the addresses of the URL's own host.
     fixed: Option<IpAddr>,
 }
@@ -88,12 +88,12 @@ fn front_ends(job: &Job<'_>, plan: &HttpPlan, url: &Url) -> Result<Vec<FrontEnd>
         return plan
             .via
             .iter()
-            .map(|name| Ok(FrontEnd { name: name.clone(), place: Place::parse(name)?, fixed: None }))
+            .map(|name| Ok(FrontEnd { name: name.clone(), authority: Authority::parse(name)?, fixed: None }))
             .collect::<Result<_, Failure>>()
             .map_err(failed("read a front end"));
     }
     let until = Until::new(job, Duration::from_millis(plan.timeout_ms.into()));
-    let place = Place { host: url.host.clone(), port: None };
+    let authority = Authority { host: url.host.clone(), port: None };
     let found = dial::resolve(&url.host, url.port, &until).map_err(failed("find the host of the URL"))?;
     let mut addresses: Vec<IpAddr> = Vec::new();
     for address in found {
@@ -104,7 +104,7 @@ fn front_ends(job: &Job<'_>, plan: &HttpPlan, url: &Url) -> Result<Vec<FrontEnd>
     }
     Ok(addresses
         .into_iter()
-        .map(|ip| FrontEnd { name: ip.to_string(), place: place.clone(), fixed: Some(ip) })
+        .map(|ip| FrontEnd { name: ip.to_string(), authority: authority.clone(), fixed: Some(ip) })
         .collect())
 }
 
@@ -146,18 +146,18 @@ fn one(
 ) -> Result<Option<String>, Failure> {
     (fetch.dns_ms, fetch.tls_ms, fetch.tls) = (None, None, None);
     (fetch.connect_ms, fetch.first_byte_ms, fetch.body_ms, fetch.status) = (None, None, None, None);
-    let own = Place { host: url.host.clone(), port: None };
-    let place = front.map_or(&own, |front| &front.place);
+    let own = Authority { host: url.host.clone(), port: None };
+    let authority = front.map_or(&own, |front| &front.authority);
     // A port that was named is that of the first URL's scheme.
-    let port = place.port.filter(|_| url.https == first.https).unwrap_or(url.port);
+    let port = authority.port.filter(|_| url.https == first.https).unwrap_or(url.port);
     let begun = Instant::now();
-    let addresses = dial::resolve(&place.host, port, until)?;
-    if place.host.parse::<IpAddr>().is_err() {
+    let addresses = dial::resolve(&authority.host, port, until)?;
+    if authority.host.parse::<IpAddr>().is_err() {
         fetch.dns_ms = Some(ms(begun));
     }
     let fixed = front.and_then(|front| front.fixed).map(|ip| SocketAddr::new(ip, port));
     let peer = fixed.or_else(|| addresses.iter().copied().find(|a| until.reaches(*a)));
-    let peer = peer.ok_or_else(|| format!("{} has no address of the family of our own", place.host))?;
+    let peer = peer.ok_or_else(|| format!("{} has no address of the family of our own", authority.host))?;
     fetch.address = Some(peer);
     let begun = Instant::now();
     let stream = dial::connect(peer, until)?;

@@ -21,10 +21,10 @@ use thiserror::Error;
 
 use crate::token::Token;
 
-/// How long any thread of a load waits at most before it looks at its stop flag again.
+/// How long any thread of a load waits at most before it checks its stop flag again.
 pub(crate) const SLICE: Duration = Duration::from_millis(20);
 
-/// Whether an error of a socket only says that nothing came, or could go, within a slice.
+/// Whether a socket error only means that nothing came, or could go, within a slice.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -33,11 +33,10 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 /// milliseconds.
 pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(3);
 
-/// Moves the calling thread into the network namespace that a place means: `pid:1234`, `container:NAME`, a
-/// path.
-pub fn enter(place: &Path) -> Result<(), LoadError> {
-    let path = place::resolve(&Root::live(), place)
-        .map_err(|e| LoadError::Place { place: place.to_path_buf(), reason: e.into() })?;
+/// Moves the calling thread into a network namespace: `pid:1234`, `container:NAME`, a path.
+pub fn enter(netns: &Path) -> Result<(), LoadError> {
+    let path = place::resolve(&Root::live(), netns)
+        .map_err(|e| LoadError::Place { place: netns.to_path_buf(), reason: e.into() })?;
     linerate_sys::netns::enter(&path).map_err(|source| LoadError::Namespace { path, source })
 }
 
@@ -59,7 +58,7 @@ pub enum LoadError {
     /// `deadline_ms` is over.
     #[error("the deadline of {limit_ms} ms passed while {what}")]
     Deadline {
-        /// What was under way.
+        /// The interrupted operation.
         what: &'static str,
         /// The deadline.
         limit_ms: u32,
@@ -234,7 +233,7 @@ impl LoadError {
     }
 }
 
-/// One end of one test under way.
+/// One end of one running test.
 pub struct Job<'a> {
     /// What was asked.
     pub spec: &'a LoadSpec,
@@ -281,7 +280,7 @@ impl<'a> Job<'a> {
         result
     }
 
-    /// The same for a thread that only looks on: that it waited for a CPU did not hold the test up.
+    /// The same for a thread that only observes: its wait for a CPU did not delay the test.
     pub(crate) fn account_aside<T>(&self, work: impl FnOnce() -> T) -> T {
         let (result, times) = timed(work);
         self.add(ThreadTimes { waiting: Duration::ZERO, ..times });

@@ -3,7 +3,7 @@
 //!
 //! What comes in: IP packet sizes and tries per size. What goes out: per size how many were sent and
 //! answered, and the path MTU that the kernel named when it, or a router through it, refused. A size that is
-//! neither answered nor refused is what a black hole looks like. All sizes are tried in turn, so that a short
+//! neither answered nor refused indicates a black hole. All sizes are tried in turn, so that a short
 //! disturbance does not hit one size alone. The whole test takes less than 0.7 s also when everything is
 //! lost.
 //!
@@ -57,7 +57,7 @@ impl Load for Mtu {
     }
 }
 
-/// Probes under way.
+/// Probes in flight.
 struct Prober {
     socket: UdpSocket,
     ipv6: bool,
@@ -122,7 +122,7 @@ impl Prober {
         self.sent.push((index, false));
         let mut result = self.socket.send(&datagram);
         if result.as_ref().is_err_and(socket::is_too_large) {
-            // It may have been the late answer of a router to an earlier probe, told at the next call: ask
+            // It may be the late answer of a router to an earlier probe, reported at the next call: ask
             // again.
             self.note_refusal();
             result = self.socket.send(&datagram);
@@ -137,7 +137,7 @@ impl Prober {
         }
     }
 
-    /// A router, or the kernel for it, said that something was too large: every size above the path MTU was
+    /// A router, or the kernel for it, reported a packet as too large: every size above the path MTU was
     /// refused.
     fn note_refusal(&mut self) {
         let Ok(mtu) = socket::path_mtu(&self.socket, self.ipv6) else { return };
@@ -164,12 +164,12 @@ impl Prober {
                 break;
             }
             self.socket.set_read_timeout(Some(left)).map_err(LoadError::io("set a time-out"))?;
-            let mut room = [0; 256];
-            match self.socket.recv(&mut room) {
-                Ok(length) => self.note_answer(&room[..length]),
+            let mut buffer = [0; 256];
+            match self.socket.recv(&mut buffer) {
+                Ok(length) => self.note_answer(&buffer[..length]),
                 Err(error) if socket::is_too_large(&error) => self.note_refusal(),
                 Err(error) if is_passing(&error) => {}
-                // The receiver is gone, or the network says so: nothing more will come of this try.
+                // The receiver is gone, or the network reports so: nothing more will come of this try.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => break,
                 Err(_) => {}
             }

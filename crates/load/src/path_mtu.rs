@@ -2,9 +2,9 @@
 //!
 //! What comes in: the smallest and the largest IP packet to try. What goes out: per direction the largest
 //! size that arrived and the smallest that did not, and whether the kernel refused it (it knows the path MTU)
-//! or it vanished without a word: a black hole. Packets forbid fragments. The sender asks for each probe of
-//! the way back, so that the receiver sends only to whom the token was shown, and only as many as were asked
-//! for.
+//! or it vanished without an error: a black hole. Packets forbid fragments. The sender asks for each probe of
+//! the reverse direction, so that the receiver sends only to the holder of the token, and only as many as
+//! were asked for.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ use crate::token::Stamp;
 /// The load `path-mtu`.
 pub(crate) struct Search;
 
-/// A probe of the way there, its small answer, the request for a probe of the way back, the probe, its
-/// refusal, the last word.
+/// A forward probe, its small answer, the request for a reverse probe, the probe, its refusal, the end
+/// message.
 const THERE: &str = "path-mtu there";
 const ARRIVED: &str = "path-mtu arrived";
 const REQUEST: &str = "path-mtu request";
@@ -31,19 +31,19 @@ const BACK: &str = "path-mtu back";
 const REFUSED: &str = "path-mtu refused";
 const END: &str = "path-mtu end";
 
-/// Limits of the wait for an answer, and how many RTTs it is. The least is for ends that wait for a
-/// CPU: an answer that is late would look like a black hole. Each size that vanishes costs it once.
+/// Limits of the wait for an answer, and how many RTTs it is. The least is for ends that wait for a CPU: a
+/// late answer would count as a black hole. Each size that vanishes costs it once.
 const WAIT_MIN: Duration = Duration::from_millis(300);
 const WAIT_MAX: Duration = Duration::from_millis(500);
 const WAIT_TRIPS: u32 = 4;
 /// The first exchange pays for the resolution of addresses.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const FIRST_TRIES: usize = 4;
-/// A receiver without a sender's word for so long is done. On a path that lets little through it gets no
-/// probe while the sender halves its way down: 17 sizes, each with the longest wait.
+/// A receiver ends after so long without a message from the sender. On a path that lets little through it
+/// gets no probe while the sender halves the size: 17 sizes, each with the longest wait.
 const IDLE: Duration = Duration::from_secs(10);
 const _: () = assert!(IDLE.as_millis() > 17 * WAIT_MAX.as_millis());
-/// Probes of the way back that a receiver sends at most: 17 sizes of at most 8 tries.
+/// Reverse probes that a receiver sends at most: 17 sizes of at most 8 tries.
 const BACK_MAX: u32 = 256;
 
 impl Load for Search {
@@ -99,22 +99,22 @@ fn answer_probes(
     strangers: &mut u64,
 ) -> Result<(), LoadError> {
     let ipv6 = matches!(job.spec.bind, IpAddr::V6(_));
-    let mut room = vec![0; 65_536];
+    let mut buffer = vec![0; 65_536];
     let (mut known, mut sent_back) = (false, 0);
     let mut limit = Instant::now() + FIRST_CONTACT;
     while Instant::now() < limit {
         job.check("answering")?;
-        let (length, from) = match socket.recv_from(&mut room) {
+        let (length, from) = match socket.recv_from(&mut buffer) {
             Ok(received) => received,
-            // A router's word about a probe of the way back, or nothing.
+            // A router's error about a reverse probe, or nothing.
             Err(error) if is_passing(&error) || socket::is_too_large(&error) || known => continue,
             Err(source) => return Err(LoadError::Io { what: "receive", source }),
         };
-        if known && datagram::parse(&end, &room[..length]).is_some() {
+        if known && datagram::parse(&end, &buffer[..length]).is_some() {
             return Ok(());
         }
-        let probe = datagram::parse(&there, &room[..length]);
-        let asked = datagram::parse(&request, &room[..length]);
+        let probe = datagram::parse(&there, &buffer[..length]);
+        let asked = datagram::parse(&request, &buffer[..length]);
         let Some((sequence, argument)) = probe.or(asked) else {
             *strangers += 1;
             continue;
@@ -146,7 +146,7 @@ fn answer_probes(
     Err(LoadError::NobodyCame { waited_ms: FIRST_CONTACT.as_millis(), got: 0, wanted: 1 })
 }
 
-/// Probes under way.
+/// Probes in flight.
 struct Prober<'a> {
     job: &'a Job<'a>,
     plan: PathMtuPlan,
@@ -154,13 +154,13 @@ struct Prober<'a> {
     ipv6: bool,
     there: Stamp,
     request: Stamp,
-    /// What answers a probe of either way, and the refusal of one.
+    /// What answers a probe of either direction, and the refusal of one.
     arrived: Stamp,
     back: Stamp,
     refused: Stamp,
     sequence: u64,
     wait: Duration,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 fn search(
@@ -183,7 +183,7 @@ fn search(
         refused,
         sequence: 0,
         wait: FIRST_WAIT,
-        room: vec![0; 65_536],
+        buffer: vec![0; 65_536],
     };
     socket::set_mtu_probing(&prober.socket, prober.ipv6).map_err(LoadError::io("forbid fragments"))?;
     let result = prober.both(report);
@@ -195,17 +195,17 @@ impl Prober<'_> {
     fn both(&mut self, report: &mut LoadReport) -> Result<(), LoadError> {
         self.first_contact()?;
         let found = report.path_mtu.insert(PathMtu::default());
-        self.one_way(true, &mut found.forward)?;
-        self.one_way(false, &mut found.backward)?;
+        self.search(true, &mut found.forward)?;
+        self.search(false, &mut found.backward)?;
         report.bytes = [&found.forward, &found.backward]
             .iter()
-            .flat_map(|way| &way.probes)
+            .flat_map(|direction| &direction.probes)
             .map(|probe| u64::from(probe.bytes) * u64::from(probe.answered))
             .sum();
         Ok(())
     }
 
-    /// A small exchange, which tells how long answers take.
+    /// A small exchange, which measures how long answers take.
     fn first_contact(&mut self) -> Result<(), LoadError> {
         for attempt in 1..=FIRST_TRIES {
             let begun = Instant::now();
@@ -227,7 +227,7 @@ impl Prober<'_> {
     }
 
     /// The largest size that passes and the smallest that does not.
-    fn one_way(&mut self, there: bool, limit: &mut SizeLimit) -> Result<(), LoadError> {
+    fn search(&mut self, there: bool, limit: &mut SizeLimit) -> Result<(), LoadError> {
         let PathMtuPlan { least_bytes, most_bytes, tries } = self.plan;
         let (mut passes, mut fails) = (None, None);
         let mut next = Some(most_bytes);
@@ -304,18 +304,18 @@ impl Prober<'_> {
         probe: &mut MtuProbe,
     ) -> Result<(), LoadError> {
         self.socket.set_read_timeout(Some(wait)).map_err(LoadError::io("set a time-out"))?;
-        let length = match self.socket.recv(&mut self.room) {
+        let length = match self.socket.recv(&mut self.buffer) {
             Ok(length) => length,
             Err(error) if socket::is_too_large(&error) && there => {
-                // A router said so.
+                // A router reported it.
                 let known = socket::path_mtu(&self.socket, self.ipv6).ok();
                 probe.refused_mtu = known.filter(|mtu| *mtu < probe.bytes);
                 return Ok(());
             }
-            // Nothing yet, or the echo of a datagram that nobody took.
+            // Nothing yet, or the echo of a datagram that was not received.
             Err(_) => return Ok(()),
         };
-        let datagram = &self.room[..length];
+        let datagram = &self.buffer[..length];
         let expected = if there { &self.arrived } else { &self.back };
         if datagram::parse(expected, datagram).is_some_and(|(sequence, _)| sequence >= first) {
             probe.answered += 1;

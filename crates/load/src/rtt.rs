@@ -1,8 +1,8 @@
 //! RTTs of 64 bytes over UDP on an otherwise idle pair.
 //!
 //! What comes in: a number of requests. What goes out: the RTT of each one that was answered, in
-//! microseconds. The first exchange is left out: it pays for the resolution of addresses. It gives up after a
-//! few requests in a row without an answer.
+//! microseconds. The first exchange is left out: it pays for the resolution of addresses. It ends after a few
+//! requests in a row without an answer.
 //!
 //! Not a phase of `latency`, which needs a TCP connection beside it and drops late answers: with a survey the
 //! RTT is what still shows where TCP is blocked, and a late answer is a long RTT, not a loss.
@@ -55,7 +55,7 @@ impl Load for Rtt {
     }
 }
 
-/// Requests under way.
+/// Requests in flight.
 struct Asker {
     socket: UdpSocket,
     request: Stamp,
@@ -93,7 +93,7 @@ impl Asker {
         self.take_late(job, &mut report.rtt_us)
     }
 
-    /// Takes answers that are still on their way.
+    /// Takes answers that are still in flight.
     fn take_late(&mut self, job: &Job<'_>, trips_us: &mut Vec<f64>) -> Result<(), LoadError> {
         let begun = Instant::now();
         while self.sent.iter().any(Option::is_some) {
@@ -140,14 +140,14 @@ impl Asker {
     /// Waits for one answer; returns the number of the request that it answers.
     fn receive(&mut self, wait: Duration, trips_us: &mut Vec<f64>) -> Result<Option<usize>, LoadError> {
         self.socket.set_read_timeout(Some(wait)).map_err(LoadError::io("set a time-out"))?;
-        let mut room = [0; 256];
-        let length = match self.socket.recv(&mut room) {
+        let mut buffer = [0; 256];
+        let length = match self.socket.recv(&mut buffer) {
             Ok(length) => length,
             Err(error) if is_passing(&error) => return Ok(None),
             Err(source) => return Err(LoadError::Io { what: "receive an answer", source }),
         };
         let now = Instant::now();
-        let Some((sequence, _)) = datagram::parse(&self.answer, &room[..length]) else { return Ok(None) };
+        let Some((sequence, _)) = datagram::parse(&self.answer, &buffer[..length]) else { return Ok(None) };
         let Ok(sequence) = usize::try_from(sequence) else { return Ok(None) };
         let Some(sent) = self.sent.get_mut(sequence).and_then(Option::take) else { return Ok(None) };
         trips_us.push(now.duration_since(sent).as_secs_f64() * 1e6);

@@ -5,8 +5,8 @@
 //! stream, and one that samples all of them and keeps the time. Unless a window is asked for, neither end
 //! sets a buffer size: the host's own autotuning and limits are what is measured.
 //!
-//! After the time is over the sender closes its direction; the receiver reads to the end and tells its count
-//! and checksum on the same stream; then the sender resets the stream, so that neither end keeps a TIME_WAIT.
+//! When the time is over, the sender closes its direction. The receiver reads to the end and sends its count
+//! and checksum on the same stream. Then the sender resets the stream, so that neither end keeps a TIME_WAIT.
 //!
 //! Streams are numbered: first those to the receiver, then those back, last the control stream of a
 //! calibration.
@@ -17,8 +17,9 @@ mod choose;
 mod connect;
 mod crew;
 mod inside;
+mod methods;
 mod options;
-mod place;
+mod placement;
 mod plan;
 mod proof;
 mod receive;
@@ -26,7 +27,6 @@ mod receiver;
 mod send;
 mod sender;
 mod stream_end;
-mod ways;
 
 use std::io;
 use std::net::TcpStream;
@@ -35,8 +35,8 @@ use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadReport, Role, Turn};
 use linerate_sys::affinity;
 
+use self::methods::Methods;
 use self::plan::Plan;
-use self::ways::Ways;
 use crate::job::{Job, LoadError};
 use crate::load::Load;
 
@@ -49,7 +49,8 @@ impl Load for Tcp {
     fn run(&self, job: &Job<'_>, plan: &TcpPlan, report: &mut LoadReport) -> Result<(), LoadError> {
         let plan = Plan::new(job, *plan)?;
         if plan.connections() > 64 {
-            // With fewer the limit does not matter; if it cannot be raised, opening the streams says so.
+            // With fewer the limit does not matter; if it cannot be raised, opening the streams fails with
+            // the reason.
             let _ = affinity::raise_open_files();
         }
         let all = match job.spec.role {
@@ -57,11 +58,11 @@ impl Load for Tcp {
             Role::Sender { peer } => connect::connect(job, plan, peer)?,
         };
         let (forward, back, control) = plan.split(&all);
-        let mut ways = Ways::asked_for(&job.spec.tuning)?;
+        let mut methods = Methods::asked_for(&job.spec.tuning)?;
         let sends = matches!(job.spec.role, Role::Sender { .. });
         if let Some(control) = control {
             let mut turns: Vec<Turn> = Vec::new();
-            ways = if sends {
+            methods = if sends {
                 calibrate::lead(job, plan, forward, control, &mut turns)?
             } else {
                 calibrate::follow(job, plan, forward, control)?
@@ -71,16 +72,16 @@ impl Load for Tcp {
             job.restart();
         }
         if sends {
-            both(job, report, &|report| sender::send(job, plan, forward, &ways, report), back, &|report| {
-                receiver::receive(job, plan, back, &ways, report)
+            both(job, report, &|report| sender::send(job, plan, forward, &methods, report), back, &|report| {
+                receiver::receive(job, plan, back, &methods, report)
             })
         } else {
             both(
                 job,
                 report,
-                &|report| receiver::receive(job, plan, forward, &ways, report),
+                &|report| receiver::receive(job, plan, forward, &methods, report),
                 back,
-                &|report| sender::send(job, plan, back, &ways, report),
+                &|report| sender::send(job, plan, back, &methods, report),
             )
         }
     }
@@ -88,7 +89,7 @@ impl Load for Tcp {
 
 type Half<'a> = &'a (dyn Fn(&mut LoadReport) -> Result<(), LoadError> + Sync);
 
-/// Runs what goes one way, and at the same time what goes the other way when there are streams for it.
+/// Runs one direction, and at the same time the other when there are streams for it.
 fn both(
     job: &Job<'_>,
     report: &mut LoadReport,
@@ -109,9 +110,9 @@ fn both(
         });
         let result = there(report);
         let other = other.map_err(LoadError::io("start a thread"))?;
-        let (other_report, other_result) = other
-            .join()
-            .map_err(|_| LoadError::io("run the way back")(io::Error::other("its thread panicked")))?;
+        let (other_report, other_result) = other.join().map_err(|_| {
+            LoadError::io("run the reverse direction")(io::Error::other("its thread panicked"))
+        })?;
         report.back = Some(Box::new(other_report));
         result.and(other_result)
     })

@@ -110,12 +110,15 @@ pub(crate) fn backlog_drops() -> u64 {
     table.lines().filter_map(dropped).sum()
 }
 
-/// Demands that of the datagrams that did not arrive every one is accounted for. `told` is how many somebody
-/// says to have dropped: last words of the sender may be among them (eight at two sockets), and trains that
-/// were not full. `backlog` packets of up to `train` datagrams may have vanished besides.
-pub(crate) fn assert_accounted(missing: u64, told: u64, backlog: u64, train: u64, what: &str) {
-    assert!(missing <= told + train * backlog, "{what}: {missing} missing, {told} told, {backlog} backlog");
-    assert!(told <= missing + 8 * train, "{what}: {missing} missing, {told} told");
+/// Demands that every datagram that did not arrive is accounted for. `reported` is the number of reported
+/// drops: end messages of the sender may be among them (eight at two sockets), and trains that were not full.
+/// `backlog` packets of up to `train` datagrams may have vanished besides.
+pub(crate) fn assert_accounted(missing: u64, reported: u64, backlog: u64, train: u64, what: &str) {
+    assert!(
+        missing <= reported + train * backlog,
+        "{what}: {missing} missing, {reported} reported, {backlog} backlog"
+    );
+    assert!(reported <= missing + 8 * train, "{what}: {missing} missing, {reported} reported");
 }
 
 /// Runs both ends; `adapt` changes both specs.
@@ -175,7 +178,7 @@ fn tcp_series_follow_the_transfer() {
         assert!(series.windows(2).all(|pair| pair[0].at_ms < pair[1].at_ms), "{series:?}");
     }
     assert!(sent.series.iter().any(|point| point.rtt_us > 0.0 && point.cwnd > 0));
-    // Both series are of the same bytes: they cannot say more than what went through.
+    // Both series are of the same bytes: they cannot report more than what went through.
     let mut at = 0.0;
     let seen: f64 = received
         .series
@@ -217,7 +220,7 @@ fn accept_and_hold(listener: &TcpListener, knows: bool) -> TcpStream {
     let (mut stream, _) = listener.accept().unwrap();
     let nonce = [9; 16];
     let token = Token::new(if knows { TOKEN } else { [0; 16] });
-    // A sender with a short deadline may be gone at any of these steps: its report says so.
+    // A sender with a short deadline may be gone at any of these steps: its report names it.
     let _ = stream
         .write_all(&nonce)
         .and_then(|()| stream.read_exact(&mut [0; 18]))
@@ -369,7 +372,7 @@ fn the_stop_flag_ends_every_load() {
         receiver.report();
         assert!(begun.elapsed() < LONG);
     }
-    // As many RTTs as there may be take seconds only: stopped when the fourth is on its way.
+    // As many RTTs as there may be take seconds only: stopped when the fourth is in flight.
     let kind = TestKind::from(RttPlan { count: u16::MAX });
     let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
     let stopping = control(|_| {});
@@ -395,8 +398,8 @@ fn udp_ends_count_the_same() {
             let backlog = backlog_drops() - before;
             assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
             let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
-            let (missing, told) = (tx.datagrams - rx.datagrams, rx.kernel_drops.unwrap_or(0));
-            assert_accounted(missing, told, backlog, 1, &format!("{bind} {rate_bps}"));
+            let (missing, reported) = (tx.datagrams - rx.datagrams, rx.kernel_drops.unwrap_or(0));
+            assert_accounted(missing, reported, backlog, 1, &format!("{bind} {rate_bps}"));
             assert_eq!((rx.reordered, rx.duplicates), (0, 0));
             let planned = (rate_bps * 2.0 / 8.0 / f64::from(payload_bytes)) as u64;
             assert!((1..=planned + 1).contains(&tx.datagrams), "{} of {planned}", tx.datagrams);
@@ -422,8 +425,8 @@ impl Relay {
         })
     }
 
-    /// Puts in the place of each datagram what `passes` makes of it; its first argument is true on the way
-    /// back.
+    /// Replaces each datagram by what `passes` makes of it; its first argument is true in the reverse
+    /// direction.
     fn start_with(
         far: SocketAddr,
         mut passes: impl FnMut(bool, u64, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
@@ -438,12 +441,12 @@ impl Relay {
             let (dropped, over) = (dropped.clone(), over.clone());
             move || {
                 stay_on_this_cpu();
-                let (mut room, mut near, mut number) = (vec![0; 65_536], None, 0);
+                let (mut buffer, mut near, mut number) = (vec![0; 65_536], None, 0);
                 while !over.load(Ordering::Relaxed) {
-                    let Ok((length, from)) = socket.recv_from(&mut room) else { continue };
+                    let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
                     let back = from == far;
                     let to = if back { near.unwrap() } else { far };
-                    let out = passes(back, number, &room[..length]);
+                    let out = passes(back, number, &buffer[..length]);
                     if !back {
                         near = Some(from);
                         number += 1;
@@ -574,7 +577,7 @@ fn a_black_hole_for_large_packets_is_neither_answered_nor_refused() {
     relay.end();
 }
 
-/// A namespace whose loopback is up with this MTU; `None`, and said so, where that is not possible.
+/// A namespace whose loopback is up with this MTU; `None`, with a message, where that is not possible.
 fn namespace(mtu: &str) -> Option<(std::fs::File, PathBuf)> {
     let file = linerate_sys::netns::create()
         .inspect_err(|error| println!("SKIPPED a load in a namespace: cannot make one: {error}"))
@@ -614,7 +617,7 @@ fn a_load_enters_its_namespace_and_sees_the_mtu_there() {
     assert!(receiver.report().stopped.is_none());
 }
 
-/// What somebody who listened in on an old test has: its token, and every byte of its handshake.
+/// What an eavesdropper on an old test has: its token, and every byte of its handshake.
 #[test]
 fn a_token_of_an_old_run_opens_nothing() {
     let old = Receiver::start(spec(tcp(1, 100), Role::Receiver, V4));
@@ -631,12 +634,12 @@ fn a_token_of_an_old_run_opens_nothing() {
     std::io::copy(&mut near, &mut far).unwrap();
     far.shutdown(std::net::Shutdown::Write).unwrap();
     let (sent, received) = (sender.join().unwrap(), old.report());
-    assert!(sent.bytes > 0 && received.bytes == sent.bytes, "the handshake that was heard was a good one");
+    assert!(sent.bytes > 0 && received.bytes == sent.bytes, "the recorded handshake was a good one");
     drop((near, far));
     let _ = back.join().unwrap();
 
     // The token of the run after, and for good measure the old one with a new nonce: a recording is worth
-    // nothing either way.
+    // nothing in either case.
     for token in [[8; 16], TOKEN] {
         let fresh = LoadSpec { token, ..spec(tcp(1, 100), Role::Receiver, V4) };
         let receiver = Receiver::start(fresh);

@@ -28,7 +28,7 @@ impl Token {
         Self { key: (key as u64, (key >> 64) as u64) }
     }
 
-    /// What only a holder of the token can say about this label and nonce.
+    /// What only a holder of the token can compute from this label and nonce.
     pub(crate) fn stamp(&self, label: &str, nonce: &[u8]) -> Stamp {
         let mut message = Vec::with_capacity(label.len() + 1 + nonce.len());
         message.extend_from_slice(label.as_bytes());
@@ -38,7 +38,7 @@ impl Token {
     }
 }
 
-/// Compares without telling by its duration where the first difference is.
+/// Compares in constant time.
 pub(crate) fn same(shown: &[u8], expected: &Stamp) -> bool {
     // One step for all bytes: a receiver of datagrams does this millions of times per second.
     shown

@@ -3,9 +3,9 @@
 //! What comes in: payload rate, datagram size, time. What goes out: datagrams sent, and received without
 //! duplicates, out of order, twice; jitter and the change of the one-way delay. A paced flow leaves on an
 //! absolute schedule in bursts of at most 4 datagrams, at 640 Mbit/s of large ones; faster ones in what 50 us
-//! hold. A sender that was late catches up at twice the rate and leaves out what it missed beyond a few
-//! milliseconds, instead of sending a burst that a queue on the way would drop. What the receiver's own
-//! socket had to drop is told apart from what the path lost.
+//! hold. A late sender catches up at twice the rate and leaves out what it missed beyond a few milliseconds:
+//! a queue on the path would drop a longer burst. Drops of the receiver's own socket are counted apart from
+//! loss on the path.
 
 mod plan;
 mod receiver;

@@ -123,7 +123,7 @@ impl<T> Unproven<T> {
     ) -> io::Result<()> {
         self.paused = false;
         // The descriptor of one that left must do: if it does not, another one would not help either.
-        let mut gave_room = false;
+        let mut evicted = false;
         for _ in 0..BATCH {
             let full = self.queue.len() >= self.limits.capacity;
             if full && !self.may_push_out(now) {
@@ -133,7 +133,7 @@ impl<T> Unproven<T> {
             match accept() {
                 Ok(stream) => {
                     self.came += 1;
-                    gave_room = false;
+                    evicted = false;
                     if full {
                         self.queue.pop_front();
                     }
@@ -145,12 +145,12 @@ impl<T> Unproven<T> {
                     AcceptFailure::Empty => return Ok(()),
                     AcceptFailure::Gone => {}
                     AcceptFailure::Exhausted => {
-                        if gave_room || !self.may_push_out(now) {
+                        if evicted || !self.may_push_out(now) {
                             self.paused = true;
                             return Ok(());
                         }
                         self.queue.pop_front();
-                        gave_room = true;
+                        evicted = true;
                     }
                     AcceptFailure::Broken => return Err(error),
                 },
@@ -159,18 +159,18 @@ impl<T> Unproven<T> {
         Ok(())
     }
 
-    /// Reads every connection with `look`; returns the next one that has shown its proof, in the order in
+    /// Reads every connection with `poll`; returns the next one that has shown its proof, in the order in
     /// which they came. Those that are wrong or too late leave.
     pub fn next_proven<R>(
         &mut self,
         now: Instant,
-        mut look: impl FnMut(&mut T) -> ProofRead<R>,
+        mut poll: impl FnMut(&mut T) -> ProofRead<R>,
     ) -> Option<(T, R)> {
         let mut found = None;
         let life = self.limits.life;
         let mut index = 0;
         while let Some((since, item)) = self.queue.get_mut(index) {
-            match look(item) {
+            match poll(item) {
                 ProofRead::Part if now.saturating_duration_since(*since) < life => index += 1,
                 ProofRead::Part | ProofRead::Wrong => drop(self.queue.remove(index)),
                 ProofRead::Proof(proof) => {

@@ -1,7 +1,7 @@
 //! What the kernel counts below a load: at the device, and of this program.
 //!
 //! What comes in: the number of a device, `/sys/dev/block`, `/proc/self/io`. What goes out: differences
-//! between two looks.
+//! between two samples.
 
 use std::time::Instant;
 
@@ -12,14 +12,14 @@ use linerate_sys::root::Root;
 
 /// Counters at a moment.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Sample {
     at: Instant,
     device: Option<Vec<u64>>,
     read_bytes: Option<u64>,
 }
 
-/// Looks now.
-pub(super) fn look(root: &Root, device: Option<Number>) -> Look {
+/// Takes a sample.
+pub(super) fn sample(root: &Root, device: Option<Number>) -> Sample {
     let numbers = |text: String| text.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
     let stat = device.and_then(|number| root.read(&format!("/sys/dev/block/{number}/stat")).ok());
     let io = root.read("/proc/self/io").ok();
@@ -27,16 +27,16 @@ pub(super) fn look(root: &Root, device: Option<Number>) -> Look {
         let line = text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?;
         line.trim().parse().ok()
     });
-    Look { at: Instant::now(), device: stat.map(numbers), read_bytes: read }
+    Sample { at: Instant::now(), device: stat.map(numbers), read_bytes: read }
 }
 
-impl Look {
-    /// Bytes that came from storage for this program since an earlier look.
+impl Sample {
+    /// Bytes that came from storage for this program since an earlier sample.
     pub(super) fn storage_read(&self, before: &Self) -> Option<u64> {
         Some(self.read_bytes?.saturating_sub(before.read_bytes?))
     }
 
-    /// What the device did since an earlier look. Fields are those of `Documentation/block/stat.rst`.
+    /// What the device did since an earlier sample. Fields are those of `Documentation/block/stat.rst`.
     pub(super) fn device(&self, before: &Self) -> Option<DeviceShare> {
         let (new, old) = (self.device.as_ref()?, before.device.as_ref()?);
         // Old kernels have 11 fields; what they do not count did not happen.
@@ -66,17 +66,17 @@ mod tests {
 
     #[test]
     fn growth_is_what_happened() {
-        let look = |device: &[u64], read_bytes| Look {
+        let sample = |device: &[u64], read_bytes| Sample {
             at: Instant::now(),
             device: Some(device.to_vec()),
             read_bytes: Some(read_bytes),
         };
         let mut new = vec![0; 17];
         (new[0], new[2], new[4], new[5], new[6], new[15]) = (10, 40, 20, 5, 120, 3);
-        let share = look(&new, 900).device(&look(&[0; 17], 0)).unwrap();
+        let share = sample(&new, 900).device(&sample(&[0; 17], 0)).unwrap();
         assert_eq!((share.requests, share.merged, share.bytes, share.flushes), (30, 5, 81_920, 3));
-        assert_eq!(look(&new, 900).storage_read(&look(&new, 400)), Some(500));
+        assert_eq!(sample(&new, 900).storage_read(&sample(&new, 400)), Some(500));
         assert_eq!(share.write_bytes, 61_440);
-        assert!(look(&[1], 0).device(&look(&new, 0)).is_none());
+        assert!(sample(&[1], 0).device(&sample(&new, 0)).is_none());
     }
 }

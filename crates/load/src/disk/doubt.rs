@@ -34,8 +34,8 @@ pub(super) struct Seen {
     pub memory_bytes: u64,
     /// The target is memory.
     pub is_memory: bool,
-    /// Reads that were looked at, and those that were all zero.
-    pub looked_at: u64,
+    /// Reads with checked content, and those that were all zero.
+    pub checked: u64,
     /// See above.
     pub zero: u64,
 }
@@ -58,12 +58,12 @@ pub(super) fn doubts(phase: &DiskPhase, seen: &Seen) -> Vec<Doubt> {
     }
     let kept = kept(phase, seen);
     doubts.extend(kept.filter(|doubt| !doubts.contains(doubt)));
-    // What it says of the rate is true of a rate that is the drive's.
+    // A write-back doubt is only about a rate that is the drive's.
     if !phase.direct && phase.writes() && phase.durable == Durable::Never && !seen.is_memory && kept.is_none()
     {
         doubts.push(Doubt::WriteBack);
     }
-    if seen.looked_at > 0 && seen.zero == seen.looked_at {
+    if seen.checked > 0 && seen.zero == seen.checked {
         doubts.push(Doubt::Zeros);
     }
     if seen.requests < REQUESTS_MIN {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(doubts(&phase(0, true), &Seen { is_memory: true, ..seen }), [Doubt::Memory]);
     }
 
-    /// 3400 MB "written" into a file of 64 MB, of which the flush at the end brought 64 MB to the drive.
+    /// 3400 MB "written" into a file of 64 MB: the flush at the end brought only 64 MB to the drive.
     #[test]
     fn writes_that_the_cache_kept_are_no_evidence() {
         let seen = Seen {
@@ -158,14 +158,14 @@ mod tests {
         let random = DiskPhase { random: true, ..phase(0, false) };
         assert_eq!(doubts(&random, &once), [Doubt::FitsMemory]);
         assert_eq!(doubts(&DiskPhase { durable: Durable::Each, ..random }, &once), []);
-        // Both ways, and neither is known: said once.
+        // Reads and writes, and neither count is known: reported once.
         let both = Seen { read_bytes: 1 << 20, ..silent };
         assert_eq!(doubts(&phase(50, false), &both), [Doubt::FitsMemory]);
     }
 
     #[test]
     fn zeros_and_few_requests_are_no_evidence() {
-        let seen = Seen { requests: 1000, looked_at: 10, zero: 10, ..Seen::default() };
+        let seen = Seen { requests: 1000, checked: 10, zero: 10, ..Seen::default() };
         assert_eq!(doubts(&phase(100, true), &seen), [Doubt::Zeros]);
         assert_eq!(doubts(&phase(100, true), &Seen { zero: 9, ..seen }), []);
         assert_eq!(doubts(&phase(100, true), &Seen { requests: 19, ..Seen::default() }), [Doubt::Few]);

@@ -1,19 +1,19 @@
-//! Requests to a file or a block device: at random places or in a row, reads and writes in any share, around
-//! the cache or through it.
+//! Requests to a file or a block device: random or sequential, reads and writes in any share, direct or
+//! cached.
 //!
 //! What comes in: a target and phases. What goes out: for each phase requests, bytes, how long each request
 //! took, a point every tenth of a second, the CPU time, what the device below counted, and why a figure is no
-//! evidence. It is bounded in time, bytes and requests, ends after a stop with the requests that are under
-//! way, and never writes anything but a file of its own or a device that provably holds nothing ([`guard`]).
+//! evidence. It is bounded in time, bytes and requests. After a stop it ends with the requests in flight. It
+//! never writes anything but a file of its own or a device that provably holds nothing ([`guard`]).
 
 mod below;
 mod doubt;
 pub mod guard;
+mod methods;
 mod seal;
 mod target;
 #[cfg(test)]
 mod tests;
-mod ways;
 mod worker;
 
 use std::fs::File;
@@ -28,8 +28,8 @@ use linerate_sys::pages::Buffer;
 use linerate_sys::root::Root;
 
 use self::doubt::Seen;
+use self::methods::queue::Method;
 use self::target::Target;
-use self::ways::queue::Way;
 use self::worker::{Tally, Work};
 use crate::job::{Job, LoadError};
 use crate::load::Load;
@@ -108,7 +108,7 @@ fn describe(root: &Root, target: &mut Target, asked: &DiskTarget, end: &mut Disk
     }
 }
 
-/// Type of the last mount of which something is true: the longest path.
+/// Type of the last matching mount: the longest path.
 fn filesystem_of(root: &Root, is_it: impl Fn(&linerate_sys::procfs::Mount) -> bool) -> String {
     let text = root.read("/proc/self/mountinfo").unwrap_or_default();
     let mounts = linerate_sys::procfs::mounts(&text);
@@ -124,9 +124,9 @@ struct Shares {
     requests_max: u64,
 }
 
-/// A way that has one request per thread under way gets more threads.
-fn shares(plan: &DiskPlan, phase: &DiskPhase, way: &dyn Way) -> Shares {
-    let (threads, depth) = if way.many() {
+/// A method with one request per thread in flight gets more threads.
+fn shares(plan: &DiskPlan, phase: &DiskPhase, method: &dyn Method) -> Shares {
+    let (threads, depth) = if method.many() {
         (u64::from(phase.threads), usize::from(phase.depth))
     } else {
         (u64::from(phase.outstanding().min(THREADS_MAX.into())), 1)
@@ -145,8 +145,8 @@ fn one(
     (index, memory_bytes): (u64, u64),
 ) -> Result<DiskResult, LoadError> {
     let file = target.open(phase)?;
-    let (way, mut remark) = ways::choose(plan.way.as_deref(), &file)?;
-    let shares = shares(plan, phase, way);
+    let (method, mut remark) = methods::choose(plan.way.as_deref(), &file)?;
+    let shares = shares(plan, phase, method);
     let block = u64::from(phase.block_bytes);
     if target.bytes / shares.threads < block {
         let bytes = (target.bytes / shares.threads) as f64;
@@ -158,16 +158,16 @@ fn one(
     }
     let works: Vec<Work> =
         (0..shares.threads).map(|n| work(plan, phase, target, &shares, (n, index))).collect();
-    let (before, cpu_before) = (below::look(root, target.device), cpu::process_times());
-    let (mut tally, said) = together(job, way, &file, &works)?;
+    let (before, cpu_before) = (below::sample(root, target.device), cpu::process_times());
+    let (mut tally, worker_remark) = together(job, method, &file, &works)?;
     let mut last_flush = Duration::ZERO;
     if !phase.direct && phase.writes() && phase.durable == Durable::Never {
         let begun = Instant::now();
         file.sync_data().map_err(LoadError::io("flush"))?;
         last_flush = begun.elapsed();
     }
-    let (after, cpu_after) = (below::look(root, target.device), cpu::process_times());
-    remark = remark.or(said);
+    let (after, cpu_after) = (below::sample(root, target.device), cpu::process_times());
+    remark = remark.or(worker_remark);
     tally.elapsed += last_flush;
     let spent = |(user, kernel): (Duration, Duration)| (user + kernel).as_secs_f64();
     let device = after.device(&before);
@@ -180,7 +180,7 @@ fn one(
         target_bytes: target.bytes,
         memory_bytes,
         is_memory: target.is_memory,
-        looked_at: tally.looked_at,
+        checked: tally.checked,
         zero: tally.zero,
     };
     Ok(DiskResult {
@@ -192,7 +192,7 @@ fn one(
         last_flush_s: last_flush.as_secs_f64(),
         cpu_s: (spent(cpu_after) - spent(cpu_before)).max(0.0),
         series: tally.series,
-        way: way.name().to_owned(),
+        way: method.name().to_owned(),
         remark,
         device,
         doubts: doubt::doubts(phase, &seen),
@@ -230,7 +230,7 @@ fn work(
 /// Runs all threads of a phase, which begin together; with what their queues lack.
 fn together(
     job: &Job<'_>,
-    way: &dyn Way,
+    method: &dyn Method,
     file: &File,
     works: &[Work],
 ) -> Result<(Tally, Option<String>), LoadError> {
@@ -238,16 +238,16 @@ fn together(
     let results: Vec<Result<(Tally, Option<String>), LoadError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = works
             .iter()
-            .map(|work| scope.spawn(|| job.account(|| thread(job, way, file, *work, &begin))))
+            .map(|work| scope.spawn(|| job.account(|| thread(job, method, file, *work, &begin))))
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(panicked()))).collect()
     });
     let mut tally = Tally::default();
     let mut remark = None;
     for result in results {
-        let (one, said) = result?;
+        let (one, worker_remark) = result?;
         tally.merge(one);
-        remark = remark.or(said);
+        remark = remark.or(worker_remark);
     }
     Ok((tally, remark))
 }
@@ -258,15 +258,15 @@ fn panicked() -> LoadError {
 
 fn thread(
     job: &Job<'_>,
-    way: &dyn Way,
+    method: &dyn Method,
     file: &File,
     work: Work,
     begin: &Barrier,
 ) -> Result<(Tally, Option<String>), LoadError> {
     let slot_bytes = work.phase.block_bytes as usize;
     let queue = Buffer::new(work.slots * slot_bytes)
-        .and_then(|room| file.try_clone().map(|file| (room, file)))
-        .and_then(|(room, file)| way.open(file, room, slot_bytes));
+        .and_then(|buffer| file.try_clone().map(|file| (buffer, file)))
+        .and_then(|(buffer, file)| method.open(file, buffer, slot_bytes));
     // All wait for all, also for one that cannot begin.
     begin.wait();
     let mut queue = queue.map_err(LoadError::io("open a queue"))?;

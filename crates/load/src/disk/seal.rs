@@ -1,5 +1,5 @@
-//! A seal in every 512 bytes that a load writes: what another program has written meanwhile is told from it
-//! when zeros are put back.
+//! A seal in every 512 bytes that a load writes: it distinguishes them from writes of other programs before
+//! zeros are put back.
 //!
 //! In: memory that is going to be written, or what was read. Out: sealed memory; whether a sector is as a
 //! load of this job wrote it.

@@ -88,7 +88,7 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
         return Err(refused(path, "take a smaller file (--size) or another folder (--in)")(reason));
     }
     let file = new_file(path, &job.spec.token).map_err(|e| bad(format!("no file can be made there: {e}")))?;
-    block::reserve(&file, bytes).map_err(|e| bad(format!("no room for {bytes} bytes: {e}")))?;
+    block::reserve(&file, bytes).map_err(|e| bad(format!("cannot reserve {bytes} bytes: {e}")))?;
     let device = match block::kind_of(&file.metadata().map_err(|e| bad(e.to_string()))?) {
         FileKind::File(number) if number.major != 0 => Some(number),
         _ => None,
@@ -106,7 +106,7 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
     Ok(ready)
 }
 
-/// A file that nobody else can open and that is gone when it is closed.
+/// A file that no other program can open and that is gone when it is closed.
 fn new_file(folder: &Path, token: &[u8; 16]) -> io::Result<File> {
     match block::nameless(folder) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
@@ -154,7 +154,7 @@ fn empty(
         "nothing was written; measure a file on it (--in FOLDER), read it (--read), or take a drive that holds nothing",
     );
     let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
-    let mut go_on = || job.check("looking whether the device is empty");
+    let mut go_on = || job.check("checking whether the device is empty");
     let free = guard::open(&Root::live(), path, really, (DEVICE_START, bytes), &mut go_on)
         .map_err(|e| bad(e.to_string()))?;
     end.remarks.push(format!(
@@ -164,7 +164,7 @@ fn empty(
     ));
     if bytes < free.bytes / 10 {
         end.remarks.push(format!(
-            "only {:.1} % of {} was used: heads that move have short ways there",
+            "only {:.1} % of {} was used: seeks are short there",
             bytes as f64 / free.bytes as f64 * 100.0,
             free.name
         ));
@@ -214,7 +214,7 @@ fn fill(job: &Job<'_>, target: &mut Target, end: &mut DiskEnd) -> Result<(), Loa
         done += STEP as u64;
     }
     file.sync_data().map_err(&io)?;
-    // Only what was filled is used: the rest of the file reads as zeros, without a look at the drive.
+    // Only what was filled is used: the rest of the file reads as zeros, without a read of the drive.
     target.bytes = done;
     if target.bytes < BYTES_MIN {
         let source = io::Error::other(format!("only {done} bytes within {} s", FILL.as_secs()));
@@ -251,9 +251,9 @@ impl Target {
         };
         let file = block::reopen(&self.file, how).map_err(|source| match source.kind() {
             io::ErrorKind::InvalidInput if phase.direct => LoadError::Option {
-                what: "way",
+                what: "I/O mode",
                 value: "direct".to_owned(),
-                reason: "this file system knows no way around the cache\nhint: --cached measures through it"
+                reason: "this file system does not support direct I/O\nhint: --cached measures through it"
                     .to_owned(),
             },
             _ => LoadError::Io { what: "open the target", source },

@@ -53,7 +53,7 @@ fn end(report: &LoadReport) -> &DiskEnd {
     report.disk.as_deref().unwrap()
 }
 
-/// A folder on the disk of the checkout, for memory knows no way around the cache on some kernels.
+/// A folder on the disk of the checkout: tmpfs does not support direct I/O on some kernels.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
 }
@@ -72,8 +72,8 @@ fn every_kind_of_phase_counts_what_it_did_and_leaves_nothing() {
         sync(Durable::Full(8)),
         sync(Durable::Each),
     ];
-    for way in [None, Some("calls".to_owned())] {
-        let report = ask(DiskPlan { way: way.clone(), ..in_folder(folder.path(), phases.clone()) });
+    for method in [None, Some("calls".to_owned())] {
+        let report = ask(DiskPlan { way: method.clone(), ..in_folder(folder.path(), phases.clone()) });
         let end = end(&report);
         assert_eq!((end.bytes, end.phases.len()), (4 << 20, phases.len()));
         assert!(end.memory_bytes > 0 && end.prepared_s > 0.0);
@@ -85,7 +85,7 @@ fn every_kind_of_phase_counts_what_it_did_and_leaves_nothing() {
             let in_series: u64 = done.series.iter().map(|p| u64::from(p.requests)).sum();
             assert_eq!(in_series, all, "{}", done.phase);
             assert!(done.elapsed_s > 0.0 && done.elapsed_s < 600.0 && done.cpu_s >= 0.0);
-            assert!(way.as_ref().is_none_or(|way| *way == done.way), "{}", done.way);
+            assert!(method.as_ref().is_none_or(|method| *method == done.way), "{}", done.way);
             let expected_writes = match done.phase.reads {
                 100 => 0..=0,
                 0 => 100..=100,
@@ -173,7 +173,7 @@ fn around_the_cache_the_device_is_asked() {
     let folder = folder();
     let direct = DiskPhase { direct: true, ..phase(true, 100) };
     let report = ask(in_folder(folder.path(), vec![direct]));
-    if let Some(reason) = report.stopped.filter(|r| r.contains("no way around the cache")) {
+    if let Some(reason) = report.stopped.filter(|r| r.contains("does not support direct I/O")) {
         println!("SKIPPED {NAME}: {reason}");
         return;
     }
@@ -232,7 +232,7 @@ fn plans_that_make_no_sense_are_refused() {
         (|p| p.phases[0].depth = 65_535, "depth times threads is 131070"),
         (|p| p.phases[0].durable = Durable::Data(0), "writes before a flush is 0"),
         (|p| p.phases[0].block_bytes = 16 << 20, "the part of each thread is 2097152"),
-        (|p| p.way = Some("fast".into()), "cannot use the way `fast`: known are: io_uring, calls"),
+        (|p| p.way = Some("fast".into()), "cannot use the I/O method `fast`: known are: io_uring, calls"),
         (
             |p| p.target = DiskTarget::Folder { path: "/".into(), bytes: u64::MAX / 4 },
             "/: a file of 4611686018427387904 bytes is more than half of the ",

@@ -1,9 +1,9 @@
-//! One thread of a phase: keeps its requests under way until time, bytes or requests are used up, and notes
+//! One thread of a phase: keeps its requests in flight until time, bytes or requests are used up, and notes
 //! how long each took.
 //!
 //! What comes in: a queue, the part of the target that is its own, limits. What goes out: a [`Tally`]. The
-//! clock is read once per look at the queue; a request counts from the look before its hand-over. After a
-//! stop it ends with the requests that are under way.
+//! clock is read once per poll of the queue; a request counts from the poll before its submission. After a
+//! stop it ends with the requests in flight.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -14,18 +14,18 @@ use linerate_model::histogram::Histogram;
 use linerate_model::random::Random;
 use linerate_sys::uring::Ask;
 
+use super::methods::queue::Queue;
 use super::seal::{SECTOR, Seal};
-use super::ways::queue::Queue;
 use crate::job::{Job, LoadError};
 
 /// Length of an interval of the series, milliseconds.
 const POINT_MS: u64 = 100;
 /// Points that are kept.
 const POINTS_MAX: usize = 600;
-/// Every so many reads one is looked at whether it is all zero.
-const LOOKED_AT: u64 = 61;
+/// Every so many reads one is checked whether it is all zero.
+const ZERO_CHECK_EVERY: u64 = 61;
 
-/// So often the kernel may say "try again" about one request.
+/// So often the kernel may return `EAGAIN` for one request.
 const AGAIN_MAX: u32 = 100;
 
 /// What a thread has to do.
@@ -33,8 +33,7 @@ const AGAIN_MAX: u32 = 100;
 pub(super) struct Work {
     /// What.
     pub phase: DiskPhase,
-    /// First byte of the part of the target for requests at random places, and of its own part for those in a
-    /// row.
+    /// First byte of the part of the target for random requests, and of its own part for sequential ones.
     pub start: u64,
     /// Whole requests that fit in there.
     pub blocks: u64,
@@ -56,18 +55,18 @@ pub(super) struct Tally {
     pub flush_ns: Histogram,
     pub elapsed: Duration,
     pub series: Vec<DiskPoint>,
-    /// Reads that were looked at, and those of them that were all zero.
-    pub looked_at: u64,
+    /// Reads with checked content, and those of them that were all zero.
+    pub checked: u64,
     pub zero: u64,
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy, Default)]
-struct UnderWay {
+struct InFlight {
     since_ns: u64,
     what: Option<Ask>,
     offset: u64,
-    /// How often the kernel said "try again".
+    /// How often the kernel returned `EAGAIN`.
     again: u32,
 }
 
@@ -78,7 +77,7 @@ struct Worker<'a> {
     random: Random,
     seal: Seal,
     free: Vec<usize>,
-    slots: Vec<UnderWay>,
+    slots: Vec<InFlight>,
     /// Begin of writes that no flush made safe yet.
     unsafe_yet: Vec<u64>,
     asked: u64,
@@ -96,7 +95,7 @@ pub(super) fn run(job: &Job<'_>, work: Work, queue: &mut dyn Queue) -> Result<Ta
         random: Random(work.seed),
         seal: Seal::of(job),
         free: (0..work.slots).rev().collect(),
-        slots: vec![UnderWay::default(); work.slots],
+        slots: vec![InFlight::default(); work.slots],
         unsafe_yet: Vec::new(),
         asked: 0,
         next: 0,
@@ -131,12 +130,12 @@ impl Worker<'_> {
         loop {
             self.over |= now_ns >= limit_ns || self.job.control.stop.load(Ordering::Relaxed);
             self.ask(now_ns)?;
-            let under_way = self.queue.under_way();
-            if under_way == 0 {
+            let in_flight = self.queue.in_flight();
+            if in_flight == 0 {
                 break;
             }
             // At the end, and before a flush, all that is left is waited for.
-            let batch = usize::from(self.work.phase.batch).clamp(1, under_way);
+            let batch = usize::from(self.work.phase.batch).clamp(1, in_flight);
             self.queue.wait(batch).map_err(LoadError::io("wait for requests"))?;
             self.queue.ended(&mut ends);
             now_ns = start.elapsed().as_nanos() as u64;
@@ -148,9 +147,9 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Hands over as much as may be under way.
+    /// Submits as much as may be in flight.
     fn ask(&mut self, now_ns: u64) -> Result<(), LoadError> {
-        // Known before the flush is looked at: what is left at the end is flushed as well.
+        // Known before the flush is checked: what is left at the end is flushed as well.
         self.over |= self.asked >= self.work.requests_max;
         let flush = match self.work.phase.durable {
             Durable::Data(every) => Some((Ask::FlushData, every)),
@@ -158,10 +157,10 @@ impl Worker<'_> {
             Durable::Never | Durable::Each => None,
         };
         if let Some((what, every)) = flush {
-            let due = self.unsafe_yet.len() as u64 + self.queue.under_way() as u64;
+            let due = self.unsafe_yet.len() as u64 + self.queue.in_flight() as u64;
             if due >= u64::from(every.max(1)) || (self.over && due > 0) {
-                // A flush makes safe what ended before it: nothing else may be under way.
-                if self.queue.under_way() == 0 && !self.unsafe_yet.is_empty() {
+                // A flush makes safe what ended before it: nothing else may be in flight.
+                if self.queue.in_flight() == 0 && !self.unsafe_yet.is_empty() {
                     self.hand_over(what, 0, now_ns)?;
                 }
                 return Ok(());
@@ -173,12 +172,12 @@ impl Worker<'_> {
                 break;
             }
             let what = self.direction();
-            let block = self.place();
+            let block = self.next_block();
             let offset = self.work.start + block * u64::from(self.work.phase.block_bytes);
             self.hand_over(what, offset, now_ns)?;
             self.asked += 1;
             if let Some((_, every)) = flush
-                && self.unsafe_yet.len() as u64 + self.queue.under_way() as u64 >= u64::from(every.max(1))
+                && self.unsafe_yet.len() as u64 + self.queue.in_flight() as u64 >= u64::from(every.max(1))
             {
                 break;
             }
@@ -196,7 +195,7 @@ impl Worker<'_> {
     }
 
     /// Number of the block that is next.
-    fn place(&mut self) -> u64 {
+    fn next_block(&mut self) -> u64 {
         if self.work.phase.random {
             return self.random.below(self.work.blocks as usize) as u64;
         }
@@ -215,12 +214,12 @@ impl Worker<'_> {
                 self.seal.put(sector);
             }
         }
-        self.slots[slot] = UnderWay { since_ns: now_ns, what: Some(what), offset, again: 0 };
+        self.slots[slot] = InFlight { since_ns: now_ns, what: Some(what), offset, again: 0 };
         self.queue.ask(slot, what, offset).map_err(LoadError::io(verb(what)))
     }
 
     fn ended(&mut self, slot: usize, end: io::Result<u32>, now_ns: u64) -> Result<(), LoadError> {
-        let Some(UnderWay { since_ns, what: Some(what), offset, again }) = self.slots.get(slot).copied()
+        let Some(InFlight { since_ns, what: Some(what), offset, again }) = self.slots.get(slot).copied()
         else {
             return Ok(());
         };
@@ -239,8 +238,8 @@ impl Worker<'_> {
         let took_ns = now_ns.saturating_sub(since_ns);
         match what {
             Ask::Read => {
-                if self.tally.read.requests.is_multiple_of(LOOKED_AT) {
-                    self.look_at(slot);
+                if self.tally.read.requests.is_multiple_of(ZERO_CHECK_EVERY) {
+                    self.check_zero(slot);
                 }
                 count(&mut self.tally.read, took_ns, block);
                 self.point(now_ns, took_ns);
@@ -263,9 +262,9 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn look_at(&mut self, slot: usize) {
+    fn check_zero(&mut self, slot: usize) {
         if let Some(memory) = self.queue.slot(slot) {
-            self.tally.looked_at += 1;
+            self.tally.checked += 1;
             self.tally.zero += u64::from(memory.iter().all(|byte| *byte == 0));
         }
     }
@@ -302,7 +301,7 @@ impl Tally {
         }
         self.flush_ns.merge(&other.flush_ns);
         self.elapsed = self.elapsed.max(other.elapsed);
-        self.looked_at += other.looked_at;
+        self.checked += other.checked;
         self.zero += other.zero;
         for (index, point) in other.series.into_iter().enumerate() {
             match self.series.get_mut(index) {
@@ -327,7 +326,7 @@ mod tests {
     use linerate_model::kind::RttPlan;
     use linerate_model::load::Role;
 
-    /// A queue whose every request is first told to be tried again, as a stacked device does.
+    /// A queue whose every request first fails with `EAGAIN`, as on a stacked device.
     #[derive(Default)]
     struct Busy {
         memory: Vec<u8>,
@@ -363,7 +362,7 @@ mod tests {
             list.extend(self.ends.pop_front());
         }
 
-        fn under_way(&self) -> usize {
+        fn in_flight(&self) -> usize {
             self.ends.len()
         }
 

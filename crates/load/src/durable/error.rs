@@ -11,7 +11,7 @@ pub enum DurabilityError {
     /// The path depends on who reads it.
     #[error("the folder {} is not named from the root on\nhint: give the whole path, beginning with /", .0.display())]
     Relative(PathBuf),
-    /// Something is in the way.
+    /// The folder has another entry.
     #[error(
         "the folder {} is not empty: {entry} is in it\nhint: name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean FOLDER`",
         folder.display()

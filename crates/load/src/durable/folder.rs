@@ -13,18 +13,18 @@ use linerate_sys::{filesystem, procfs};
 use serde_json::{Value, json};
 
 use super::error::DurabilityError;
+use super::methods::{Calls, Target, Tried, new_file};
 use super::record::{Key, content, length};
-use super::ways::{Calls, Target, Tried, new_file};
 
-/// Says whose the folder is.
+/// Names the owner of the folder.
 const MARKER: &str = "linerate-durability.json";
 /// A marker is a line.
 const MARKER_BYTES_MAX: usize = 4096;
 /// An empty ext file system has this folder.
 const LOST_AND_FOUND: &str = "lost+found";
-/// Share of the free room that records may take: a full file system fails for other reasons than those that
-/// are looked for.
-const ROOM_SHARE: u64 = 2;
+/// Share of the free space that records may take: writes to a full file system fail for other reasons than
+/// durability.
+const FREE_SHARE: u64 = 2;
 /// Strange files that are named.
 const LEFT_MAX: usize = 10;
 
@@ -61,7 +61,7 @@ pub(super) fn ours(folder: &Path, run: &str) -> Result<(), DurabilityError> {
 
 /// What a folder lies on. Of one that is gone it is what it would lie on, without a run: a power cut may take
 /// a folder too.
-pub(super) fn place(folder: &Path) -> Result<FolderLocation, DurabilityError> {
+pub(super) fn location(folder: &Path) -> Result<FolderLocation, DurabilityError> {
     let io = |source| DurabilityError::Io { what: "look at", path: folder.to_owned(), source };
     let is_gone =
         |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
@@ -70,12 +70,12 @@ pub(super) fn place(folder: &Path) -> Result<FolderLocation, DurabilityError> {
     let free_bytes = filesystem::free_bytes(&real).map_err(io)?;
     let root = Root::live();
     let mounts = procfs::mounts(&root.read("/proc/self/mountinfo").unwrap_or_default());
-    // Of those that are mounted at the same place the last one is seen.
+    // Of several mounts on the same mount point the last one is visible.
     let mount = mounts
         .into_iter()
         .filter(|m| real.starts_with(&m.point))
         .max_by_key(|m| Path::new(&m.point).components().count());
-    let mut place = FolderLocation {
+    let mut location = FolderLocation {
         free_bytes,
         boot: root.line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
         device: device(&real).unwrap_or_default(),
@@ -84,10 +84,10 @@ pub(super) fn place(folder: &Path) -> Result<FolderLocation, DurabilityError> {
     };
     if let Some(mount) = mount {
         let options = format!("{},{}", mount.options, mount.super_options);
-        options.trim_end_matches(',').clone_into(&mut place.options);
-        (place.filesystem, place.source, place.mount) = (mount.kind, mount.source, mount.point);
+        options.trim_end_matches(',').clone_into(&mut location.options);
+        (location.filesystem, location.source, location.mount) = (mount.kind, mount.source, mount.point);
     }
-    Ok(place)
+    Ok(location)
 }
 
 fn device(path: &Path) -> io::Result<String> {
@@ -101,15 +101,15 @@ fn device(path: &Path) -> io::Result<String> {
 
 /// Most bytes that the plan's files take.
 fn needed_bytes(plan: &WritePlan, tried: &[Tried], run: u64) -> u64 {
-    let shape = |pattern: usize| tried[pattern].way.shape;
+    let shape = |pattern: usize| tried[pattern].method.shape;
     let records = (0..plan.records).filter_map(|number| plan.spot(number, shape)).map(|spot| {
         let (tried, key) = (tried[spot.pattern], Key::new(run, &plan.patterns[spot.pattern], spot.slot));
-        match tried.way.shape {
-            PatternRule::Fresh | PatternRule::Grown => length(tried.way.shape, key, spot.version) as u64,
+        match tried.method.shape {
+            PatternRule::Fresh | PatternRule::Grown => length(tried.method.shape, key, spot.version) as u64,
             PatternRule::Truncated | PatternRule::InPlace | PatternRule::Replaced => 0,
         }
     });
-    let rewritten = tried.iter().filter(|t| t.way.shape != PatternRule::Fresh).count() as u64;
+    let rewritten = tried.iter().filter(|t| t.method.shape != PatternRule::Fresh).count() as u64;
     // Twice the largest: a file and the one that replaces it.
     records.sum::<u64>() + rewritten * u64::from(plan.files) * 2 * (64 << 10)
 }
@@ -153,7 +153,7 @@ fn fill(
     }
     let free = filesystem::free_bytes(folder).map_err(io("look at"))?;
     let needed = needed_bytes(plan, tried, run);
-    if needed > free / ROOM_SHARE {
+    if needed > free / FREE_SHARE {
         return Err(DurabilityError::Room { folder: folder.to_owned(), needed, free });
     }
     let text = format!("{}\n", json!({ "durability": plan.run, "made": made }));
@@ -163,12 +163,12 @@ fn fill(
     }
     let open = File::open(folder).map_err(io("open"))?;
     filesystem::flush(&open).map_err(io("write everything of"))?;
-    place(folder)
+    location(folder)
 }
 
 fn first_versions(folder: &Path, plan: &WritePlan, tried: Tried, run: u64) -> io::Result<()> {
     fs::create_dir(folder.join(tried.name()))?;
-    let shape = tried.way.shape;
+    let shape = tried.method.shape;
     if shape == PatternRule::Fresh {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! Records that say what they are: every block of 4 KiB names its run, file, version and place and carries a
-//! checksum, and every byte follows from these, so that a reader tells an older version, a block of another
-//! file and garbage apart.
+//! Records that identify themselves: every block of 4 KiB carries its run, file, version, offset and a
+//! checksum, and every byte follows from these. A reader can distinguish an older version, a block of another
+//! file and garbage.
 //!
 //! In: which record. Out: its bytes. No file, no clock.
 
@@ -9,7 +9,7 @@ use linerate_model::random::Random;
 
 /// Bytes that are described together; file systems keep or lose them together.
 pub(super) const BLOCK_BYTES: usize = 4096;
-/// What a block says of itself.
+/// Bytes of the head of a block.
 const HEAD_BYTES: usize = 40;
 const MAGIC: [u8; 8] = *b"LRDURAB1";
 
@@ -42,10 +42,10 @@ impl Key {
 /// Bytes of a version of a file, or of a record of a file that grows.
 pub(super) fn length(shape: PatternRule, key: Key, version: u32) -> usize {
     let (low, high) = if shape == PatternRule::Grown { GROWN_BYTES } else { WHOLE_BYTES };
-    // A file that is written over in place keeps its length.
+    // A file that is overwritten keeps its length.
     let seed = key.seed(if shape == PatternRule::InPlace { 0 } else { version }, u32::MAX);
     let bytes = (low + Random(seed).next_u64() % (high - low + 1)) as usize;
-    // The last block has room for its head.
+    // The last block is large enough for its head.
     match bytes % BLOCK_BYTES {
         rest @ 1..HEAD_BYTES => bytes - rest,
         _ => bytes,
@@ -76,7 +76,7 @@ pub(super) fn content(shape: PatternRule, key: Key, version: u32) -> Vec<u8> {
     bytes
 }
 
-/// Of a block of at least [`HEAD_BYTES`], without the place of the checksum itself.
+/// Of a block of at least [`HEAD_BYTES`], without the bytes of the checksum itself.
 fn checksum(block: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&block[..HEAD_BYTES - 4]);
@@ -84,7 +84,7 @@ fn checksum(block: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// What a block says of itself.
+/// Head of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) key: Key,
@@ -118,7 +118,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_block_says_what_it_is_and_has_room_for_that() {
+    fn every_block_has_a_head_and_is_large_enough_for_it() {
         for shape in SHAPES {
             for slot in 0..200 {
                 let key = Key::new(7, "create", slot);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_is_written_over_in_place_keeps_its_length() {
+    fn only_an_overwritten_file_keeps_its_length() {
         let lengths = |shape| {
             let mut all: Vec<usize> = (1..20).map(|v| length(shape, Key::new(1, "x", 0), v)).collect();
             all.sort_unstable();

@@ -100,7 +100,7 @@ fn every_kind_of_loss_is_found_in_real_files() {
     let found = seen(&folder, &plan, "replace", 2);
     assert_eq!(found[0], FileState::Whole { version: 1 });
     assert!(matches!(&found[1], FileState::Corrupt { .. }), "{found:?}");
-    // A link in the place of a file is not followed.
+    // A link with the name of a file is not followed.
     fs::rename(file("truncate", 0), folder.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(folder.join("elsewhere"), file("truncate", 0)).unwrap();
     assert!(matches!(&seen(&folder, &plan, "truncate", 1)[0], FileState::Corrupt { .. }));
@@ -174,7 +174,7 @@ fn a_request_ends_at_its_time_and_when_it_is_stopped() {
     assert_eq!(ask(&order(0)).unwrap(), DurabilityAnswer::Written { done: 0, error: None });
     let stopped = run(&order(60_000), &AtomicBool::new(true)).unwrap();
     assert_eq!(stopped, DurabilityAnswer::Written { done: 0, error: None });
-    // A record that fails is told, and those before it count.
+    // A record that fails is reported, and those before it count.
     fs::remove_dir(folder.join("create+fsync")).unwrap();
     let (done, error) = write(&folder, &plan, 0, 10);
     assert!(done == 1 && error.unwrap().starts_with("record 1 ("));
@@ -197,13 +197,13 @@ fn names_are_given_in_the_folder_and_promised_only_with_it() {
 fn a_folder_that_is_gone_lies_where_it_would_lie() {
     let parent = tempfile::tempdir().unwrap();
     let (folder, plan) = filled(parent.path());
-    let place = || match ask(&DurabilityRequest::Place { folder: folder.clone() }).unwrap() {
-        DurabilityAnswer::Place(place) => place,
+    let location = || match ask(&DurabilityRequest::Place { folder: folder.clone() }).unwrap() {
+        DurabilityAnswer::Place(location) => location,
         other => panic!("{other:?}"),
     };
-    let before = place();
+    let before = location();
     fs::remove_dir_all(&folder).unwrap();
-    let after = place();
+    let after = location();
     assert_eq!((after.run.as_ref(), &after.mount, &after.boot), (None, &before.mount, &before.boot));
     assert_eq!(seen(&folder, &plan, "replace", 2), [FileState::Missing, FileState::Missing]);
 }

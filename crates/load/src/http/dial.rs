@@ -60,7 +60,7 @@ pub(super) fn resolve(host: &str, port: u16, until: &Until<'_>) -> Result<Vec<So
     let (found, wait) = mpsc::channel();
     let name = host.to_owned();
     let ask = move || {
-        // Nobody waits any more when it took too long.
+        // The caller has timed out when this took too long.
         let _ = found.send((name.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>));
     };
     std::thread::Builder::new()
@@ -119,10 +119,10 @@ pub(super) struct Timed<'a> {
 }
 
 impl Read for Timed<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             self.until.check()?;
-            match self.stream.read(room) {
+            match self.stream.read(buffer) {
                 Err(error) if is_passing(&error) => {}
                 other => return other,
             }

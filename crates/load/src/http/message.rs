@@ -45,19 +45,19 @@ fn bad(why: &str) -> io::Error {
 /// What comes from a server.
 pub(super) struct Incoming<S> {
     stream: S,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     at: usize,
     filled: usize,
 }
 
 impl<S: Read> Incoming<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, room: vec![0; READ_BYTES], at: 0, filled: 0 }
+        Self { stream, buffer: vec![0; READ_BYTES], at: 0, filled: 0 }
     }
 
     /// Reads once into an empty buffer; 0 at the end.
     fn fill(&mut self) -> io::Result<usize> {
-        (self.at, self.filled) = (0, self.stream.read(&mut self.room)?);
+        (self.at, self.filled) = (0, self.stream.read(&mut self.buffer)?);
         Ok(self.filled)
     }
 
@@ -71,7 +71,7 @@ impl<S: Read> Incoming<S> {
             return Err(bad("the server closed in the middle of the answer"));
         }
         self.at += 1;
-        Ok(self.room[self.at - 1])
+        Ok(self.buffer[self.at - 1])
     }
 
     /// One line without its end.
@@ -193,13 +193,13 @@ impl<S: Read> Incoming<S> {
                 }
                 return Err(bad("the answer's trailers are longer than 64 kB"));
             }
-            let room = most - *bytes;
-            self.skip(size.min(room), bytes)?;
-            if size > room || (size == room && *bytes >= most) {
+            let left = most - *bytes;
+            self.skip(size.min(left), bytes)?;
+            if size > left || (size == left && *bytes >= most) {
                 return Ok(Body::Cut);
             }
             if !self.line(2)?.is_empty() {
-                return Err(bad("a chunk is longer than it said"));
+                return Err(bad("a chunk is longer than its size"));
             }
         }
     }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_where_they_say() {
+    fn bodies_end_at_their_length() {
         let cases: [(&[u8], _); 7] = [
             (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", (200, Body::Whole, 5)),
             (b"HTTP/1.0 200 OK\r\n\r\nto the end", (200, Body::Whole, 10)),
@@ -274,7 +274,7 @@ mod tests {
                 "size of a chunk",
             ),
             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", "size of a chunk"),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", "longer than it said"),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n", "longer than its size"),
             (b"HTTP/1.1 200 OK\r\nContent-Le", "closed in the middle"),
         ];
         for (answer, reason) in cases {

@@ -225,7 +225,7 @@ fn certificate(name: &str) -> (String, Arc<ServerConfig>) {
 }
 
 #[test]
-fn tls_is_verified_unless_told_otherwise() {
+fn tls_is_verified_by_default() {
     let (pem, config) = certificate("files.example");
     let server = Server::start(Some(config), |_, stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
@@ -235,7 +235,7 @@ fn tls_is_verified_unless_told_otherwise() {
     let got = fetch(good.clone());
     assert_eq!((&got.error, got.bytes, got.tls.as_deref()), (&None, 5, Some("TLS 1.3")));
     assert!(got.tls_ms.is_some());
-    // The certificate is of another name, or of nobody whom we trust.
+    // The certificate is for another name, or of an untrusted CA.
     let other = fetch(HttpPlan { url: "https://other.example/f".into(), ..good.clone() });
     assert!(other.error.as_ref().unwrap().contains("certificate") && other.status.is_none(), "{other:?}");
     let (stranger, _) = certificate("files.example");
@@ -243,7 +243,7 @@ fn tls_is_verified_unless_told_otherwise() {
     assert!(unknown.error.as_ref().unwrap().contains("certificate"), "{unknown:?}");
     let got = fetch(HttpPlan { url: "https://other.example/f".into(), insecure: true, ..good.clone() });
     assert_eq!((got.error, got.bytes), (None, 5));
-    // What is no certificate is told before anything is sent.
+    // An invalid certificate is reported before anything is sent.
     let report = fetch_all(HttpPlan { trusted_pem: Some("nothing".into()), ..good });
     assert!(report.stopped.unwrap().contains("--ca"));
 }
@@ -263,7 +263,7 @@ fn hostile_servers_are_left() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nonly this");
     });
     let silent = Server::start(None, |_, stream| {
-        // Until the other end gives up.
+        // Until the other end closes.
         let _ = stream.read_exact(&mut [0; 1]);
     });
     assert!(fetch(plan(endless.url("/"))).error.unwrap().contains("64 kB"));

@@ -1,8 +1,8 @@
 //! TLS of a download: whom we trust, and the handshake.
 //!
 //! What comes in: certificates given by the user, or those of this host. What goes out: a stream that is
-//! proven to belong to the host of the URL, unless the user said that any certificate will do. It keeps no
-//! session and sends no certificate.
+//! proven to belong to the host of the URL, unless the user accepts any certificate. It keeps no session and
+//! sends no certificate.
 
 use linerate_model::kind::HttpPlan;
 use std::path::PathBuf;
@@ -69,8 +69,8 @@ fn roots(plan: &HttpPlan) -> Result<RootCertStore, Failure> {
 /// What this host trusts, and where it keeps it.
 fn host_bundle() -> Result<(Vec<u8>, String), Failure> {
     let named = std::env::var_os("SSL_CERT_FILE").filter(|v| !v.is_empty()).map(PathBuf::from);
-    let places: Vec<PathBuf> = named.into_iter().chain(BUNDLES.map(PathBuf::from)).collect();
-    for path in &places {
+    let bundles: Vec<PathBuf> = named.into_iter().chain(BUNDLES.map(PathBuf::from)).collect();
+    for path in &bundles {
         let sized = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= BUNDLE_MAX);
         if let Some(pem) = sized.then(|| std::fs::read(path).ok()).flatten() {
             return Ok((pem, path.display().to_string()));

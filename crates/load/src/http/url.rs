@@ -6,7 +6,7 @@
 //! The crate `url` would save five lines and bring eight packages, or thirty with Unicode; without it hosts
 //! that are not ASCII panic in debug builds (`idna_adapter` 1.0.0), also written as %XX.
 
-/// What a step says when it fails: a sentence for the download's line.
+/// Error of a step: a sentence for the download's line.
 pub(super) type Failure = String;
 
 const LENGTH_MAX: usize = 4096;
@@ -24,12 +24,12 @@ pub(super) struct Url {
 
 /// A host with or without a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Authority {
     pub(super) host: String,
     pub(super) port: Option<u16>,
 }
 
-impl Place {
+impl Authority {
     /// Reads `name`, `name:80`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let wrong = |why: &str| format!("`{}`: {why}", shown(text));
@@ -84,9 +84,14 @@ impl Url {
         if authority.contains('@') {
             return Err(wrong("a URL with a password is not taken"));
         }
-        let place = Place::parse(authority)?;
+        let authority = Authority::parse(authority)?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { https, host: place.host, port: place.port.unwrap_or(if https { 443 } else { 80 }), path })
+        Ok(Self {
+            https,
+            host: authority.host,
+            port: authority.port.unwrap_or(if https { 443 } else { 80 }),
+            path,
+        })
     }
 
     /// The URL that a `Location` leads to.
@@ -160,12 +165,12 @@ mod tests {
 
     #[test]
     fn front_ends_are_names_or_addresses() {
-        let place = |text: &str| Place::parse(text).map(|p| (p.host, p.port));
-        assert_eq!(place("web-1"), Ok(("web-1".into(), None)));
-        assert_eq!(place("192.0.2.1:8080"), Ok(("192.0.2.1".into(), Some(8080))));
-        assert_eq!(place("2001:db8::1"), Ok(("2001:db8::1".into(), None)));
-        assert_eq!(place("[2001:db8::1]:80"), Ok(("2001:db8::1".into(), Some(80))));
-        assert!(["", "a b", "x:99999", "[::1", "[::1]x", "[x]"].iter().all(|t| place(t).is_err()));
+        let authority = |text: &str| Authority::parse(text).map(|p| (p.host, p.port));
+        assert_eq!(authority("web-1"), Ok(("web-1".into(), None)));
+        assert_eq!(authority("192.0.2.1:8080"), Ok(("192.0.2.1".into(), Some(8080))));
+        assert_eq!(authority("2001:db8::1"), Ok(("2001:db8::1".into(), None)));
+        assert_eq!(authority("[2001:db8::1]:80"), Ok(("2001:db8::1".into(), Some(80))));
+        assert!(["", "a b", "x:99999", "[::1", "[::1]x", "[x]"].iter().all(|t| authority(t).is_err()));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! The receiving end: answers what is asked, in the way that the phase wants.
+//! The receiving end: answers requests in the waiting mode of the phase.
 //!
 //! What comes in: orders and requests on the proven connection, datagrams that show the stamp. What goes out:
 //! answers of the request's length. It keeps no figures.
@@ -27,8 +27,8 @@ use crate::job::{Job, LoadError, SLICE, is_passing};
 const ORDER_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait for the receiver of the load to listen.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
-/// A spinning end looks so seldom, in looks, whether the phase is over or the test stopped.
-const LOOKS: u32 = 1024;
+/// Polls of a spinning end between two checks for the end of the phase or a stop.
+const CHECK_EVERY: u32 = 1024;
 
 pub(super) fn answer(job: &Job<'_>, plan: &LatencyPlan, report: &mut LoadReport) -> Result<(), LoadError> {
     let mut control = admission::accept_one(job)?;
@@ -64,7 +64,7 @@ fn one_phase<'scope>(
     let (port_out, port_in) = mpsc::channel();
     let start = || {
         Background::start(scope, job, plan, Role::Receiver, move |port| {
-            // Nobody waits any more when the phase is over.
+            // The phase may be over and `port_in` dropped.
             let _ = port_out.send(port);
         })
     };
@@ -95,7 +95,7 @@ fn serve(
         None => 0,
     };
     let [[a, b], [c, d]] = [port, load_port].map(u16::to_be_bytes);
-    control.write_all(&[a, b, c, d]).map_err(LoadError::io("tell the ports of a phase"))?;
+    control.write_all(&[a, b, c, d]).map_err(LoadError::io("send the ports of a phase"))?;
     if let Some(socket) = socket {
         return answer_datagrams(job, plan, phase.waiting, &socket, control);
     }
@@ -112,34 +112,34 @@ fn answer_stream(
     control: &mut TcpStream,
 ) -> Result<u64, LoadError> {
     let size = usize::from(plan.payload_bytes);
-    let mut room = vec![0; size];
-    let (mut bytes, mut got, mut looks) = (0_u64, 0, 0);
+    let mut buffer = vec![0; size];
+    let (mut bytes, mut got, mut polls) = (0_u64, 0, 0);
     job.check("answering")?;
     loop {
-        match control.read(&mut room[got..]) {
+        match control.read(&mut buffer[got..]) {
             Ok(0) => {
                 let source = std::io::ErrorKind::UnexpectedEof.into();
                 return Err(LoadError::Broken { bytes, source });
             }
             Ok(length) => got += length,
             Err(error) if is_passing(&error) => {
-                spin(&mut looks);
+                spin(&mut polls);
                 // A blocking end wakes up 50 times a second for this.
-                if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
+                if waiting == Waiting::Blocking || polls.is_multiple_of(CHECK_EVERY) {
                     job.check("answering")?;
                 }
                 continue;
             }
             Err(source) => return Err(LoadError::Broken { bytes, source }),
         }
-        if room[0] != ASK && room[0] != END {
+        if buffer[0] != ASK && buffer[0] != END {
             return Err(disorder());
         }
         if got == size {
-            if room[0] == END {
+            if buffer[0] == END {
                 return Ok(bytes);
             }
-            write_all(job, control, &room)?;
+            write_all(job, control, &buffer)?;
             bytes += size as u64;
             got = 0;
         }
@@ -157,21 +157,21 @@ fn answer_datagrams(
     let spinning = waiting == Waiting::Spinning;
     socket.set_nonblocking(spinning).map_err(LoadError::io("choose how to wait"))?;
     socket.set_read_timeout(Some(SLICE)).map_err(LoadError::io("set a time-out"))?;
-    let mut room = vec![0; datagram_bytes(plan)];
-    let (mut bytes, mut known, mut looks, mut strangers) = (0, false, 0_u32, 0_u64);
+    let mut buffer = vec![0; datagram_bytes(plan)];
+    let (mut bytes, mut known, mut polls, mut strangers) = (0, false, 0_u32, 0_u64);
     let mut checked = Instant::now();
     loop {
-        let due = match socket.recv_from(&mut room) {
+        let due = match socket.recv_from(&mut buffer) {
             Ok((length, from)) => {
-                if let Some((sequence, _)) = datagram::parse(&request, &room[..length]) {
+                if let Some((sequence, _)) = datagram::parse(&request, &buffer[..length]) {
                     if !known {
                         // Cheaper to answer, and closed to all others.
                         known = socket.connect(from).is_ok();
                     }
                     bytes += length as u64;
-                    room[..HEADER_BYTES].copy_from_slice(&datagram::header(&reply, sequence, 0));
+                    buffer[..HEADER_BYTES].copy_from_slice(&datagram::header(&reply, sequence, 0));
                     // A lost answer is what the sender measures.
-                    let _ = socket.send_to(&room[..length], from);
+                    let _ = socket.send_to(&buffer[..length], from);
                 } else {
                     strangers += 1;
                 }
@@ -179,10 +179,10 @@ fn answer_datagrams(
                 checked.elapsed() >= SLICE
             }
             Err(error) if is_passing(&error) => {
-                spin(&mut looks);
-                !spinning || looks.is_multiple_of(LOOKS)
+                spin(&mut polls);
+                !spinning || polls.is_multiple_of(CHECK_EVERY)
             }
-            // The echo of an answer that nobody took.
+            // The echo of an answer that was not received.
             Err(_) => true,
         };
         if due {
@@ -195,7 +195,7 @@ fn answer_datagrams(
     }
 }
 
-/// Whether the sender said that the phase is over.
+/// Whether the sender reported the end of the phase.
 fn is_over(job: &Job<'_>, control: &mut TcpStream) -> Result<bool, LoadError> {
     job.check("answering")?;
     if !socket::wait(&[control.as_fd()], Ready::Readable, Duration::ZERO).map_err(LoadError::io("wait"))? {

@@ -35,8 +35,8 @@ const CLOSE_WAIT: Duration = Duration::from_millis(500);
 const LOST_MAX: u32 = 5;
 /// Pieces of the course of a phase.
 const POINTS: u32 = 100;
-/// A spinning end looks so seldom, in looks, at the clock.
-const LOOKS: u32 = 256;
+/// Polls of a spinning end between two reads of the clock.
+const CHECK_EVERY: u32 = 256;
 
 pub(super) fn ask(
     job: &Job<'_>,
@@ -76,7 +76,7 @@ fn one_phase<'scope>(
     let load = if phase.loaded {
         let role = Role::Sender { peer: other_port(peer, load_port) };
         let load = Background::start(scope, job, plan, role, |_| {})?;
-        settle(job, Duration::from_millis(plan.settle_ms.into()))?;
+        wait_for_load(job, Duration::from_millis(plan.settle_ms.into()))?;
         Some(load)
     } else {
         None
@@ -90,10 +90,10 @@ fn one_phase<'scope>(
     let cpu_s = cpu::thread_times().running.saturating_sub(before.running).as_secs_f64();
     // On a stream as long as a request: what follows it must not be read with it.
     let end = vec![END; if has_datagrams(phase) { 1 } else { plan.payload_bytes.into() }];
-    let told = write_all(job, control, &end);
-    let loaded = load.map(|load| load.end(asked.is_err() || told.is_err()));
+    let ended = write_all(job, control, &end);
+    let loaded = load.map(|load| load.end(asked.is_err() || ended.is_err()));
     let mut course = asked?;
-    told?;
+    ended?;
     if let Some(load) = &loaded
         && load.bytes == 0
     {
@@ -113,10 +113,10 @@ fn one_phase<'scope>(
 }
 
 /// Lets the load fill its queue.
-fn settle(job: &Job<'_>, time: Duration) -> Result<(), LoadError> {
+fn wait_for_load(job: &Job<'_>, time: Duration) -> Result<(), LoadError> {
     let begun = Instant::now();
     while begun.elapsed() < time {
-        job.check("letting the load settle")?;
+        job.check("waiting for a steady load")?;
         thread::sleep(SLICE.min(time.saturating_sub(begun.elapsed())));
     }
     Ok(())
@@ -185,19 +185,19 @@ fn over_stream(
     control: &mut TcpStream,
 ) -> Result<Course, LoadError> {
     let request = vec![ASK; usize::from(plan.payload_bytes)];
-    let mut room = request.clone();
+    let mut buffer = request.clone();
     set_waiting(control, phase.waiting)?;
     let result = (|| {
         // The first exchange is left out: it pays for what is done once.
-        one_over_stream(job, phase.waiting, control, &request, &mut room)?;
+        one_over_stream(job, phase.waiting, control, &request, &mut buffer)?;
         let mut course = Course::new(plan);
         let mut sent = course.start;
         while sent < course.end {
-            one_over_stream(job, phase.waiting, control, &request, &mut room)?;
+            one_over_stream(job, phase.waiting, control, &request, &mut buffer)?;
             let now = Instant::now();
             course.note(sent, now);
             sent = now;
-            if course.all.count().is_multiple_of(u64::from(LOOKS)) {
+            if course.all.count().is_multiple_of(u64::from(CHECK_EVERY)) {
                 job.check("asking")?;
             }
         }
@@ -212,21 +212,21 @@ fn one_over_stream(
     waiting: Waiting,
     control: &mut TcpStream,
     request: &[u8],
-    room: &mut [u8],
+    buffer: &mut [u8],
 ) -> Result<(), LoadError> {
     write_all(job, control, request)?;
-    let (mut got, mut looks, mut begun) = (0, 0, None);
-    while got < room.len() {
-        match control.read(&mut room[got..]) {
+    let (mut got, mut polls, mut begun) = (0, 0, None);
+    while got < buffer.len() {
+        match control.read(&mut buffer[got..]) {
             Ok(0) => {
                 let source = std::io::ErrorKind::UnexpectedEof.into();
                 return Err(LoadError::Broken { bytes: got as u64, source });
             }
             Ok(length) => got += length,
             Err(error) if is_passing(&error) => {
-                spin(&mut looks);
+                spin(&mut polls);
                 // A blocking end wakes up 50 times a second for this.
-                if waiting == Waiting::Blocking || looks.is_multiple_of(LOOKS) {
+                if waiting == Waiting::Blocking || polls.is_multiple_of(CHECK_EVERY) {
                     job.check("waiting for an answer")?;
                     let waited = begun.get_or_insert_with(Instant::now).elapsed();
                     if waited >= STREAM_WAIT {
@@ -252,7 +252,7 @@ fn over_datagrams(
         .map_err(LoadError::io("choose how to wait"))?;
     let [request, answer] = [REQUEST, ANSWER].map(|label| job.token.stamp(label, &[]));
     let mut asker = Datagrams {
-        room: vec![0; datagram_bytes(plan)],
+        buffer: vec![0; datagram_bytes(plan)],
         socket,
         request,
         answer,
@@ -283,7 +283,7 @@ fn over_datagrams(
             course.lost += 1;
             in_a_row += 1;
         }
-        if asker.sequence.is_multiple_of(u64::from(LOOKS)) {
+        if asker.sequence.is_multiple_of(u64::from(CHECK_EVERY)) {
             job.check("asking")?;
         }
     }
@@ -296,35 +296,35 @@ struct Datagrams {
     answer: [u8; 16],
     sequence: u64,
     spins: bool,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Datagrams {
     /// Whether one request was answered in time.
     fn ask_once(&mut self, job: &Job<'_>) -> Result<bool, LoadError> {
         self.sequence += 1;
-        self.room[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.request, self.sequence, 0));
+        self.buffer[..HEADER_BYTES].copy_from_slice(&datagram::header(&self.request, self.sequence, 0));
         // What the kernel does not take is a lost request.
-        let _ = self.socket.send(&self.room);
-        let (mut looks, begun) = (0, Instant::now());
+        let _ = self.socket.send(&self.buffer);
+        let (mut polls, begun) = (0, Instant::now());
         loop {
-            match self.socket.recv(&mut self.room) {
+            match self.socket.recv(&mut self.buffer) {
                 Ok(length) => {
-                    let shown = datagram::parse(&self.answer, &self.room[..length]);
+                    let shown = datagram::parse(&self.answer, &self.buffer[..length]);
                     if shown.is_some_and(|(sequence, _)| sequence == self.sequence) {
                         return Ok(true);
                     }
                 }
                 Err(error) if is_passing(&error) => {
-                    spin(&mut looks);
-                    if !self.spins || looks.is_multiple_of(LOOKS) {
+                    spin(&mut polls);
+                    if !self.spins || polls.is_multiple_of(CHECK_EVERY) {
                         job.check("waiting for an answer")?;
                     }
                 }
-                // The echo of a datagram that nobody took.
+                // The echo of a datagram that was not received.
                 Err(_) => job.check("waiting for an answer")?,
             }
-            if (!self.spins || looks.is_multiple_of(LOOKS)) && begun.elapsed() >= DATAGRAM_WAIT {
+            if (!self.spins || polls.is_multiple_of(CHECK_EVERY)) && begun.elapsed() >= DATAGRAM_WAIT {
                 return Ok(false);
             }
         }

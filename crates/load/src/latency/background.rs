@@ -26,7 +26,7 @@ pub(super) struct Background<'scope> {
 }
 
 impl<'scope> Background<'scope> {
-    /// Starts one end. `listening` hears the port of a receiver.
+    /// Starts one end. `listening` receives the port of a receiver.
     pub(super) fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         job: &Job<'_>,

@@ -29,16 +29,16 @@ pub(super) fn datagram_bytes(plan: &LatencyPlan) -> usize {
     usize::from(plan.payload_bytes).max(datagram::HEADER_BYTES)
 }
 
-/// Prepares a stream for a way of waiting.
+/// Prepares a stream for a waiting mode.
 pub(super) fn set_waiting(stream: &TcpStream, waiting: Waiting) -> Result<(), LoadError> {
     stream.set_nonblocking(waiting == Waiting::Spinning).map_err(LoadError::io("choose how to wait"))
 }
 
-/// What a spinning end does after a look in vain: now and then lets others of its CPU run, for on a busy host
-/// the other end may be one of them.
-pub(super) fn spin(looks: &mut u32) {
-    *looks = looks.wrapping_add(1);
-    if looks.is_multiple_of(64) {
+/// What a spinning end does after an empty poll: now and then it yields its CPU, for on a busy host the other
+/// end may need it.
+pub(super) fn spin(polls: &mut u32) {
+    *polls = polls.wrapping_add(1);
+    if polls.is_multiple_of(64) {
         std::thread::yield_now();
     } else {
         std::hint::spin_loop();

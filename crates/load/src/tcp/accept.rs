@@ -42,8 +42,8 @@ struct Admission {
     since: Instant,
 }
 
-/// Listens, announces the port, and returns the proven streams, each of which was told to go. Nothing listens
-/// any more when it returns.
+/// Listens, announces the port, and returns the proven streams, after the start stamp on each. The listener
+/// is closed when it returns.
 pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadError> {
     // Strangers take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();
@@ -90,7 +90,7 @@ impl Admission {
             self.candidates
                 .fill(now, || stream::accept(listener), |_, stream| Candidate::handshake(stream, nonces))
                 .map_err(LoadError::io("accept streams"))?;
-            self.look(job, now);
+            self.poll(job, now);
         }
         Ok(())
     }
@@ -105,8 +105,8 @@ impl Admission {
         Err(LoadError::NobodyCame { waited_ms: waited.as_millis(), got, wanted: self.slots.len() })
     }
 
-    fn look(&mut self, job: &Job<'_>, now: Instant) {
-        while let Some((candidate, index)) = self.candidates.next_proven(now, |candidate| candidate.look(job))
+    fn poll(&mut self, job: &Job<'_>, now: Instant) {
+        while let Some((candidate, index)) = self.candidates.next_proven(now, |candidate| candidate.poll(job))
         {
             // A number beyond the test, or one that is there already, leaves.
             if let Some(slot @ None) = self.slots.get_mut(index) {
@@ -123,14 +123,14 @@ impl Candidate {
         let handshake = || {
             stream.set_nonblocking(true)?;
             socket::reset_on_close(&stream)?;
-            // The send buffer of a new connection always has room for it.
+            // The send buffer of a new connection always has capacity for it.
             (&stream).write_all(&nonce)
         };
         handshake().ok()?;
         Some(Self { nonce, shown: [0; PROOF_BYTES], length: 0, stream })
     }
 
-    fn look(&mut self, job: &Job<'_>) -> ProofRead<usize> {
+    fn poll(&mut self, job: &Job<'_>) -> ProofRead<usize> {
         while self.length < PROOF_BYTES {
             match self.stream.read(&mut self.shown[self.length..]) {
                 Ok(0) => return ProofRead::Wrong,

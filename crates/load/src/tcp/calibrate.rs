@@ -1,16 +1,15 @@
-//! Finds out which ways of sending and receiving suit this path: they take turns on the connections of the
-//! test.
+//! Selects the send and receive method for this path: they take turns on the connections of the test.
 //!
-//! What comes in: proven streams and one more for control. What goes out: the ways to use, and at the sender
-//! the table of the turns. A turn begins when both ends are ready and ends when the receiver has everything
-//! that was sent, so that no byte of one turn is counted in another, nor in the test. The sender leads.
-//! Bounded in number and time.
+//! What comes in: proven streams and one more for control. What goes out: the methods to use, and at the
+//! sender the table of the turns. A turn begins when both ends are ready and ends when the receiver has
+//! everything that was sent, so that no byte of one turn is counted in another, nor in the test. The sender
+//! leads. Bounded in number and time.
 //!
-//! On the control stream the sender says `T` and the two ways (each a length and a name), the receiver
-//! answers `R`; after the turn the sender says how many bytes it sent (8 bytes) and the receiver, when it has
-//! them, its CPU time in nanoseconds, the bytes and the time between the first and the last in microseconds
-//! (8 bytes each). At the end the sender says `U` and the ways to use, and the receiver answers `R`. Numbers
-//! are big-endian.
+//! On the control stream the sender sends `T` and the two methods (each a length and a name), and the
+//! receiver answers `R`. After the turn the sender sends its byte count (8 bytes). When the receiver has them
+//! all, it sends its CPU time in nanoseconds, the bytes, and the time between the first and the last in
+//! microseconds (8 bytes each). At the end the sender sends `U` and the methods to use, and the receiver
+//! answers `R`. Numbers are big-endian.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -23,12 +22,12 @@ use linerate_sys::socket::{self, Ready};
 
 use super::choose;
 use super::crew::{self, Crew, Watchdog};
-use super::place::Place;
+use super::methods::Methods;
+use super::placement::Placement;
 use super::plan::Plan;
 use super::receiver::{self, Wakes};
 use super::sender::Sending;
 use super::stream_end::StreamEnd;
-use super::ways::Ways;
 use crate::job::{Job, LoadError, is_passing};
 
 const ROUNDS: usize = 2;
@@ -37,14 +36,14 @@ const TURN: Duration = Duration::from_millis(TURN_MS as u64);
 const LAST_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
 /// An answer that takes longer will not come.
 const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
-/// A path on which what was sent takes so long to arrive is so slow that any way fills it. Threads of both
-/// ends that wait for a CPU do not take as long.
+/// A path with a longer delivery time than this is so slow that any method fills it. Threads of both ends
+/// that wait for a CPU do not take as long.
 const SLOW: Duration = Duration::from_secs(1);
-/// How often a receiver looks for the end of a turn.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a receiver polls for the end of a turn.
+const POLL_EVERY: Duration = Duration::from_millis(5);
 
-const SAY_TURN: u8 = b'T';
-const SAY_USE: u8 = b'U';
+const COMMAND_TURN: u8 = b'T';
+const COMMAND_USE: u8 = b'U';
 const READY: u8 = b'R';
 
 /// Leads the calibration from the sender's end.
@@ -54,41 +53,46 @@ pub(super) fn lead(
     streams: &[TcpStream],
     control: &TcpStream,
     turns: &mut Vec<Turn>,
-) -> Result<Ways, LoadError> {
-    let candidates = Ways::candidates(&job.spec.tuning)?;
+) -> Result<Methods, LoadError> {
+    let candidates = Methods::candidates(&job.spec.tuning)?;
     let begun = Instant::now();
     for round in 0..ROUNDS {
         let mut order = candidates.clone();
         if round % 2 == 1 {
             order.reverse();
         }
-        for ways in order {
-            let (send, receive) = (ways.send.name(), ways.receive.name());
+        for methods in order {
+            let (send, receive) = (methods.send.name(), methods.receive.name());
             let due = round == 0 || choose::is_worth_a_turn(turns, send, receive);
             if candidates.len() < 2 || !due || begun.elapsed() >= LAST_TURN {
                 continue;
             }
             let since = Instant::now();
-            turns.push(lead_turn(job, plan, streams, control, ways)?);
+            turns.push(lead_turn(job, plan, streams, control, methods)?);
             if since.elapsed() >= TURN + SLOW {
-                return use_ways(job, control, turns, Ways::asked_for(&job.spec.tuning)?);
+                return use_methods(job, control, turns, Methods::asked_for(&job.spec.tuning)?);
             }
         }
     }
-    let ways = match choose::best(turns) {
-        Some((send, receive)) => Ways::named(send, receive)?,
-        None => Ways::asked_for(&job.spec.tuning)?,
+    let methods = match choose::best(turns) {
+        Some((send, receive)) => Methods::named(send, receive)?,
+        None => Methods::asked_for(&job.spec.tuning)?,
     };
-    use_ways(job, control, turns, ways)
+    use_methods(job, control, turns, methods)
 }
 
-fn use_ways(job: &Job<'_>, control: &TcpStream, turns: &mut [Turn], ways: Ways) -> Result<Ways, LoadError> {
+fn use_methods(
+    job: &Job<'_>,
+    control: &TcpStream,
+    turns: &mut [Turn],
+    methods: Methods,
+) -> Result<Methods, LoadError> {
     for turn in turns.iter_mut() {
-        turn.chosen = turn.send == ways.send.name() && turn.receive == ways.receive.name();
+        turn.chosen = turn.send == methods.send.name() && turn.receive == methods.receive.name();
     }
-    say(control, SAY_USE, ways)?;
-    hear_ready(job, control)?;
-    Ok(ways)
+    send_command(control, COMMAND_USE, methods)?;
+    expect_ready(job, control)?;
+    Ok(methods)
 }
 
 fn lead_turn(
@@ -96,22 +100,22 @@ fn lead_turn(
     plan: Plan,
     streams: &[TcpStream],
     control: &TcpStream,
-    ways: Ways,
+    methods: Methods,
 ) -> Result<Turn, LoadError> {
     let mut turn = Turn {
-        send: ways.send.name().to_owned(),
-        receive: ways.receive.name().to_owned(),
+        send: methods.send.name().to_owned(),
+        receive: methods.receive.name().to_owned(),
         ..Turn::default()
     };
-    let sending = match Sending::new(job, &ways, streams) {
+    let sending = match Sending::new(job, &methods, streams) {
         Ok(sending) => sending,
         Err(error) => {
             turn.failed = Some(error.to_string());
             return Ok(turn);
         }
     };
-    say(control, SAY_TURN, ways)?;
-    hear_ready(job, control)?;
+    send_command(control, COMMAND_TURN, methods)?;
+    expect_ready(job, control)?;
     let _ = job.take_costs();
     let plan = Plan { duration: TURN, ..plan };
     let (mut ends, kept) = job.account_aside(|| {
@@ -125,8 +129,8 @@ fn lead_turn(
     if let Some(error) = ends.iter_mut().find_map(|end| end.error.take()) {
         turn.failed = Some(error.to_string());
     }
-    tell(control, &bytes.to_be_bytes())?;
-    let [cpu_ns, received, took_us] = hear_numbers::<3>(job, control)?;
+    write(control, &bytes.to_be_bytes())?;
+    let [cpu_ns, received, took_us] = read_numbers::<3>(job, control)?;
     if received != bytes {
         return Err(LoadError::BytesDiffer { sent: bytes, received });
     }
@@ -145,20 +149,20 @@ pub(super) fn follow(
     plan: Plan,
     streams: &[TcpStream],
     control: &TcpStream,
-) -> Result<Ways, LoadError> {
+) -> Result<Methods, LoadError> {
     let begun = Instant::now();
     loop {
-        let [word] = hear(job, control)?;
-        if word != SAY_TURN && word != SAY_USE {
+        let [word] = read_bytes(job, control)?;
+        if word != COMMAND_TURN && word != COMMAND_USE {
             return Err(LoadError::OutOfStep { what: format!("byte {word} instead of a turn") });
         }
-        let (send, receive) = (hear_name(job, control)?, hear_name(job, control)?);
-        let ways = Ways::named(&send, &receive)?;
-        tell(control, &[READY])?;
-        if word == SAY_USE {
-            return Ok(ways);
+        let (send, receive) = (read_name(job, control)?, read_name(job, control)?);
+        let methods = Methods::named(&send, &receive)?;
+        write(control, &[READY])?;
+        if word == COMMAND_USE {
+            return Ok(methods);
         }
-        follow_turn(job, plan, streams, control, ways)?;
+        follow_turn(job, plan, streams, control, methods)?;
         if begun.elapsed() >= 2 * (LAST_TURN + ANSWER_TIME) {
             return Err(LoadError::OutOfStep { what: "the sender makes no end of it".to_owned() });
         }
@@ -170,19 +174,19 @@ fn follow_turn(
     plan: Plan,
     streams: &[TcpStream],
     control: &TcpStream,
-    ways: Ways,
+    methods: Methods,
 ) -> Result<(), LoadError> {
     let _ = job.take_costs();
-    let place = Place::of(&job.spec.tuning.pin, job.spec.bind);
+    let placement = Placement::of(&job.spec.tuning.pin, job.spec.bind);
     let call_bytes = receiver::call_bytes(job, streams.len());
-    let plan = Plan { duration: TURN, interval: LOOK_EVERY, stall: plan.stall.max(ANSWER_TIME), ..plan };
-    let mut waiting = Waiting { control, heard: [0; 8], length: 0, wakes: Wakes::new(streams), ticks: 0 };
+    let plan = Plan { duration: TURN, interval: POLL_EVERY, stall: plan.stall.max(ANSWER_TIME), ..plan };
+    let mut waiting = Waiting { control, received: [0; 8], length: 0, wakes: Wakes::new(streams), ticks: 0 };
     let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut waiting, |crew, index, stream| {
-            place.take(index, false);
+            placement.take(index, false);
             let mut end = StreamEnd::default();
-            let mut pull = ways.receive.open(call_bytes);
-            receiver::pull_all(crew, index, stream, ways.receive.is_beside(), pull.as_mut(), &mut end);
+            let mut pull = methods.receive.open(call_bytes);
+            receiver::pull_all(crew, index, stream, methods.receive.is_beside(), pull.as_mut(), &mut end);
             end.bytes = crew.bytes_of(index);
             end
         })
@@ -193,7 +197,7 @@ fn follow_turn(
     if let Some(source) = ends.iter_mut().find_map(|end| end.error.take()) {
         return Err(LoadError::Broken { bytes, source });
     }
-    place.verdict()?;
+    placement.verdict()?;
     let first = ends.iter().filter_map(|end| end.span).map(|span| span.0).min();
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
     let took = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
@@ -201,7 +205,7 @@ fn follow_turn(
     for number in [costs.running.as_nanos() as u64, bytes, took.as_micros() as u64] {
         answer.extend_from_slice(&number.to_be_bytes());
     }
-    tell(control, &answer)
+    write(control, &answer)
 }
 
 /// The clock of a turn at the sender.
@@ -218,7 +222,7 @@ impl Watchdog for Counting {
 /// The clock of a turn at the receiver: waits for the sender's word how much it was.
 struct Waiting<'a> {
     control: &'a TcpStream,
-    heard: [u8; 8],
+    received: [u8; 8],
     length: usize,
     wakes: Wakes<'a>,
     ticks: u32,
@@ -232,11 +236,11 @@ impl Watchdog for Waiting<'_> {
         let mut control = self.control;
         if !crew.knows_end()
             && matches!(there, Ok(true))
-            && let Ok(more) = control.read(&mut self.heard[self.length..])
+            && let Ok(more) = control.read(&mut self.received[self.length..])
         {
             self.length += more;
-            if self.length == self.heard.len() {
-                crew.end_at(u64::from_be_bytes(self.heard));
+            if self.length == self.received.len() {
+                crew.end_at(u64::from_be_bytes(self.received));
                 self.wakes.hurry();
             }
         }
@@ -248,27 +252,27 @@ impl Watchdog for Waiting<'_> {
     }
 }
 
-fn say(control: &TcpStream, word: u8, ways: Ways) -> Result<(), LoadError> {
+fn send_command(control: &TcpStream, word: u8, methods: Methods) -> Result<(), LoadError> {
     let mut message = vec![word];
-    for name in [ways.send.name(), ways.receive.name()] {
+    for name in [methods.send.name(), methods.receive.name()] {
         message.push(name.len() as u8);
         message.extend_from_slice(name.as_bytes());
     }
-    tell(control, &message)
+    write(control, &message)
 }
 
-fn tell(mut control: &TcpStream, message: &[u8]) -> Result<(), LoadError> {
+fn write(mut control: &TcpStream, message: &[u8]) -> Result<(), LoadError> {
     control.write_all(message).map_err(|source| LoadError::Broken { bytes: 0, source })
 }
 
-fn hear<const N: usize>(job: &Job<'_>, mut control: &TcpStream) -> Result<[u8; N], LoadError> {
-    let mut room = [0; N];
+fn read_bytes<const N: usize>(job: &Job<'_>, mut control: &TcpStream) -> Result<[u8; N], LoadError> {
+    let mut buffer = [0; N];
     let mut length = 0;
     let limit = Instant::now() + TURN + ANSWER_TIME;
     let broken = |source| LoadError::Broken { bytes: 0, source };
     while length < N {
         job.check("calibrating")?;
-        match control.read(&mut room[length..]) {
+        match control.read(&mut buffer[length..]) {
             Ok(0) => return Err(broken(io::ErrorKind::UnexpectedEof.into())),
             Ok(more) => length += more,
             Err(error) if is_passing(&error) && Instant::now() < limit => {}
@@ -278,29 +282,29 @@ fn hear<const N: usize>(job: &Job<'_>, mut control: &TcpStream) -> Result<[u8; N
             Err(source) => return Err(broken(source)),
         }
     }
-    Ok(room)
+    Ok(buffer)
 }
 
-fn hear_ready(job: &Job<'_>, control: &TcpStream) -> Result<(), LoadError> {
-    match hear(job, control)? {
+fn expect_ready(job: &Job<'_>, control: &TcpStream) -> Result<(), LoadError> {
+    match read_bytes(job, control)? {
         [READY] => Ok(()),
         [other] => Err(LoadError::OutOfStep { what: format!("byte {other} instead of a ready receiver") }),
     }
 }
 
-fn hear_numbers<const N: usize>(job: &Job<'_>, control: &TcpStream) -> Result<[u64; N], LoadError> {
+fn read_numbers<const N: usize>(job: &Job<'_>, control: &TcpStream) -> Result<[u64; N], LoadError> {
     let mut numbers = [0; N];
     for number in &mut numbers {
-        *number = u64::from_be_bytes(hear(job, control)?);
+        *number = u64::from_be_bytes(read_bytes(job, control)?);
     }
     Ok(numbers)
 }
 
-fn hear_name(job: &Job<'_>, control: &TcpStream) -> Result<String, LoadError> {
-    let [length] = hear(job, control)?;
+fn read_name(job: &Job<'_>, control: &TcpStream) -> Result<String, LoadError> {
+    let [length] = read_bytes(job, control)?;
     let mut name = Vec::new();
     for _ in 0..length {
-        let [byte] = hear(job, control)?;
+        let [byte] = read_bytes(job, control)?;
         name.push(byte);
     }
     Ok(String::from_utf8_lossy(&name).into_owned())

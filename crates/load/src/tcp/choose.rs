@@ -1,17 +1,18 @@
-//! Which ways won the calibration. Pure.
+//! Which methods won the calibration. Pure.
 //!
-//! What comes in: the turns. What goes out: the place of a pair of ways. Speed comes first; among those that
-//! are about as fast, the one that costs the least CPU on both ends together.
+//! What comes in: the turns. What goes out: the index of a pair of methods. Speed comes first; among those
+//! that are about as fast, the one with the least CPU time on both ends together.
 
 use linerate_model::load::Turn;
 
-/// Ways that reach this share of the best rate count as equally fast: turns of one way differ by as much.
+/// Methods that reach this share of the best rate count as equally fast: turns of one method differ by as
+/// much.
 const ABOUT_AS_FAST: f64 = 0.92;
 
-/// A way below this share of the best rate in its first turn gets no second one.
+/// A method below this share of the best rate in its first turn gets no second one.
 const WORTH_A_TURN: f64 = 0.7;
 
-/// What the turns of one pair of ways say together.
+/// The turns of one pair of methods, combined.
 struct Pair<'a> {
     turn: &'a Turn,
     bps: f64,
@@ -36,7 +37,7 @@ fn pairs(turns: &[Turn]) -> Vec<Pair<'_>> {
     pairs.into_iter().map(|(pair, _)| pair).collect()
 }
 
-/// The ways of sending and receiving to use; `None` when no turn moved anything.
+/// The send and receive method to use; `None` when no turn moved anything.
 pub(super) fn best(turns: &[Turn]) -> Option<(&str, &str)> {
     let pairs = pairs(turns);
     let most = pairs.iter().map(|pair| pair.bps).fold(0.0, f64::max);
@@ -47,7 +48,7 @@ pub(super) fn best(turns: &[Turn]) -> Option<(&str, &str)> {
         .map(|pair| (pair.turn.send.as_str(), pair.turn.receive.as_str()))
 }
 
-/// Whether a pair of ways that had its first turn deserves another.
+/// Whether a pair of methods that had its first turn deserves another.
 pub(super) fn is_worth_a_turn(turns: &[Turn], send: &str, receive: &str) -> bool {
     let most = turns.iter().map(|turn| turn.bps).fold(0.0, f64::max);
     turns
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_the_same_ways_are_averaged() {
+    fn turns_of_the_same_methods_are_averaged() {
         let turns = [turn("a", 10e9, 0.1), turn("b", 9e9, 0.1), turn("a", 4e9, 0.1), turn("b", 9e9, 0.1)];
         assert_eq!(best(&turns), Some(("b", "truncate")));
         assert!(is_worth_a_turn(&turns, "b", "truncate") && !is_worth_a_turn(&turns, "c", "truncate"));

@@ -1,4 +1,4 @@
-//! The sender's way in: connects all streams and shows the token on each.
+//! The sender's side of the handshake: connects all streams and shows the token on each.
 //!
 //! What comes in: the receiver's address. What goes out: streams whose receiver showed that it knows the
 //! token as well. It gives the receiver nothing before that.
@@ -85,13 +85,13 @@ fn prove_all(job: &Job<'_>, streams: &[TcpStream], peer: SocketAddr) -> Result<(
 fn read_exact(
     job: &Job<'_>,
     mut stream: &TcpStream,
-    room: &mut [u8],
+    buffer: &mut [u8],
     limit: Instant,
 ) -> Result<(), LoadError> {
     let mut length = 0;
-    while length < room.len() {
+    while length < buffer.len() {
         job.check("showing the token")?;
-        match stream.read(&mut room[length..]) {
+        match stream.read(&mut buffer[length..]) {
             Ok(0) => return Err(LoadError::Broken { bytes: 0, source: io::ErrorKind::UnexpectedEof.into() }),
             Ok(more) => length += more,
             Err(error) if is_passing(&error) && Instant::now() < limit => {}

@@ -19,8 +19,8 @@ use crate::job::{Job, LoadError};
 /// What the threads of a transfer share.
 pub(super) struct Crew {
     aborted: AtomicBool,
-    /// When the time of the test is over; set when all workers are there, which is what they wait for. They
-    /// look at it themselves: on a machine with many more streams than CPUs the watchdog may be late.
+    /// End of the test; set when all workers are there, which is what they wait for. They check it
+    /// themselves: on a machine with many more streams than CPUs the watchdog may be late.
     end: OnceLock<Instant>,
     done: AtomicUsize,
     /// Bytes moved by each stream.

@@ -1,4 +1,4 @@
-//! The inside of the connections: readings that are kept, and what they say about the end of slow start.
+//! The inside of the connections: kept readings, and the end of slow start that follows from them.
 //!
 //! What comes in: `TCP_INFO` of all streams at each tick. What goes out: packed readings of a bounded number,
 //! and a time.
@@ -32,7 +32,7 @@ impl Recorder {
         Self { streams: vec![Vec::new(); streams], every: expected.div_ceil(READINGS_MAX).max(1), ticks: 0 }
     }
 
-    /// Takes what all streams say at a time since the start.
+    /// Takes a reading of all streams at a time since the start.
     pub(super) fn record(&mut self, at: Duration, infos: &[TcpInfo]) {
         self.ticks += 1;
         // The first ones are always kept: that is when slow start is seen.
@@ -69,7 +69,7 @@ fn reading(at: Duration, info: &TcpInfo) -> Reading {
     }
 }
 
-/// All streams, packed; nothing where the kernel said nothing (other families).
+/// All streams, packed; nothing where the kernel returned nothing (other families).
 pub(super) fn pack(streams: &[Vec<Reading>]) -> Vec<Packed> {
     let known = |list: &Vec<Reading>| list.iter().any(|reading| reading.cwnd > 0);
     if streams.iter().any(known) {

@@ -11,7 +11,7 @@ use linerate_model::tuning::{Pin, Protocol, SAMPLE_HZ_MAX, Tuning};
 use linerate_sys::socket_options;
 use linerate_sys::stream::{self, StreamKind};
 
-use super::{place, receive, send};
+use super::{placement, receive, send};
 use crate::job::LoadError;
 
 /// Bytes of one call.
@@ -27,7 +27,7 @@ pub(super) fn kind(protocol: Protocol) -> StreamKind {
     }
 }
 
-/// Says what is outside its limits.
+/// Returns the first option that is outside its limits.
 pub(super) fn check(tuning: &Tuning) -> Result<(), LoadError> {
     let number =
         |what: &'static str, value: Option<f64>, allowed: std::ops::RangeInclusive<f64>, limit| match value {
@@ -55,8 +55,8 @@ pub(super) fn check(tuning: &Tuning) -> Result<(), LoadError> {
         }),
         _ => Ok(()),
     };
-    known("way of sending", &tuning.send, send::names())?;
-    known("way of receiving", &tuning.receive, receive::names())?;
+    known("send method", &tuning.send, send::names())?;
+    known("receive method", &tuning.receive, receive::names())?;
     let inet = matches!(tuning.protocol, Protocol::Tcp | Protocol::Mptcp);
     let asked = [
         ("congestion control", tuning.congestion.is_some()),
@@ -70,7 +70,7 @@ pub(super) fn check(tuning: &Tuning) -> Result<(), LoadError> {
         return Err(LoadError::Option { what, value: tuning.protocol.name().to_owned(), reason });
     }
     match &tuning.pin {
-        Pin::Cpus(cpus) => place::check(cpus),
+        Pin::Cpus(cpus) => placement::check(cpus),
         Pin::Auto | Pin::None => Ok(()),
     }
 }

@@ -22,7 +22,7 @@ const STALL_MIN: Duration = Duration::from_secs(1);
 pub(super) struct Plan {
     /// In one direction.
     pub(super) streams: usize,
-    pub(super) both_ways: bool,
+    pub(super) bidirectional: bool,
     pub(super) calibrate: bool,
     pub(super) duration: Duration,
     /// No progress for so long ends the test.
@@ -39,7 +39,7 @@ impl Plan {
         let duration = Duration::from_millis(u64::from(duration_ms));
         Ok(Self {
             streams: usize::from(streams),
-            both_ways: tuning.both_ways,
+            bidirectional: tuning.both_ways,
             calibrate: tuning.calibrate,
             duration,
             stall: STALL_MIN.max(duration),
@@ -50,13 +50,14 @@ impl Plan {
 
     /// Connections in all.
     pub(super) fn connections(self) -> usize {
-        self.streams * (1 + usize::from(self.both_ways)) + usize::from(self.calibrate)
+        self.streams * (1 + usize::from(self.bidirectional)) + usize::from(self.calibrate)
     }
 
     /// The streams to the receiver, those back, and the control stream.
     pub(super) fn split(self, all: &[TcpStream]) -> (&[TcpStream], &[TcpStream], Option<&TcpStream>) {
         let (forward, rest) = all.split_at(self.streams.min(all.len()));
-        let (back, control) = rest.split_at(if self.both_ways { self.streams.min(rest.len()) } else { 0 });
+        let (back, control) =
+            rest.split_at(if self.bidirectional { self.streams.min(rest.len()) } else { 0 });
         (forward, back, control.first())
     }
 }

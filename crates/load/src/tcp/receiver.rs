@@ -1,7 +1,7 @@
 //! The receiving end of a TCP load.
 //!
 //! What comes in: proven streams. What goes out: the report of the receiver. Bytes are taken out of the
-//! kernel in the way that was chosen; only a verifying way looks at them.
+//! kernel by the chosen method; only a verifying method reads them.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::tcp_info;
 
 use super::crew::{self, Crew, Watchdog};
-use super::place::{Follower, Place};
+use super::methods::Methods;
+use super::placement::{Follower, Placement};
 use super::plan::Plan;
-use super::receive::method::{Pull, ReceiveWay};
+use super::receive::method::{Pull, ReceiveMethod};
 use super::stream_end::{StreamEnd, Tail, end_state, verdict};
-use super::ways::Ways;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
@@ -32,7 +32,7 @@ const WAKE_EVERY_S: f64 = 100e-6;
 const WAKE_SHARE_FAST: u64 = 8;
 const WAKE_BYTES_FAST: u64 = 1 << 20;
 
-/// Room of one read; many streams share the cache.
+/// Buffer of one read; many streams share the cache.
 const CALL_BYTES: usize = 4 << 20;
 const CALL_BYTES_MANY: usize = 256 << 10;
 const MANY: usize = 16;
@@ -40,7 +40,7 @@ const MANY: usize = 16;
 /// After the sender's kernel has the count, its reset is waited for so long.
 const RESET_WAIT: Duration = Duration::from_millis(250);
 
-/// A receiver waits a little longer than a sender, so that the sender's reason is the one that is told.
+/// A receiver waits a little longer than a sender, so that the sender's reason is the one reported.
 const STALL_EXTRA: Duration = Duration::from_millis(300);
 
 /// How readers are woken: rarely, but before the window suffers.
@@ -123,17 +123,17 @@ pub(super) fn receive(
     job: &Job<'_>,
     plan: Plan,
     streams: &[TcpStream],
-    ways: &Ways,
+    methods: &Methods,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
-    let way = ways.receive;
-    let place = Place::of(&job.spec.tuning.pin, job.spec.bind);
+    let method = methods.receive;
+    let placement = Placement::of(&job.spec.tuning.pin, job.spec.bind);
     let call_bytes = call_bytes(job, streams.len());
     report.way = Some(TransferMethod {
-        name: way.name().to_owned(),
+        name: method.name().to_owned(),
         call_bytes: call_bytes as u64,
         pages: "plain".to_owned(),
-        cpus: place.cpus(),
+        cpus: placement.cpus(),
         remark: String::new(),
     });
     let drops = || streams.iter().map(|stream| socket::dropped(stream).ok()).sum::<Option<u64>>();
@@ -146,12 +146,12 @@ pub(super) fn receive(
     let plan = Plan { stall: plan.stall + STALL_EXTRA, ..plan };
     let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut sampler, |crew, index, stream| {
-            place.take(index, false);
-            read_to_end(crew, index, stream, way, call_bytes)
+            placement.take(index, false);
+            read_to_end(crew, index, stream, method, call_bytes)
         })
     });
-    if let Some(way) = &mut report.way {
-        way.cpus = place.cpus();
+    if let Some(method) = &mut report.way {
+        method.cpus = placement.cpus();
     }
     report.bytes = ends.iter().map(|end| end.bytes).sum();
     let first = ends.iter().filter_map(|end| end.span).map(|span| span.0).min();
@@ -163,7 +163,7 @@ pub(super) fn receive(
     end.mss = ends.iter().map(|end| end.info.rcv_mss).max().unwrap_or(0);
     report.tcp = Some(end);
     kept.and_then(|()| verdict(&mut ends))?;
-    place.verdict()?;
+    placement.verdict()?;
     report.drained = true;
     Ok(())
 }
@@ -197,35 +197,35 @@ pub(super) fn pull_all(
     false
 }
 
-/// Reads one stream to its end and tells the count.
+/// Reads one stream to its end and sends the count.
 fn read_to_end(
     crew: &Crew,
     index: usize,
     stream: &TcpStream,
-    way: &'static dyn ReceiveWay,
+    method: &'static dyn ReceiveMethod,
     call_bytes: usize,
 ) -> StreamEnd {
     let mut end = StreamEnd::default();
-    let mut pull = way.open(call_bytes);
-    let ended = pull_all(crew, index, stream, way.is_beside(), pull.as_mut(), &mut end);
+    let mut pull = method.open(call_bytes);
+    let ended = pull_all(crew, index, stream, method.is_beside(), pull.as_mut(), &mut end);
     end.info = tcp_info::read(stream).unwrap_or_default();
     end.bytes = crew.bytes_of(index);
     end.checksum = pull.checksum();
     if ended {
-        end.error = tell_count(crew, stream, Tail { bytes: end.bytes, checksum: end.checksum }).err();
+        end.error = send_count(crew, stream, Tail { bytes: end.bytes, checksum: end.checksum }).err();
     }
     end
 }
 
-/// Sends the count and stays until the sender has it and hung up: an early close would destroy it on the way.
-fn tell_count(crew: &Crew, mut stream: &TcpStream, tail: Tail) -> std::io::Result<()> {
+/// Sends the count and stays until the sender has it and closed: an early close would destroy it in transit.
+fn send_count(crew: &Crew, mut stream: &TcpStream, tail: Tail) -> std::io::Result<()> {
     stream.write_all(&tail.to_bytes())?;
     let mut arrived = None;
     while !crew.is_aborted() {
         if socket::wait(&[stream.as_fd()], Ready::Closed, SLICE)? {
             return Ok(());
         }
-        // A family that does not say what is unacknowledged delivers at once.
+        // A family that does not report unacknowledged bytes delivers at once.
         if arrived.is_none() && socket::unacknowledged(stream).unwrap_or(0) == 0 {
             arrived = Some(Instant::now());
         }

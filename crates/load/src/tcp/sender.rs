@@ -16,12 +16,12 @@ use linerate_sys::tcp_info::{self, TcpInfo};
 
 use super::crew::{self, Crew, Watchdog};
 use super::inside::{self, Recorder};
-use super::place::Place;
+use super::methods::Methods;
+use super::placement::Placement;
 use super::plan::Plan;
 use super::send::content::Content;
-use super::send::method::SendWay;
+use super::send::method::SendMethod;
 use super::stream_end::{StreamEnd, Tail, end_state, verdict};
-use super::ways::Ways;
 use crate::job::{Job, LoadError, is_passing};
 use crate::sampler::{Series, Totals, read_at};
 
@@ -149,40 +149,46 @@ impl<'a> Sampler<'a> {
 
 /// What the threads of one transfer send, and how.
 pub(super) struct Sending {
-    way: &'static dyn SendWay,
+    method: &'static dyn SendMethod,
     content: Content,
-    place: Place,
+    placement: Placement,
     alone: bool,
     verify: bool,
 }
 
 impl Sending {
-    /// Makes the content and tries the way on one stream.
-    pub(super) fn new(job: &Job<'_>, ways: &Ways, streams: &[TcpStream]) -> Result<Self, LoadError> {
-        let way = ways.send;
-        let bytes = job.spec.tuning.write_bytes.map_or(way.call_bytes(), |bytes| bytes as usize);
+    /// Makes the content and tries the method on one stream.
+    pub(super) fn new(job: &Job<'_>, methods: &Methods, streams: &[TcpStream]) -> Result<Self, LoadError> {
+        let method = methods.send;
+        let bytes = job.spec.tuning.write_bytes.map_or(method.call_bytes(), |bytes| bytes as usize);
         let content = Content::new(bytes).map_err(LoadError::io("get memory to send from"))?;
         if let Some(first) = streams.first() {
-            way.open(&content, first).map_err(|error| LoadError::Option {
-                what: "way of sending",
-                value: way.name().to_owned(),
+            method.open(&content, first).map_err(|error| LoadError::Option {
+                what: "send method",
+                value: method.name().to_owned(),
                 reason: error.to_string(),
             })?;
         }
-        let place = Place::of(&job.spec.tuning.pin, job.spec.bind);
-        Ok(Self { way, content, place, alone: ways.receive.is_beside(), verify: job.spec.tuning.verify })
+        let placement = Placement::of(&job.spec.tuning.pin, job.spec.bind);
+        Ok(Self {
+            method,
+            content,
+            placement,
+            alone: methods.receive.is_beside(),
+            verify: job.spec.tuning.verify,
+        })
     }
 
     /// Sends until the time is over.
     pub(super) fn push_all_the_time(&self, crew: &Crew, index: usize, stream: &TcpStream) -> StreamEnd {
         let begun = Instant::now();
         let mut end = StreamEnd::default();
-        self.place.take(index, self.alone);
-        match self.way.open(&self.content, stream) {
+        self.placement.take(index, self.alone);
+        match self.method.open(&self.content, stream) {
             Err(error) => end.error = Some(error),
             Ok(mut push) => {
                 let (mut position, mut hasher) = (0_u64, Hasher::new());
-                // One that got no CPU in all the time sends once all the same: no bytes would look like a
+                // A thread that got no CPU in all the time sends once all the same: no bytes would mean a
                 // dead path.
                 while end.error.is_none() && !crew.is_aborted() && (position == 0 || !crew.is_over()) {
                     match push.push(stream, position) {
@@ -212,10 +218,10 @@ pub(super) fn send(
     job: &Job<'_>,
     plan: Plan,
     streams: &[TcpStream],
-    ways: &Ways,
+    methods: &Methods,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
-    let sending = Sending::new(job, ways, streams)?;
+    let sending = Sending::new(job, methods, streams)?;
     let mut sampler = Sampler::new(streams, plan);
     let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut sampler, |crew, index, stream| {
@@ -227,10 +233,10 @@ pub(super) fn send(
     report.elapsed_s =
         last.unwrap_or_else(Instant::now).saturating_duration_since(sampler.start).as_secs_f64();
     report.way = Some(TransferMethod {
-        name: sending.way.name().to_owned(),
+        name: sending.method.name().to_owned(),
         call_bytes: sending.content.len() as u64,
         pages: sending.content.pages().name().to_owned(),
-        cpus: sending.place.cpus(),
+        cpus: sending.placement.cpus(),
         remark: ends.iter().map(|end| &end.remark).find(|r| !r.is_empty()).cloned().unwrap_or_default(),
     });
     let acked = sampler.last_bytes;
@@ -253,7 +259,7 @@ pub(super) fn send(
     report.bytes = confirmed.unwrap_or_else(|| acked.min(sent));
     kept?;
     verdict(&mut ends)?;
-    sending.place.verdict()?;
+    sending.placement.verdict()?;
     if ends.iter().any(|end| end.tail.map(|tail| tail.bytes) != Some(end.bytes)) {
         return Err(LoadError::BytesDiffer { sent, received: confirmed.unwrap_or(0) });
     }

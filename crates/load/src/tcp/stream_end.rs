@@ -13,7 +13,7 @@ use linerate_sys::tcp_info::{self, TcpInfo};
 
 use crate::job::LoadError;
 
-/// What the receiver of a stream says about it at its end.
+/// The receiver's record of a stream at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tail {
     pub(super) bytes: u64,
@@ -51,13 +51,13 @@ pub(super) struct StreamEnd {
     pub(super) span: Option<(Instant, Instant)>,
     /// State of the connection when its data was through.
     pub(super) info: TcpInfo,
-    /// What the way of moving bytes had to say.
+    /// Remark of the method that moved the bytes.
     pub(super) remark: String,
     /// What broke.
     pub(super) error: Option<io::Error>,
 }
 
-/// Sums and extremes over the streams; what was sampled on the way is added by the sender.
+/// Sums and extremes over the streams; the sender adds its samples.
 pub(super) fn end_state(streams: &[TcpStream], ends: &[StreamEnd]) -> TcpEnd {
     let mut end = TcpEnd::default();
     for info in ends.iter().map(|end| &end.info) {

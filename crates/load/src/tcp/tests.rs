@@ -1,4 +1,4 @@
-//! Both ends of a bulk transfer in every way, over every family, and with content that changes on the way.
+//! Both ends of a bulk transfer by every method, over every family, and with content that changes in transit.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ fn assert_agree(sent: &LoadReport, received: &LoadReport, what: &str) {
 }
 
 #[test]
-fn every_way_moves_every_byte() {
+fn every_method_moves_every_byte() {
     for send in send::names() {
         for receive in receive::names() {
             let tuning = Tuning {
@@ -72,14 +72,14 @@ fn corrupt_one_byte(listener: &TcpListener, far: std::net::SocketAddr) {
     near.read_exact(content).unwrap();
     content[31_415] ^= 1;
     far.write_all(content).unwrap();
-    // The ends hang up with a reset; what was said before is what counts.
+    // The ends close with a reset; what was sent before is what counts.
     let _ = std::io::copy(&mut near, &mut far);
     let _ = far.shutdown(Shutdown::Write);
     let _ = back.join().unwrap();
 }
 
 #[test]
-fn one_changed_bit_is_noticed_when_it_is_looked_for() {
+fn one_changed_bit_is_noticed_by_a_verified_test() {
     for verify in [true, false] {
         let tuning = Tuning { verify, ..Tuning::default() };
         let tuned = |role| LoadSpec { tuning: Box::new(tuning.clone()), ..spec(tcp(1, 100), role, V4) };
@@ -121,7 +121,7 @@ fn a_calibration_lists_its_turns_and_uses_one_of_them() {
         let chosen: Vec<_> = sent.calibration.iter().filter(|turn| turn.chosen).collect();
         let (send, receive) = (sent.way.unwrap().name, received.way.unwrap().name);
         assert!(chosen.iter().all(|turn| turn.send == send && turn.receive == receive), "{chosen:?}");
-        // What came in one piece has no rate; not all turns of the chosen ways are like that.
+        // What came in one piece has no rate; not all turns of the chosen methods are like that.
         let measured = chosen.iter().any(|t| t.bps > 0.0 && t.tx_s_per_gb > 0.0 && t.rx_s_per_gb > 0.0);
         assert!(measured, "{chosen:?}");
     }
@@ -139,7 +139,7 @@ fn a_calibration_lists_its_turns_and_uses_one_of_them() {
 }
 
 #[test]
-fn a_way_that_a_family_lacks_is_told_and_not_chosen() {
+fn a_method_that_a_family_lacks_is_reported_and_not_chosen() {
     let unix = Tuning { protocol: Protocol::Unix, calibrate: true, ..Tuning::default() };
     let (sent, received) = tuned(1, &unix);
     assert_agree(&sent, &received, "unix");
@@ -147,7 +147,7 @@ fn a_way_that_a_family_lacks_is_told_and_not_chosen() {
     assert!(!zerocopy.is_empty() && zerocopy.iter().all(|turn| turn.failed.is_some() && !turn.chosen));
     let forced = Tuning { send: Some("zerocopy".into()), calibrate: false, ..unix };
     let (sent, _) = tuned(1, &forced);
-    assert!(reason(&sent).contains("cannot use the way of sending `zerocopy`"), "{sent:?}");
+    assert!(reason(&sent).contains("cannot use the send method `zerocopy`"), "{sent:?}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn the_inside_of_each_connection_can_be_read_again() {
 }
 
 #[test]
-fn threads_run_where_they_were_told_to() {
+fn threads_run_on_their_pinned_cpus() {
     let last = *affinity::allowed().unwrap().last().unwrap();
     for pin in [Pin::Cpus(vec![last]), Pin::None] {
         let (sent, received) = tuned(2, &Tuning { pin: pin.clone(), ..Tuning::default() });
@@ -248,7 +248,7 @@ fn threads_run_where_they_were_told_to() {
 }
 
 #[test]
-fn ends_that_were_told_different_things_do_not_hang() {
+fn ends_with_different_plans_do_not_hang() {
     let receiver = Receiver::start(LoadSpec { deadline_ms: 400, ..spec(tcp(2, 100), Role::Receiver, V4) });
     let role = Role::Sender { peer: receiver.address };
     let sent = run_sender(&LoadSpec { deadline_ms: 400, ..spec(tcp(1, 100), role, V4) });

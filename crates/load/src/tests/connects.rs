@@ -1,4 +1,4 @@
-//! Connections set up: counted the same at both ends, bounded, and refused to whoever lacks the token.
+//! Connections set up: counted the same at both ends, bounded, and refused without the token.
 
 use super::*;
 use linerate_model::kind::{ConnectsPlan, TestKind};

@@ -130,7 +130,7 @@ fn the_end_of_a_phase_is_not_read_with_what_follows() {
     assert_eq!(sent.bytes + 16 * 64, received.bytes);
 }
 
-/// Sends datagrams of no test without a pause, until told to stop.
+/// Sends datagrams of no test without a pause, until stopped.
 fn flood(to: SocketAddr, stop: &AtomicBool) {
     let socket = UdpSocket::bind((V4, 0)).unwrap();
     while !stop.load(Ordering::Relaxed) {

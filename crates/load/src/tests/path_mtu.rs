@@ -20,8 +20,8 @@ fn an_open_path_takes_the_largest() {
         let (sent, received) = both(&kind(576, 9000), bind, |_| {});
         assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{bind}");
         let found = sent.path_mtu.unwrap();
-        for way in [&found.forward, &found.backward] {
-            assert_eq!(limits(way), (Some(9000), None, None, false), "{bind}: {way:?}");
+        for direction in [&found.forward, &found.backward] {
+            assert_eq!(limits(direction), (Some(9000), None, None, false), "{bind}: {direction:?}");
         }
     }
 }
@@ -33,8 +33,12 @@ fn a_limit_that_the_kernel_knows_is_no_black_hole() {
         let (sent, _) = both(&kind(600, 9000), bind, |spec| spec.netns = Some(path.clone()));
         assert_eq!(sent.stopped, None);
         let found = sent.path_mtu.unwrap();
-        for way in [&found.forward, &found.backward] {
-            assert_eq!(limits(way), (Some(1400), Some(1401), Some(1400), false), "{bind}: {way:?}");
+        for direction in [&found.forward, &found.backward] {
+            assert_eq!(
+                limits(direction),
+                (Some(1400), Some(1401), Some(1400), false),
+                "{bind}: {direction:?}"
+            );
         }
     }
 }
@@ -42,7 +46,7 @@ fn a_limit_that_the_kernel_knows_is_no_black_hole() {
 #[test]
 fn black_holes_are_found_to_the_byte_in_each_direction() {
     let receiver = Receiver::start(spec(kind(600, 1500), Role::Receiver, V4));
-    // 28 bytes of headers: packets above 1380 bytes vanish on the way there, above 1491 on the way back.
+    // 28 bytes of headers: packets above 1380 bytes vanish forward, above 1491 in reverse.
     let relay = Relay::start_with(receiver.address, |back, _, datagram| {
         let most = if back { 1491 } else { 1380 };
         if datagram.len() + 28 <= most { vec![datagram.to_vec()] } else { Vec::new() }
@@ -57,7 +61,7 @@ fn black_holes_are_found_to_the_byte_in_each_direction() {
 }
 
 #[test]
-fn nothing_but_small_ones_is_told_too() {
+fn a_path_for_small_packets_only_is_reported() {
     let receiver = Receiver::start(spec(kind(600, 1500), Role::Receiver, V4));
     let relay = Relay::start(receiver.address, |_, datagram| usize::from(datagram.len() < 100));
     let sent = send(&spec(kind(600, 1500), Role::Sender { peer: relay.address }, V4));

@@ -124,7 +124,7 @@ fn an_endless_stream_of_connections_does_not_keep_the_sender_out() {
 
 #[test]
 fn strangers_without_a_sender_are_counted() {
-    // A test of connections cannot tell them from its own that failed: its sender can.
+    // A test of connections cannot distinguish them from its own that failed: its sender can.
     for (kind, own) in [(tcp(2, 100), 2), (latency(), 1), (connects(), 0)] {
         let receiver = Receiver::start(spec(kind.clone(), Role::Receiver, V4));
         let mut strangers = silent(receiver.address, 20);

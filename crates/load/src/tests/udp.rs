@@ -28,7 +28,7 @@ fn a_probe_of_a_survey_finds_one_lost_in_a_thousand() {
     let missing = tx.datagrams - rx.datagrams;
     let by_sockets = own + rx.kernel_drops.unwrap_or(0);
     assert_accounted(missing, dropped + by_sockets, backlog, 1, "with loss");
-    // Bursts are a few datagrams: the sender's own flow says so.
+    // Bursts are a few datagrams: the sender's own flow reports them.
     assert!((1..=4).contains(&sent.udp_flow.unwrap().train));
     if by_sockets == 0 && backlog == 0 {
         assert_eq!(missing, dropped);
@@ -85,8 +85,8 @@ fn flat_out_counts_the_same_at_both_ends_with_and_without_offload() {
                 let (tx, rx) = (sent.udp.unwrap(), received.udp.unwrap());
                 assert!(rx.datagrams > 0);
                 // What is lost may be a train each time.
-                let (missing, told) = (tx.datagrams - rx.datagrams, rx.kernel_drops.unwrap());
-                assert_accounted(missing, told, backlog, 64, &format!("{bind} {offload:?} {payload}"));
+                let (missing, reported) = (tx.datagrams - rx.datagrams, rx.kernel_drops.unwrap());
+                assert_accounted(missing, reported, backlog, 64, &format!("{bind} {offload:?} {payload}"));
                 assert_eq!(received.bytes, rx.datagrams * u64::from(payload));
                 assert_eq!((rx.reordered, rx.duplicates), (0, 0));
                 let (out, inward) = (sent.udp_flow.unwrap(), received.udp_flow.unwrap());

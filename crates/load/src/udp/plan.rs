@@ -38,7 +38,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(asked: &UdpPlan) -> Self {
-        // The header needs its room.
+        // The payload holds at least the header.
         let payload = usize::from(asked.payload_bytes).clamp(HEADER_BYTES, WRITE_MAX);
         let gap_s = asked.asked_bps().map(|bps| payload as f64 * 8.0 / bps);
         let duration = Duration::from_millis(u64::from(asked.duration_ms));
@@ -58,7 +58,7 @@ impl Plan {
     }
 
     /// Whether the kernel may cut the sender's writes: only where a burst is not one of the few datagrams
-    /// that a paced flow is allowed, for a queue on the way may lose an uncut train as a whole.
+    /// that a paced flow is allowed, for a queue on the path may lose an uncut train as a whole.
     pub(super) fn cuts(&self) -> bool {
         self.offload != Offload::Off && self.segments_max() > 1 && self.burst() > BURST_MAX
     }

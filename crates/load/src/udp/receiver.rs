@@ -33,7 +33,7 @@ const WITHOUT_END: Duration = Duration::from_millis(500);
 /// Reads of one system call that may be glued together: half a megabyte, which stays in the cache.
 const GLUED_UNITS: usize = 8;
 
-/// A receiver under way.
+/// A running receiver.
 struct Collector {
     plan: Plan,
     socket: UdpSocket,
@@ -131,8 +131,7 @@ impl Collector {
     }
 
     /// Datagrams of the flow that the socket dropped. The kernel counts what it drops at once: a whole train
-    /// where trains are glued, all of one size unless something on the way cut them. A last word may be among
-    /// them.
+    /// where trains are glued, all of one size unless the path cut them. An end message may be among them.
     fn dropped(&self, drops: u64, glues: bool) -> u64 {
         let missing = self.announced.map_or(u64::MAX, |sent| sent.saturating_sub(self.tally.end.datagrams));
         let each = if glues { self.plan.burst() } else { 1 };

@@ -29,7 +29,7 @@ const TRAINS: usize = 8;
 /// Sends in a row that failed after which the rest is not tried.
 const FAILED_SENDS_MAX: u32 = 50;
 
-/// A sender under way.
+/// A running sender.
 struct Pacer {
     plan: Plan,
     socket: UdpSocket,
@@ -44,7 +44,7 @@ struct Pacer {
     failed_sends: u32,
     /// The kernel cuts each write into datagrams.
     cuts: bool,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     stamp: Stamp,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn send(
         units: 0,
         failed_sends: 0,
         cuts,
-        room: vec![0; plan.payload * datagrams],
+        buffer: vec![0; plan.payload * datagrams],
         stamp: job.token.stamp(DATA, &[]),
     };
     let mut series = Series::new(start, plan.duration, Totals::default());
@@ -127,7 +127,7 @@ impl Pacer {
             if wait < SLEEP_MIN {
                 std::hint::spin_loop();
             } else {
-                // Slow rates wait long for one datagram: the stop flag is looked at in between.
+                // Slow rates wait long for one datagram: the stop flag is checked in between.
                 std::thread::sleep(wait.min(INTERVAL));
             }
             return Ok(());
@@ -148,12 +148,12 @@ impl Pacer {
     fn send_some(&mut self, number: usize) -> Result<usize, LoadError> {
         let size = self.plan.payload;
         let sent_ns = self.start.elapsed().as_nanos() as u64;
-        for (index, part) in self.room.chunks_exact_mut(size).take(number).enumerate() {
+        for (index, part) in self.buffer.chunks_exact_mut(size).take(number).enumerate() {
             let head = datagram::header(&self.stamp, self.sent + index as u64, sent_ns);
             part[..HEADER_BYTES].copy_from_slice(&head);
         }
         let per_unit = if self.cuts { self.plan.segments_max().min(number) } else { 1 };
-        match socket::send_batch(&self.socket, &self.room[..number * size], per_unit * size) {
+        match socket::send_batch(&self.socket, &self.buffer[..number * size], per_unit * size) {
             Ok(units) => {
                 self.failed_sends = 0;
                 self.units += units as u64;
@@ -162,7 +162,7 @@ impl Pacer {
             }
             Err(error) if is_passing(&error) || socket::is_full(&error) => Ok(0),
             Err(error) if self.cuts && kernel::is_no_offload(&error) => {
-                // The way out cannot cut: from now on each datagram is written alone.
+                // The output device cannot cut: from now on each datagram is written alone.
                 self.cuts = false;
                 kernel::set_segment_bytes(&self.socket, 0).map_err(LoadError::io("switch segmenting off"))?;
                 Ok(0)

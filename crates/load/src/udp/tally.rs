@@ -42,7 +42,8 @@ impl Tally {
         self.next = self.next.max(sequence + 1);
     }
 
-    /// Numbers that are missing in a row, by length; `sent` is how many there were, where the sender said it.
+    /// Numbers that are missing in a row, by length; `sent` is how many there were, where the sender reported
+    /// it.
     pub(super) fn gaps(&self, sent: Option<u64>) -> Histogram {
         let end = sent.unwrap_or(self.next).min(SEQUENCE_MAX);
         let mut gaps = Histogram::default();
@@ -98,10 +99,10 @@ impl Delays {
         if self.noted.trailing_zeros() >= self.thin {
             self.kept.push(transit_ns);
             if self.kept.len() >= DELAYS_MAX {
-                let mut place = 0_usize;
+                let mut index = 0_usize;
                 self.kept.retain(|_| {
-                    place += 1;
-                    place % 2 == 1
+                    index += 1;
+                    index % 2 == 1
                 });
                 self.thin += 1;
             }
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_that_of_the_standard_whatever_the_clocks_say() {
+    fn jitter_is_that_of_the_standard_with_any_clock_offset() {
         for offset in [0, -1_000_000_000_000, i64::MAX - 10_000_000] {
             let mut delays = Delays::default();
             for step in 0..2000 {

@@ -1,4 +1,4 @@
-//! A block device that somebody wants to write, and what every check of it implements.
+//! A block device as a write target, and the trait of its checks.
 //!
 //! What comes in: a path. What goes out: the device as the kernel lists it. Lists that a check needs are
 //! whole or an error: what cannot be seen counts against writing.
@@ -11,7 +11,7 @@ use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 
 use super::error::Refusal;
 
-/// A block device that somebody wants to write.
+/// A block device as a write target.
 #[derive(Debug)]
 pub(in crate::disk) struct Candidate<'a> {
     pub(super) root: &'a Root,
@@ -28,10 +28,10 @@ pub(in crate::disk) struct Candidate<'a> {
 
 /// One reason not to write.
 pub(super) trait Check: Sync {
-    /// What is looked for, short and stable.
+    /// What it checks, short and stable.
     fn name(&self) -> &'static str;
     /// Why it may not be written.
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal>;
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal>;
 }
 
 /// Finds a device of this number among those of the kernel.
@@ -66,7 +66,7 @@ impl Candidate<'_> {
     pub(super) fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, Refusal> {
         let unseen = |source| Refusal::unseen(what, Refusal::file(path)(source));
         let mut names = self.root.list(path).map_err(unseen)?;
-        // A list is cut there, and what is behind nobody has seen.
+        // A list is cut there, and the rest is unknown.
         if names.len() >= NAMES_MAX {
             return Err(Refusal::LongList { what: what.to_owned(), list: path.to_owned() });
         }
@@ -74,8 +74,7 @@ impl Candidate<'_> {
         Ok(names)
     }
 
-    /// Numbers and names of it and of what it is a part of, or of its parts: whoever has one of them has it
-    /// too.
+    /// Numbers and names of it, of its whole device and of its partitions: a user of one of them uses it too.
     pub(super) fn family(&self) -> Result<Vec<(String, String)>, Refusal> {
         let mut all = vec![(self.number.to_string(), self.name.clone())];
         let others = if let Some(whole) = &self.whole {

@@ -1,5 +1,5 @@
-//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start and end and wherever
-//! else is looked ([`looks_empty`]), and in all that a load is going to write ([`is_zero`]).
+//! Whether a device holds nothing: no mark of an owner, nothing but zeros at its start, its end and the
+//! samples between ([`check_empty`]), and in all that a load is going to write ([`is_zero`]).
 //!
 //! What comes in: an open device. What goes out: yes, or what is there and where. It never writes.
 
@@ -14,13 +14,13 @@ use crate::job::LoadError;
 
 /// How much of the start and of the end is read.
 pub(super) const EDGE_BYTES: u64 = 1 << 20;
-/// Places in between that are looked at.
-const PLACES: u64 = 256;
+/// Samples between the edges.
+const SAMPLES: u64 = 256;
 /// The same before a volume is removed, which may have been used for years: up to half a minute on drives
 /// with rotating discs.
-pub(super) const PLACES_UNDO: u64 = 4096;
+pub(super) const SAMPLES_UNDO: u64 = 4096;
 /// How much is read at each.
-const PLACE_BYTES: u64 = 4096;
+const SAMPLE_BYTES: u64 = 4096;
 /// How much is read at a time of what is going to be written.
 const STEP_BYTES: u64 = 1 << 20;
 /// What a piece is compared with.
@@ -39,7 +39,7 @@ fn something(content: &[u8], at: u64) -> Result<(), Refusal> {
     }
     match content.iter().position(|byte| *byte != 0) {
         None => Ok(()),
-        Some(place) => Err(Refusal::Data(at + place as u64)),
+        Some(sample) => Err(Refusal::Data(at + sample as u64)),
     }
 }
 
@@ -81,10 +81,9 @@ pub(super) fn fresh(device: &File) -> Result<(), Refusal> {
     block::forget(device).map_err(Refusal::step("its cache cannot be emptied"))
 }
 
-/// Whether a device of this size looks as if it holds nothing: its edges, the marks of owners, places in
-/// between.
-pub(super) fn looks_empty(device: &File, size: u64) -> Result<(), Refusal> {
-    is_empty_at(device, size, PLACES)
+/// Whether a device of this size seems to hold nothing: its edges, the marks of owners, samples in between.
+pub(super) fn check_empty(device: &File, size: u64) -> Result<(), Refusal> {
+    is_empty_at(device, size, SAMPLES)
 }
 
 /// Whether no owner has left a mark, and both ends are zero.
@@ -102,18 +101,18 @@ pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), Refusal> {
     something(&tail, tail_at)
 }
 
-/// The same as [`looks_empty`], with so many places.
-pub(super) fn is_empty_at(device: &File, size: u64, places: u64) -> Result<(), Refusal> {
+/// The same as [`check_empty`], with so many samples.
+pub(super) fn is_empty_at(device: &File, size: u64, samples: u64) -> Result<(), Refusal> {
     edges_are_empty(device, size)?;
-    for place in 1..places {
+    for sample in 1..samples {
         // A multiple of the pieces that are read.
-        let at = size / places * place / PLACE_BYTES * PLACE_BYTES;
-        something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
+        let at = size / samples * sample / SAMPLE_BYTES * SAMPLE_BYTES;
+        something(&read(device, at, SAMPLE_BYTES.min(size - at))?, at)?;
     }
     Ok(())
 }
 
-/// Whether both ends and [`PLACES_UNDO`] places between are zero, but for ranges (start and end).
+/// Whether both ends and [`SAMPLES_UNDO`] samples between are zero, but for ranges (start and end).
 pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), Refusal> {
     if size < DEVICE_BYTES_MIN {
         return Err(Refusal::Small(size));
@@ -125,11 +124,11 @@ pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> R
         let behind = made.partition_point(|(start, _)| *start <= at);
         behind.checked_sub(1).and_then(|last| made.get(last)).is_some_and(|(_, end)| at < *end)
     };
-    let edge = |start: u64| (0..EDGE_BYTES / PLACE_BYTES).map(move |n| start + n * PLACE_BYTES);
-    let between = (1..PLACES_UNDO).map(|place| size / PLACES_UNDO * place / PLACE_BYTES * PLACE_BYTES);
-    for at in edge(0).chain(between).chain(edge((size - EDGE_BYTES) / PLACE_BYTES * PLACE_BYTES)) {
+    let edge = |start: u64| (0..EDGE_BYTES / SAMPLE_BYTES).map(move |n| start + n * SAMPLE_BYTES);
+    let between = (1..SAMPLES_UNDO).map(|sample| size / SAMPLES_UNDO * sample / SAMPLE_BYTES * SAMPLE_BYTES);
+    for at in edge(0).chain(between).chain(edge((size - EDGE_BYTES) / SAMPLE_BYTES * SAMPLE_BYTES)) {
         if !is_made(at) {
-            something(&read(device, at, PLACE_BYTES.min(size - at))?, at)?;
+            something(&read(device, at, SAMPLE_BYTES.min(size - at))?, at)?;
         }
     }
     Ok(())

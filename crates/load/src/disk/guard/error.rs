@@ -13,7 +13,7 @@ pub(super) const DEVICE_BYTES_MIN: u64 = 4 << 20;
 
 /// Why a device may not be written, or its marks cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the texts say what the fields are")]
+#[allow(missing_docs, reason = "the texts describe the fields")]
 pub enum Refusal {
     #[error("{reason} ({check})")]
     Check { check: &'static str, reason: Arc<Self> },
@@ -27,7 +27,7 @@ pub enum Refusal {
     OtherDevice(String),
     #[error("its name is {name}, and {typed} was typed")]
     OtherName { name: String, typed: String },
-    #[error("the kernel says that it is in use (busy)")]
+    #[error("the kernel reports it as in use (busy)")]
     Busy,
     #[error("it is read-only")]
     ReadOnly,
@@ -59,7 +59,7 @@ pub enum Refusal {
     Edges { start: u64, end: u64, size: u64 },
     #[error(transparent)]
     Stopped(Box<LoadError>),
-    #[error("it cannot be looked at")]
+    #[error("it cannot be inspected")]
     NotRead,
     #[error("{what}: {source}")]
     Step { what: &'static str, source: io::Error },
@@ -105,7 +105,7 @@ impl Refusal {
         Self::Unseen { what: what.into(), reason: Box::new(reason.into()) }
     }
 
-    /// The same with what would help: in a container, `root` may lack the right to look into processes.
+    /// The same with a hint: in a container, `root` may lack the right to read other processes.
     pub(super) fn unseen_process(what: String, error: impl Into<ReadError>) -> Self {
         match error.into() {
             ReadError::Denied => Self::unseen(what, Self::NotRoot),

@@ -1,9 +1,9 @@
-//! Whether a block device may be written: only when it provably holds nothing and nobody uses it.
+//! Whether a block device may be written: only when it provably holds nothing and has no user.
 //!
 //! What comes in: a path, and for a load what the operator typed. What goes out: the device, opened so that
 //! no other part of the kernel can take it (`O_EXCL`), or the reason why not. Whatever cannot be seen counts
-//! against writing. It never writes. Ways in: `open` for a load, [`claim`] for a step of a build and for its
-//! undo; all code that writes to a device goes through one of them.
+//! against writing. It never writes. Entry points: `open` for a load, [`claim`] for a step of a build and for
+//! its undo; all code that writes to a device goes through one of them.
 //!
 //! To add a check: one type with `Check`, one line in `CHECKS`, its rows in the table of `tests.rs`.
 
@@ -29,7 +29,7 @@ use self::candidate::{Candidate, Check, candidate};
 pub use self::error::Refusal;
 use crate::job::LoadError;
 
-/// All checks that need no look at the content, in their order. What tells a person most comes first.
+/// All checks that read no content, in their order: the most informative reason comes first.
 static CHECKS: &[&dyn Check] = &[
     &people::Mounted,
     &people::Swap,
@@ -59,7 +59,7 @@ pub(super) struct Free {
     pub bytes: u64,
 }
 
-/// Opens a device for writing when it provably holds nothing and nobody uses it. `used` bytes from `start` on
+/// Opens a device for writing when it provably holds nothing and has no user. `used` bytes from `start` on
 /// are all read.
 ///
 /// # Errors
@@ -72,11 +72,11 @@ pub(super) fn open(
     go_on: &mut dyn FnMut() -> Result<(), LoadError>,
 ) -> Result<Free, Refusal> {
     let candidate = candidate(root, path)?;
-    look(&candidate)?;
+    check_users(&candidate)?;
     users(root, std::slice::from_ref(&candidate), &[]).swap_remove(0)?;
     named(&candidate, really)?;
     let free = hold(candidate, true)?;
-    content::looks_empty(&free.file, free.bytes)?;
+    content::check_empty(&free.file, free.bytes)?;
     content::is_zero(&free.file, free.bytes, (start, used), go_on)?;
     // Reading took minutes: a program that opened it since does not conflict with the exclusive claim.
     let found = candidate::candidate(root, path)?;
@@ -84,7 +84,7 @@ pub(super) fn open(
         return Err(Refusal::Replaced);
     }
     users(root, std::slice::from_ref(&found), &[free.file.as_raw_fd()]).swap_remove(0)?;
-    look(&found)?;
+    check_users(&found)?;
     content::edges_are_empty(&free.file, free.bytes)?;
     Ok(free)
 }
@@ -92,10 +92,10 @@ pub(super) fn open(
 /// What is asked of the content of a device, beside that it is not in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// It looks as if it holds nothing. The program that gets it writes where it likes, so that only a read
-    /// of the whole device would be a proof, hours for a drive.
+    /// It seems to hold nothing. The program that gets it writes where it likes, so that only a read of the
+    /// whole device would be a proof, hours for a drive.
     Empty,
-    /// The caller looks at it.
+    /// The caller checks it.
     Any,
 }
 
@@ -122,12 +122,12 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Devic
         return claims;
     }
     for some in claims.chunks_mut(AT_ONCE) {
-        let looked: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
+        let checked: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
             let files = some.iter().map(|claim| claim.as_ref().ok().map(|claim| &claim.free));
-            let look = |free: Option<&Free>| {
-                free.map_or(Ok(()), |free| content::looks_empty(&free.file, free.bytes))
+            let check = |free: Option<&Free>| {
+                free.map_or(Ok(()), |free| content::check_empty(&free.file, free.bytes))
             };
-            let begin = |free| std::thread::Builder::new().spawn_scoped(scope, move || look(free));
+            let begin = |free| std::thread::Builder::new().spawn_scoped(scope, move || check(free));
             let threads: Vec<_> = files.map(begin).collect();
             let unseen = || Err(Refusal::NotRead);
             let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), Refusal>>>| {
@@ -135,8 +135,8 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Devic
             };
             threads.into_iter().map(end).collect()
         });
-        for (claim, looked) in some.iter_mut().zip(looked) {
-            if let (Ok(_), Err(why)) = (&*claim, looked) {
+        for (claim, checked) in some.iter_mut().zip(checked) {
+            if let (Ok(_), Err(why)) = (&*claim, checked) {
                 *claim = Err(why);
             }
         }
@@ -144,11 +144,11 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Devic
     claims
 }
 
-/// All of them that are not in use, open exclusively: programs are looked at once for all.
+/// All of them that are not in use, open exclusively: programs are checked at once for all.
 fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), Refusal>> {
     let checked = |path: &&Path| {
         let candidate = candidate(root, path)?;
-        look(&candidate).map(|()| candidate)
+        check_users(&candidate).map(|()| candidate)
     };
     let (mut good, mut all) = (Vec::new(), Vec::new());
     for candidate in paths.iter().map(checked) {
@@ -190,7 +190,7 @@ impl DeviceClaim {
         if found.number != self.free.number {
             return Err(Refusal::Replaced);
         }
-        look(&found)?;
+        check_users(&found)?;
         match self.content {
             Content::Empty => content::edges_are_empty(&self.free.file, self.free.bytes),
             Content::Any => Ok(()),
@@ -198,8 +198,8 @@ impl DeviceClaim {
     }
 }
 
-/// Looks at claimed devices once more, right before they are given to a program: at all their users, and
-/// where they have to be empty at the marks of owners and at both ends.
+/// Checks claimed devices once more, right before they are given to a program: all their users, and where
+/// they have to be empty the marks of owners and both ends.
 ///
 /// # Errors
 /// Which one in the order of `claims` is in use or holds something now, and why.
@@ -233,7 +233,7 @@ pub fn unused(path: &Path) -> Result<File, Refusal> {
     claim(&[path], Content::Any, true).swap_remove(0).map(DeviceClaim::into_file)
 }
 
-/// The first mark of an owner on a device, with its byte; only read, whoever uses it.
+/// The first mark of an owner on a device, with its byte; only read, also when it is in use.
 ///
 /// # Errors
 /// It is no block device, or cannot be read.
@@ -272,8 +272,8 @@ pub fn has_no_other_mark(
     }
 }
 
-/// Whether all that is looked at of an open device is zero but for some ranges (start and end): both ends,
-/// and places between.
+/// Whether all samples of an open device are zero but for some ranges (start and end): both ends, and offsets
+/// between.
 ///
 /// # Errors
 /// The first byte that is not zero, or that it cannot be read.
@@ -282,12 +282,12 @@ pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> R
 }
 
 /// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not
-/// zero, as [`Content::Empty`] looks for them, at more places.
+/// zero, as for [`Content::Empty`], with more samples.
 ///
 /// # Errors
 /// What stands there and at which byte, or that it cannot be read.
 pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), Refusal> {
-    content::is_empty_at(device, bytes, content::PLACES_UNDO)
+    content::is_empty_at(device, bytes, content::SAMPLES_UNDO)
 }
 
 /// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
@@ -312,11 +312,11 @@ fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result
     }
 }
 
-/// Everything that the kernel says of its users, without a look at programs and at the content.
-fn look(candidate: &Candidate<'_>) -> Result<(), Refusal> {
+/// Users known to the kernel, without programs and content.
+fn check_users(candidate: &Candidate<'_>) -> Result<(), Refusal> {
     CHECKS.iter().try_for_each(|check| {
         let refused = |reason| Refusal::Check { check: check.name(), reason: Arc::new(reason) };
-        check.look(candidate).map_err(refused)
+        check.run(candidate).map_err(refused)
     })
 }
 
@@ -330,7 +330,7 @@ fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), Refusal> {
 }
 
 /// Opens it so that no other part of the kernel can take it. Only what is written is opened for writing: the
-/// device manager looks at a device again that a writer has closed.
+/// device manager probes a device again after a writer closed it.
 fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, Refusal> {
     let how = How { write, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {

@@ -18,7 +18,7 @@ impl Check for Held {
         "held"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let mut folders = vec![(candidate.name.clone(), candidate.folder.clone())];
         if let Some(whole) = &candidate.whole {
             folders.push((whole.clone(), format!("/sys/block/{whole}")));
@@ -44,7 +44,7 @@ impl Check for Partitions {
         "partitions"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         if candidate.whole.is_some() {
             return Ok(());
         }
@@ -61,7 +61,7 @@ impl Check for Siblings {
         "drive in use"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let Some(whole) = &candidate.whole else { return Ok(()) };
         for part in candidate.partitions(whole)?.into_iter().filter(|p| *p != candidate.name) {
             let folder = format!("/sys/block/{whole}/{part}");
@@ -102,7 +102,7 @@ impl Check for BehindLoop {
         "behind a loop device"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let family = candidate.family()?;
         for name in candidate.seen("/sys/block", "loop devices")? {
             if !name.starts_with("loop") {
@@ -143,7 +143,7 @@ impl Check for ReadOnly {
         "read-only"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let path = format!("{}/ro", candidate.folder);
         match candidate.root.number(&path) {
             Ok(0) => Ok(()),

@@ -38,7 +38,7 @@ pub(super) fn mounted_at(
             };
             // Only now: the process could have ended before its mounts were read.
             seen.extend(namespace);
-            // btrfs and ZFS have numbers without a driver; then the source tells.
+            // btrfs and ZFS have numbers without a driver; then the source decides.
             let found = procfs::mounts(&text)
                 .into_iter()
                 .find(|m| m.number == number || m.source == device || is_same(candidate, &m.source, number));
@@ -66,7 +66,7 @@ impl Check for Mounted {
         "mounted"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         for (number, name) in candidate.family()? {
             if let Some(mounted) = mounted_at(candidate, &number, &name)? {
                 return Err(mounted);
@@ -99,7 +99,7 @@ impl Check for Swap {
         "swap"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         let mut names = vec![candidate.name.clone()];
         if candidate.whole.is_none() {
             names.extend(candidate.partitions(&candidate.name)?);
@@ -113,7 +113,7 @@ impl Check for Swap {
     }
 }
 
-/// The kernel exports it over NVMe-oF: its target opens a device without saying that it is alone.
+/// The kernel exports it over NVMe-oF: its target opens a device without `O_EXCL`.
 pub(super) struct Exported;
 
 /// Where the NVMe target of the kernel is set up.
@@ -124,7 +124,7 @@ impl Check for Exported {
         "exported"
     }
 
-    fn look(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
         match candidate.root.list(TARGETS) {
             // No target, or no configfs.
             Err(ReadError::Missing) => return Ok(()),

@@ -5,7 +5,7 @@
 //! In: devices, `/sys` and `/proc` of the running machine. Out: the process that uses each, or what cannot be
 //! seen, which counts as use. Every thread counts: one may have a file table of its own
 //! (`unshare(CLONE_FILES)`), and the main thread may have ended before the others, after which the entries of
-//! its process are empty. Not seen are files that are on their way in a Unix socket.
+//! its process are empty. Files in transit in a Unix socket are not seen.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -149,8 +149,8 @@ impl Task {
         }
     }
 
-    /// Whether it has ended, or has nothing open any more: it is gone, a zombie, or on its way out
-    /// (`PF_EXITING` of linux/sched.h). A main thread can be a zombie while other threads run.
+    /// Whether it has ended, or has nothing open any more: it is gone, a zombie, or exiting (`PF_EXITING` of
+    /// linux/sched.h). A main thread can be a zombie while other threads run.
     pub(super) fn has_ended(&self, root: &Root) -> bool {
         const EXITING: u64 = 4;
         // Of the thread alone: `/proc/PID/stat` has the same state and flags for the main thread.
@@ -240,7 +240,7 @@ pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec
     Ok(found)
 }
 
-/// Whether an error says that a file was closed, or its process has ended.
+/// Whether an error means that a file was closed, or its process has ended.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || ReadError::from(clone(error)) == ReadError::Missing
 }

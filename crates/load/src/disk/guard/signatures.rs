@@ -1,13 +1,13 @@
 //! Marks that owners leave on a device: file systems, volume managers, arrays, replication, swap, encryption,
 //! partition tables.
 //!
-//! What comes in: the first and the last MiB of a device. What goes out: whose mark is there. Places and
+//! What comes in: the first and the last MiB of a device. What goes out: whose mark is there. Offsets and
 //! marks are those of the owners' formats as libblkid (util-linux) and their own sources name them. To add
 //! one: one line in [`SIGNATURES`].
 
 /// Where a mark is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Offset {
     /// At this byte.
     Start(u64),
     /// So many bytes before the end.
@@ -26,17 +26,17 @@ pub(super) struct Signature {
     /// Whose.
     pub owner: &'static str,
     /// Where.
-    pub place: Place,
+    pub offset: Offset,
     /// What.
     pub mark: &'static [u8],
 }
 
 const fn at(owner: &'static str, start: u64, mark: &'static [u8]) -> Signature {
-    Signature { owner, place: Place::Start(start), mark }
+    Signature { owner, offset: Offset::Start(start), mark }
 }
 
-const fn mark(owner: &'static str, place: Place, mark: &'static [u8]) -> Signature {
-    Signature { owner, place, mark }
+const fn mark(owner: &'static str, offset: Offset, mark: &'static [u8]) -> Signature {
+    Signature { owner, offset, mark }
 }
 
 /// `MD_SB_MAGIC`, 0xa92b4efc.
@@ -50,16 +50,16 @@ pub(super) static SIGNATURES: &[Signature] = &[
     at("LVM", 512, b"LABELONE"),
     at("LVM", 1024, b"LABELONE"),
     at("LVM", 1536, b"LABELONE"),
-    mark("md array (0.90)", Place::OldArray, MD),
-    mark("md array (0.90)", Place::OldArray, MD_BIG),
-    mark("md array (1.0)", Place::NewArray, MD),
+    mark("md array (0.90)", Offset::OldArray, MD),
+    mark("md array (0.90)", Offset::OldArray, MD_BIG),
+    mark("md array (1.0)", Offset::NewArray, MD),
     at("md array (1.1)", 0, MD),
     at("md array (1.2)", 4096, MD),
     // drbd_int.h: DRBD_MD_MAGIC_07, _08, _84_UNCLEAN, _09; the magic is the field at byte 60 of the
     // superblock.
-    mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6b"),
-    mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6c"),
-    mark("DRBD", Place::LastPage(60), b"\x83\x74\x02\x6d"),
+    mark("DRBD", Offset::LastPage(60), b"\x83\x74\x02\x6b"),
+    mark("DRBD", Offset::LastPage(60), b"\x83\x74\x02\x6c"),
+    mark("DRBD", Offset::LastPage(60), b"\x83\x74\x02\x6d"),
     // Metadata on a device of their own begin with the superblock.
     at("DRBD (metadata)", 60, b"\x83\x74\x02\x6b"),
     at("DRBD (metadata)", 60, b"\x83\x74\x02\x6c"),
@@ -98,23 +98,23 @@ pub(super) static SIGNATURES: &[Signature] = &[
     at("FAT", 54, b"FAT1"),
     at("FAT", 82, b"FAT32   "),
     at("ISO 9660", 32_769, b"CD001"),
-    mark("firmware RAID (Intel)", Place::End(1024), b"Intel Raid ISM Cfg"),
-    mark("firmware RAID (DDF)", Place::End(512), b"\xde\x11\xde\x11"),
+    mark("firmware RAID (Intel)", Offset::End(1024), b"Intel Raid ISM Cfg"),
+    mark("firmware RAID (DDF)", Offset::End(512), b"\xde\x11\xde\x11"),
     at("GPT", 512, b"EFI PART"),
     at("GPT", 4096, b"EFI PART"),
-    mark("GPT (backup)", Place::End(512), b"EFI PART"),
-    mark("GPT (backup)", Place::End(4096), b"EFI PART"),
+    mark("GPT (backup)", Offset::End(512), b"EFI PART"),
+    mark("GPT (backup)", Offset::End(4096), b"EFI PART"),
     at("partition table or boot sector", 510, b"\x55\xaa"),
 ];
 
 /// The byte of a device of this size at which a mark is.
-pub(super) fn byte_of(place: Place, size: u64) -> Option<u64> {
-    match place {
-        Place::Start(byte) => Some(byte),
-        Place::End(before) => size.checked_sub(before),
-        Place::OldArray => (size & !0xffff).checked_sub(0x1_0000),
-        Place::NewArray => Some(size.checked_sub(8192)? & !4095),
-        Place::LastPage(byte) => Some((size & !4095).checked_sub(4096)? + byte),
+pub(super) fn byte_of(offset: Offset, size: u64) -> Option<u64> {
+    match offset {
+        Offset::Start(byte) => Some(byte),
+        Offset::End(before) => size.checked_sub(before),
+        Offset::OldArray => (size & !0xffff).checked_sub(0x1_0000),
+        Offset::NewArray => Some(size.checked_sub(8192)? & !4095),
+        Offset::LastPage(byte) => Some((size & !4095).checked_sub(4096)? + byte),
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) fn find_where(
 ) -> Option<(&'static str, u64)> {
     let tail_start = size.saturating_sub(tail.len() as u64);
     SIGNATURES.iter().find_map(|signature| {
-        let byte = byte_of(signature.place, size).filter(|byte| is_wanted(signature, *byte))?;
+        let byte = byte_of(signature.offset, size).filter(|byte| is_wanted(signature, *byte))?;
         let within = |part: &[u8], start: u64| {
             let from = usize::try_from(byte.checked_sub(start)?).ok()?;
             let here = part.get(from..from.checked_add(signature.mark.len())?)?;

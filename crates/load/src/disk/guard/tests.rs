@@ -1,5 +1,5 @@
-//! Ways in which people destroy disks with other tools, each a test: trees as the kernel shows them, and real
-//! loop devices.
+//! How people destroy disks with other tools, each a test: trees as the kernel shows them, and real loop
+//! devices.
 #![allow(clippy::unwrap_used)]
 
 mod users;
@@ -20,13 +20,13 @@ use linerate_sys::uring::Ring;
 use super::candidate::{Candidate, candidate, find};
 use super::programs::{self, Reach};
 use super::signatures::{SIGNATURES, byte_of};
-use super::{Content, DeviceClaim, Refusal, again, claim, content, empty, look, named, unused, users};
+use super::{Content, DeviceClaim, Refusal, again, check_users, claim, content, empty, named, unused, users};
 use crate::job::LoadError;
 
 const SIZE: u64 = 64 << 20;
 const NUMBER: Number = Number { major: 8, minor: 16 };
 
-/// A tree with the drive `sdb` that nobody uses, and `sda` with the system on it.
+/// A tree with the unused drive `sdb`, and `sda` with the system on it.
 struct Tree(tempfile::TempDir);
 
 impl Tree {
@@ -78,7 +78,7 @@ impl Tree {
     fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), Refusal> {
         let root = Root::recorded(self.0.path());
         let candidate = find(&root, PathBuf::from(path), number)?;
-        look(&candidate)?;
+        check_users(&candidate)?;
         named(&candidate, typed)
     }
 
@@ -87,11 +87,11 @@ impl Tree {
     }
 }
 
-/// What somebody did before, what the guard answers.
+/// What was done before, what the guard answers.
 type Case = (&'static str, fn(&Tree), &'static str);
 
-/// Each row is a way to lose data, seen with tools that write where they are told (axboe/fio issues 1007,
-/// 1382, 1550 and 1637; mkfs and dd on a wrong name; names that changed over a reboot).
+/// Each row is a known data loss with tools that write to any given path (axboe/fio issues 1007, 1382, 1550
+/// and 1637; mkfs and dd on a wrong name; names that changed over a reboot).
 const CASES: &[Case] = &[
     (
         "the drive is mounted",
@@ -104,7 +104,7 @@ const CASES: &[Case] = &[
         "sdb is mounted on /var/lib/inside (seen by process 4711)",
     ),
     (
-        "btrfs shows a number that is nobody's",
+        "btrfs shows a number without a device",
         |t| t.file("proc/1/mountinfo", "25 1 0:45 / /pool rw - btrfs /dev/sdb rw"),
         "sdb is mounted on /pool",
     ),
@@ -116,7 +116,7 @@ const CASES: &[Case] = &[
         },
         "sdb1 is mounted on /home",
     ),
-    ("it has partitions that nobody uses now", |t| t.partition("sdb", 1, "8:17"), "it has partitions: sdb1"),
+    ("it has partitions that are not in use", |t| t.partition("sdb", 1, "8:17"), "it has partitions: sdb1"),
     (
         "LVM, md, multipath or DRBD stands on it",
         |t| t.folder("sys/block/sdb/holders/dm-0"),
@@ -213,8 +213,8 @@ fn what_somebody_uses_is_not_written() {
     }
 }
 
-/// A process that ended has no mounts, whatever reading them says; another one of its namespace is read in
-/// its place.
+/// A process that ended has no mounts, whatever error reading them returns; another one of its namespace is
+/// read instead.
 #[test]
 fn a_process_that_ended_is_no_reason() {
     let tree = Tree::new();
@@ -359,7 +359,7 @@ fn device() -> File {
 }
 
 fn holds_nothing(file: &File, size: u64, part: (u64, u64)) -> Result<(), Refusal> {
-    content::looks_empty(file, size)?;
+    content::check_empty(file, size)?;
     content::is_zero(file, size, part, &mut go_on())
 }
 
@@ -373,7 +373,7 @@ fn every_mark_is_found_by_its_owner() {
     assert!(held(&device()).is_ok());
     for signature in SIGNATURES {
         let file = device();
-        let byte = byte_of(signature.place, SIZE).unwrap();
+        let byte = byte_of(signature.offset, SIZE).unwrap();
         file.write_all_at(signature.mark, byte).unwrap();
         let refused = held(&file).expect_err(signature.owner).to_string();
         assert_eq!(refused, format!("it has the mark of {} at byte {byte}", signature.owner));
@@ -387,8 +387,8 @@ fn marks_at_the_end_are_found_on_odd_sizes() {
         for signature in SIGNATURES {
             let file = tempfile::tempfile().unwrap();
             file.set_len(size).unwrap();
-            file.write_all_at(signature.mark, byte_of(signature.place, size).unwrap()).unwrap();
-            let refused = content::looks_empty(&file, size);
+            file.write_all_at(signature.mark, byte_of(signature.offset, size).unwrap()).unwrap();
+            let refused = content::check_empty(&file, size);
             assert!(
                 refused.is_err_and(|r| r.to_string().contains(signature.owner)),
                 "{} at {size}",
@@ -400,7 +400,7 @@ fn marks_at_the_end_are_found_on_odd_sizes() {
 
 #[test]
 fn a_byte_anywhere_that_matters_is_found() {
-    // The start, the end, a place that is looked at, and every place that would be written.
+    // The start, the end, a sampled offset, and every offset that would be written.
     for byte in [0, 4095, (1 << 20) - 1, SIZE - 1, SIZE - (1 << 20), SIZE / 256 * 200, 1 << 20, (9 << 20) - 1]
     {
         let file = device();
@@ -411,7 +411,7 @@ fn a_byte_anywhere_that_matters_is_found() {
     for part in [(0, 8 << 20), (1 << 20, SIZE), (1 << 20, u64::MAX), (SIZE, 1)] {
         assert!(refused(part).contains("would touch its first or last MiB"), "{part:?}");
     }
-    assert!(content::looks_empty(&device(), 4096).is_err());
+    assert!(content::check_empty(&device(), 4096).is_err());
     let stopped = content::is_zero(&device(), SIZE, (1 << 20, 8 << 20), &mut || Err(LoadError::Stopped));
     assert!(matches!(stopped, Err(Refusal::Stopped(_))), "{stopped:?}");
 }
@@ -432,8 +432,8 @@ fn what_real_programs_leave_is_found() {
         File::create(&path).unwrap().set_len(512 << 20).unwrap();
         match Command::new(program).args(arguments).arg(&path).output() {
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{program}: {said}");
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{program}: {stderr}");
             }
             Err(error) => {
                 println!("SKIPPED {program}: {error}");
@@ -441,14 +441,14 @@ fn what_real_programs_leave_is_found() {
             }
         }
         let file = File::open(&path).unwrap();
-        let refused = content::looks_empty(&file, 512 << 20);
+        let refused = content::check_empty(&file, 512 << 20);
         assert!(refused.as_ref().is_err_and(|r| r.to_string().contains(owner)), "{program}: {refused:?}");
     }
 }
 
-/// Waits until the device manager has looked at what changed, where there is one: it opens a device that
-/// came, or that a writer closed.
-fn settle() {
+/// Waits until the device manager has processed the changes, where there is one: it opens a device that came,
+/// or that a writer closed.
+fn wait_for_udev() {
     let _ = Command::new("udevadm").args(["settle", "--timeout=60"]).output();
 }
 
@@ -461,7 +461,7 @@ fn sees_all(test: &str) -> bool {
     unseen.is_none()
 }
 
-/// One test at a time: a `losetup` that looks for a free device opens those of others for a moment.
+/// One test at a time: a `losetup` that searches a free device opens those of others for a moment.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A loop device on a file of ours; gone at the end, also after a failure.
@@ -493,7 +493,7 @@ impl Loop {
                 if parts {
                     device.add_part();
                 }
-                settle();
+                wait_for_udev();
                 Some(device)
             }
             Ok(output) => {
@@ -521,7 +521,7 @@ impl Loop {
 
     fn open(&self) -> Result<super::Free, Refusal> {
         let part = (1 << 20, 8 << 20);
-        settle();
+        wait_for_udev();
         super::open(&Root::live(), Path::new(&self.device), self.name(), part, &mut go_on())
     }
 }
@@ -537,11 +537,11 @@ fn a_real_device_is_written_only_when_it_is_free() {
     let Some(device) = Loop::new("a_real_device_is_written_only_when_it_is_free") else { return };
     let free = device.open().unwrap();
     assert_eq!((free.bytes, free.name.as_str()), (SIZE, device.name()));
-    // Held by us: nobody else gets it, ourselves included.
+    // Held by us: no second claim succeeds, our own included.
     let second = device.open().unwrap_err().to_string();
     assert!(second.contains("open (open)"), "{second}");
     drop(free);
-    // A program has it open and tells the kernel nothing, as a virtual machine does.
+    // A program has it open without `O_EXCL`, as a virtual machine does.
     let other = File::open(&device.device).unwrap();
     let refused = device.open().unwrap_err().to_string();
     let this = format!("process {} ", std::process::id());
@@ -550,7 +550,7 @@ fn a_real_device_is_written_only_when_it_is_free() {
     let wrong =
         super::open(&Root::live(), Path::new(&device.device), "sda", (1 << 20, 8 << 20), &mut go_on());
     assert!(wrong.unwrap_err().to_string().contains("and `sda` was typed"));
-    // Somebody's data, seen through the file below.
+    // Data of a user, seen through the file below.
     OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], 5 << 20).unwrap();
     assert_eq!(device.open().unwrap_err().to_string(), format!("there is data at byte {}", 5 << 20));
 }
@@ -561,14 +561,13 @@ fn a_real_device_is_given_away_only_when_it_is_free() {
     let Some(device) = Loop::new("a_real_device_is_given_away_only_when_it_is_free") else { return };
     let path = Path::new(&device.device);
     assert!(empty(path).is_ok());
-    // Whoever holds it holds it against everybody.
+    // One holder excludes all others.
     let held = unused(path).unwrap();
     assert!(empty(path).unwrap_err().to_string().ends_with("open (open)"));
     assert!(unused(path).unwrap_err().to_string().ends_with("open (open)"));
     drop(held);
-    settle();
-    // A place between the edges, seen through the file below: who puts something back may have it, nobody
-    // else.
+    wait_for_udev();
+    // An offset between the edges, seen through the file below: an undo may have it, others may not.
     OpenOptions::new().write(true).open(&device.file).unwrap().write_all_at(&[7], SIZE / 256 * 200).unwrap();
     assert_eq!(empty(path).unwrap_err().to_string(), format!("there is data at byte {}", SIZE / 256 * 200));
     assert!(unused(path).is_ok());
@@ -580,7 +579,7 @@ fn user(path: &str) -> Option<String> {
     users(&root, &[candidate], &[]).remove(0).err().map(|why| why.to_string())
 }
 
-/// A virtual machine has the whole drive, and a partition of it is asked for; and the other way round.
+/// A virtual machine has the whole drive, and a partition of it is asked for; and vice versa.
 #[test]
 fn a_drive_that_is_open_keeps_its_partitions_and_they_keep_the_drive() {
     let Some(device) = Loop::with("a_drive_that_is_open_keeps_its_partitions", true) else { return };
@@ -591,7 +590,7 @@ fn a_drive_that_is_open_keeps_its_partitions_and_they_keep_the_drive() {
     let refused = empty(Path::new(&part)).unwrap_err().to_string();
     assert!(refused.ends_with(&format!("has {} open (open)", device.name())), "{refused}");
     drop(whole);
-    settle();
+    wait_for_udev();
     let one = File::open(&part).unwrap();
     let refused = user(&device.device).unwrap();
     assert!(refused.ends_with(&format!("has {}p1 open (open)", device.name())), "{refused}");
@@ -624,7 +623,7 @@ sys.stdin.read()";
     };
     let mut line = String::new();
     let ready = BufReader::new(program.stdout.take().unwrap()).read_line(&mut line);
-    settle();
+    wait_for_udev();
     let (empty, open) = (empty(Path::new(&device.device)), device.open());
     // It ends with its input, and is waited for before anything can fail here.
     drop(program.stdin.take());
@@ -644,7 +643,7 @@ fn a_device_that_an_io_uring_holds_is_in_use() {
     let file = File::open(&device.device).unwrap();
     // Every descriptor of this process that is the device counts as known: what is left is the list of the
     // io_uring.
-    let ring = Buffer::new(4096).and_then(|room| Ring::new(file, room, 4096));
+    let ring = Buffer::new(4096).and_then(|buffer| Ring::new(file, buffer, 4096));
     let ring = match ring {
         Ok(ring) if ring.given().fixed_file => ring,
         Ok(_) | Err(_) => {
@@ -669,13 +668,13 @@ fn a_device_that_an_io_uring_holds_is_in_use() {
     drop(ring);
 }
 
-/// What happens between the look of a step and its program: another program opens the device, or writes to
+/// What happens between the check of a step and its program: another program opens the device, or writes to
 /// it.
 #[test]
 fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
-    let Some(device) = Loop::new("a_claimed_device_is_looked_at_again") else { return };
+    let Some(device) = Loop::new("a_claimed_device_is_checked_again") else { return };
     let path = Path::new(&device.device);
-    settle();
+    wait_for_udev();
     let claims: Vec<DeviceClaim> =
         claim(&[path], Content::Empty, false).into_iter().collect::<Result<_, _>>().unwrap();
     assert!(again(&claims).is_ok(), "the own claim is no user");
@@ -688,7 +687,7 @@ fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
     drop(other);
     // Written by a program that does not claim it, and has closed it again.
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"LABELONE", 512).unwrap();
-    settle();
+    wait_for_udev();
     assert!(matches!(again(&claims), Err((0, Refusal::Mark { owner: "LVM", byte: 512 }))));
 }
 
@@ -721,5 +720,5 @@ fn checks_have_names_of_their_own() {
         folder: "/sys/block/sdb".into(),
         whole: None,
     };
-    assert!(look(&lost).is_err(), "where nothing can be seen nothing is written");
+    assert!(check_users(&lost).is_err(), "where nothing can be seen nothing is written");
 }

@@ -1,10 +1,10 @@
-//! What every way of receiving implements.
+//! What every receive method implements.
 
 use std::io;
 use std::net::TcpStream;
 
-/// A way of receiving.
-pub(crate) trait ReceiveWay: Sync {
+/// A receive method.
+pub(crate) trait ReceiveMethod: Sync {
     /// Its name on the command line and in reports.
     fn name(&self) -> &'static str;
 
@@ -24,11 +24,11 @@ pub(crate) trait ReceiveWay: Sync {
         true
     }
 
-    /// Prepares it for a stream, with room for one call.
+    /// Prepares it for a stream, with a buffer for one call.
     fn open(&self, call_bytes: usize) -> Box<dyn Pull>;
 }
 
-/// A way of receiving at work on one stream.
+/// A receive method at work on one stream.
 pub(crate) trait Pull {
     /// Takes bytes out of the kernel; 0 at the end of the stream.
     fn pull(&mut self, stream: &TcpStream) -> io::Result<usize>;

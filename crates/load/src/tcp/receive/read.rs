@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use crc32fast::Hasher;
 
-use super::method::{Pull, ReceiveWay};
+use super::method::{Pull, ReceiveMethod};
 
 /// Copying reads.
 pub(super) struct Read {
@@ -14,15 +14,15 @@ pub(super) struct Read {
     pub(super) verifies: bool,
 }
 
-/// Larger rooms leave the cache before the checksum reads them again.
-const ROOM_BYTES_MAX: usize = 1 << 20;
+/// Larger buffers leave the cache before the checksum reads them again.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
 
 struct Reader {
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     hasher: Option<Hasher>,
 }
 
-impl ReceiveWay for Read {
+impl ReceiveMethod for Read {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -36,16 +36,16 @@ impl ReceiveWay for Read {
     }
 
     fn open(&self, call_bytes: usize) -> Box<dyn Pull> {
-        let room = vec![0; call_bytes.min(ROOM_BYTES_MAX)];
-        Box::new(Reader { room, hasher: self.verifies.then(Hasher::new) })
+        let buffer = vec![0; call_bytes.min(BUFFER_BYTES_MAX)];
+        Box::new(Reader { buffer, hasher: self.verifies.then(Hasher::new) })
     }
 }
 
 impl Pull for Reader {
     fn pull(&mut self, mut stream: &TcpStream) -> io::Result<usize> {
-        let length = stream.read(&mut self.room)?;
+        let length = stream.read(&mut self.buffer)?;
         if let Some(hasher) = &mut self.hasher {
-            hasher.update(&self.room[..length]);
+            hasher.update(&self.buffer[..length]);
         }
         Ok(length)
     }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use linerate_sys::socket;
 
-use super::method::{Pull, ReceiveWay};
+use super::method::{Pull, ReceiveMethod};
 
 /// Discarding reads.
 pub(super) struct Truncate {
@@ -14,10 +14,10 @@ pub(super) struct Truncate {
     pub(super) beside: bool,
 }
 
-/// Room for kernels and families that copy all the same; its pages come into being only then.
+/// Buffer for kernels and families that copy all the same; only then are its pages allocated.
 struct Reader(Vec<u8>);
 
-impl ReceiveWay for Truncate {
+impl ReceiveMethod for Truncate {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -23,7 +23,7 @@ impl Content {
         Ok(Self { buffer, file: OnceLock::new() })
     }
 
-    /// Place of a byte of a stream in the content.
+    /// Offset in the content of a byte of a stream.
     pub(crate) fn offset(&self, position: u64) -> usize {
         (position % self.buffer.len() as u64) as usize
     }

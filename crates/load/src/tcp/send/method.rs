@@ -1,16 +1,16 @@
-//! What every way of sending implements.
+//! What every send method implements.
 
 use std::io;
 use std::net::TcpStream;
 
 use super::content::Content;
 
-/// A way of sending.
-pub(crate) trait SendWay: Sync {
+/// A send method.
+pub(crate) trait SendMethod: Sync {
     /// Its name on the command line and in reports.
     fn name(&self) -> &'static str;
 
-    /// Bytes of one call, unless the test says otherwise.
+    /// Bytes of one call, unless the test sets them.
     fn call_bytes(&self) -> usize;
 
     /// Whether a calibration tries it. One that no measurement ever favoured is there on request only.
@@ -18,11 +18,11 @@ pub(crate) trait SendWay: Sync {
         true
     }
 
-    /// Prepares it for a stream; an error says that it cannot be used there.
+    /// Prepares it for a stream; an error means that it cannot be used there.
     fn open<'a>(&self, content: &'a Content, stream: &TcpStream) -> io::Result<Box<dyn Push + 'a>>;
 }
 
-/// A way of sending at work on one stream.
+/// A send method at work on one stream.
 pub(crate) trait Push {
     /// Lets the kernel take some of the content, beginning with byte `position` of the stream; returns how
     /// much.

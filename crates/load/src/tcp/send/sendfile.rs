@@ -1,5 +1,5 @@
-//! `sendfile` from a file in memory: the kernel references the pages of the file. It looks each page up,
-//! which costs more than a copy where pages are small and the path is local.
+//! `sendfile` from a file in memory: the kernel references the pages of the file. The lookup of each page
+//! costs more than a copy where pages are small and the path is local.
 
 use std::io;
 use std::net::TcpStream;
@@ -7,14 +7,14 @@ use std::net::TcpStream;
 use linerate_sys::zerocopy;
 
 use super::content::Content;
-use super::method::{Push, SendWay};
+use super::method::{Push, SendMethod};
 
 /// `sendfile`.
 pub(super) struct SendFile;
 
 struct Sender<'a>(&'a Content);
 
-impl SendWay for SendFile {
+impl SendMethod for SendFile {
     fn name(&self) -> &'static str {
         "sendfile"
     }

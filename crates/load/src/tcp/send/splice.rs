@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use linerate_sys::zerocopy::PagePipe;
 
 use super::content::Content;
-use super::method::{Push, SendWay};
+use super::method::{Push, SendMethod};
 
 /// `vmsplice` and `splice`.
 pub(super) struct Splice;
@@ -19,7 +19,7 @@ struct Sender<'a> {
     pipe: PagePipe,
 }
 
-impl SendWay for Splice {
+impl SendMethod for Splice {
     fn name(&self) -> &'static str {
         "splice"
     }

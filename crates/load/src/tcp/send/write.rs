@@ -1,11 +1,10 @@
-//! Plain writes: the kernel copies. On local paths the cheapest way of all, because it copies there in any
-//! case.
+//! Plain writes: the kernel copies. The cheapest method on local paths, because it copies there in any case.
 
 use std::io::{self, Write as _};
 use std::net::TcpStream;
 
 use super::content::Content;
-use super::method::{Push, SendWay};
+use super::method::{Push, SendMethod};
 
 /// Writes of one size.
 pub(super) struct Write {
@@ -15,7 +14,7 @@ pub(super) struct Write {
 
 struct Writer<'a>(&'a Content);
 
-impl SendWay for Write {
+impl SendMethod for Write {
     fn name(&self) -> &'static str {
         self.name
     }

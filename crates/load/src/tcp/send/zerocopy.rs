@@ -1,5 +1,5 @@
-//! `MSG_ZEROCOPY`: the device reads straight from our memory, where path and device allow it. The kernel says
-//! afterwards whether it copied after all, as it does on every local path; that is told in the remark.
+//! `MSG_ZEROCOPY`: the device reads straight from our memory, where path and device allow it. The kernel
+//! reports afterwards whether it copied after all, as on every local path; the remark repeats it.
 
 use std::io;
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::zerocopy::{self, Reaped};
 
 use super::content::Content;
-use super::method::{Push, SendWay};
+use super::method::{Push, SendMethod};
 use crate::job::SLICE;
 
 /// `MSG_ZEROCOPY`.
@@ -24,7 +24,7 @@ struct Sender<'a> {
     reaped: Reaped,
 }
 
-impl SendWay for ZeroCopy {
+impl SendMethod for ZeroCopy {
     fn name(&self) -> &'static str {
         "zerocopy"
     }

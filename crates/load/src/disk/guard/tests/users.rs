@@ -1,4 +1,4 @@
-//! Programs and devices that use a device in ways that are easily missed, on real loop devices.
+//! Programs and devices that use a device and are easily missed, on real loop devices.
 
 use std::process::{Child, ChildStdin};
 
@@ -36,7 +36,7 @@ impl Drop for Holder {
 }
 
 fn is_refused(device: &Loop, holder: &Holder, what: &str) {
-    settle();
+    wait_for_udev();
     for refused in
         [empty(Path::new(&device.device)).unwrap_err().to_string(), device.open().unwrap_err().to_string()]
     {
@@ -70,7 +70,7 @@ os.close(f)";
         let Some(holder) = Holder::start(NAME, &OPEN.replace("KEEP", keep), &device.device) else { return };
         is_refused(&device, &holder, what);
     }
-    settle();
+    wait_for_udev();
     assert!(empty(Path::new(&device.device)).is_ok(), "they have ended");
 }
 
@@ -114,13 +114,13 @@ fn a_loop_device_stands_on_a_device_by_whatever_path() {
         println!("SKIPPED {NAME}: {}", String::from_utf8_lossy(&upper.stderr).trim());
         return;
     }
-    settle();
+    wait_for_udev();
     let upper = String::from_utf8(upper.stdout).unwrap().trim().to_owned();
     // The node is gone, as one of a container is not seen here.
     fs::remove_file(&node).unwrap();
     let refused = empty(Path::new(&device.device));
     let _ = Command::new("losetup").args(["-d", &upper]).output();
-    settle();
+    wait_for_udev();
     let name = upper.trim_start_matches("/dev/");
     let refused = refused.unwrap_err().to_string();
     assert_eq!(refused, format!("{name} stands on it (behind a loop device)"));

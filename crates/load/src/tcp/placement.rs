@@ -17,8 +17,8 @@ use linerate_sys::{affinity, rtnetlink, stream, sysfs};
 
 use crate::job::LoadError;
 
-/// How often a reader looks where its packets are handled.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a reader samples the CPU that handles its packets.
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// CPUs that a set of the kernel's names, at most.
 const CPUS_MAX: u32 = 1024;
@@ -57,7 +57,7 @@ fn usable() -> io::Result<Vec<u32>> {
 
 /// The CPUs of one end.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Placement {
     /// Where threads may be; empty: everywhere.
     cpus: Vec<u32>,
     /// Stream by stream on one CPU each.
@@ -69,7 +69,7 @@ pub(super) struct Place {
     failed: AtomicBool,
 }
 
-impl Place {
+impl Placement {
     /// For an end with this address.
     pub(super) fn of(pin: &Pin, bind: IpAddr) -> Self {
         match pin {
@@ -130,7 +130,7 @@ impl Follower {
         if !self.active || now < self.next {
             return;
         }
-        self.next = now + LOOK_EVERY;
+        self.next = now + POLL_EVERY;
         let Some(cpu) = stream::incoming_cpu(stream) else { return };
         if self.at != Some(cpu) {
             // Where it may not go it stays, and does not ask again until the packets move.
@@ -164,14 +164,14 @@ mod tests {
     fn streams_take_turns_on_the_cpus_that_were_asked_for() {
         let here = affinity::allowed().unwrap();
         std::thread::spawn(move || {
-            let place = Place::of(&Pin::Cpus(here.clone()), IpAddr::from([127, 0, 0, 1]));
+            let placement = Placement::of(&Pin::Cpus(here.clone()), IpAddr::from([127, 0, 0, 1]));
             for (stream, cpu) in here.iter().enumerate() {
-                place.take(stream, false);
+                placement.take(stream, false);
                 assert_eq!(affinity::allowed().unwrap(), [*cpu]);
             }
-            place.take(here.len(), false);
+            placement.take(here.len(), false);
             assert_eq!(affinity::allowed().unwrap(), [here[0]]);
-            assert_eq!(place.cpus(), here);
+            assert_eq!(placement.cpus(), here);
         })
         .join()
         .unwrap();
@@ -185,10 +185,10 @@ mod tests {
         let expected = format!("this host allows CPU {}", sysfs::format_cpu_list(&here));
         assert!(refused.starts_with("cannot run on CPU 1023:") && refused.contains(&expected), "{refused}");
         // As when it goes offline between the check and the start.
-        let place = Place::of(&Pin::Cpus(vec![1023]), IpAddr::from([127, 0, 0, 1]));
-        assert!(place.verdict().is_ok());
-        place.take(0, false);
-        assert!(place.cpus().is_empty() && place.verdict().is_err());
+        let placement = Placement::of(&Pin::Cpus(vec![1023]), IpAddr::from([127, 0, 0, 1]));
+        assert!(placement.verdict().is_ok());
+        placement.take(0, false);
+        assert!(placement.cpus().is_empty() && placement.verdict().is_err());
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn nothing_is_narrowed_where_nothing_is_known() {
         let before = affinity::allowed().unwrap();
-        Place::of(&Pin::None, IpAddr::from([127, 0, 0, 1])).take(3, false);
+        Placement::of(&Pin::None, IpAddr::from([127, 0, 0, 1])).take(3, false);
         assert_eq!(affinity::allowed().unwrap(), before);
         assert_eq!(beside_nic(Path::new("/nonexistent"), IpAddr::from([127, 0, 0, 1])), None);
     }

@@ -1,9 +1,9 @@
-//! The ways in which programs write files, and the calls by which they ask that it lasts.
+//! How programs write files: the methods, and the calls that ask for durability.
 //!
 //! In: a file, its content, the calls that ask for durability. Out: nothing, when the kernel has acknowledged
 //! all that was asked for.
 //!
-//! To add a way: one entry in [`WAYS`], and the function that writes when none of those here does.
+//! To add a method: one entry in [`METHODS`], and the function that writes when none of those here does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -65,12 +65,12 @@ pub(super) struct Target {
     pub(super) folder: PathBuf,
     /// The file.
     pub(super) file: PathBuf,
-    /// A file on the way to it.
+    /// A temporary file that replaces it.
     pub(super) temporary: PathBuf,
 }
 
-/// A way of writing.
-pub(super) struct Way {
+/// A write method.
+pub(super) struct Method {
     /// First part of a pattern's name, and of a folder's.
     name: &'static str,
     /// In words.
@@ -87,10 +87,10 @@ pub(super) struct Way {
 /// Writes a version; returns when the kernel has acknowledged everything that was asked for.
 type Write = fn(&Target, &[u8], Calls) -> io::Result<()>;
 
-/// All ways.
-pub(super) static WAYS: &[Way] = &[
+/// All methods.
+pub(super) static METHODS: &[Method] = &[
     // What an editor, a compiler or a data node does.
-    Way {
+    Method {
         name: "create",
         doing: "new file, write, close",
         shape: PatternRule::Fresh,
@@ -99,7 +99,7 @@ pub(super) static WAYS: &[Way] = &[
         write: create,
     },
     // What mail servers and object stores do.
-    Way {
+    Method {
         name: "new-name",
         doing: "temporary file, rename to a name that is new",
         shape: PatternRule::Fresh,
@@ -108,7 +108,7 @@ pub(super) static WAYS: &[Way] = &[
         write: rename,
     },
     // What logs and journals of databases do.
-    Way {
+    Method {
         name: "append",
         doing: "a record at the end of a file",
         shape: PatternRule::Grown,
@@ -117,7 +117,7 @@ pub(super) static WAYS: &[Way] = &[
         write: |target, content, calls| into(options().append(true), target, content, calls),
     },
     // What databases and images of virtual machines do.
-    Way {
+    Method {
         name: "overwrite",
         doing: "write over the old data where they are",
         shape: PatternRule::InPlace,
@@ -126,7 +126,7 @@ pub(super) static WAYS: &[Way] = &[
         write: |target, content, calls| into(options().write(true), target, content, calls),
     },
     // What a shell does with `>`, and careless programs with their configuration.
-    Way {
+    Method {
         name: "truncate",
         doing: "make the file empty and write it again",
         shape: PatternRule::Truncated,
@@ -135,7 +135,7 @@ pub(super) static WAYS: &[Way] = &[
         write: |target, content, calls| into(options().write(true).truncate(true), target, content, calls),
     },
     // What most programs do with their configuration and state.
-    Way {
+    Method {
         name: "replace",
         doing: "temporary file, rename over the old one",
         shape: PatternRule::Replaced,
@@ -163,17 +163,17 @@ fn into(options: &OpenOptions, target: &Target, content: &[u8], calls: Calls) ->
     calls.on_file(&file)
 }
 
-/// A way with its calls.
+/// A method with its calls.
 #[derive(Clone, Copy)]
 pub(super) struct Tried {
-    pub(super) way: &'static Way,
+    pub(super) method: &'static Method,
     pub(super) calls: Calls,
 }
 
 impl Tried {
     /// All, in the order of a table.
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        WAYS.iter().flat_map(|way| way.calls.iter().map(|calls| Self { way, calls: *calls }))
+        METHODS.iter().flat_map(|method| method.calls.iter().map(|calls| Self { method, calls: *calls }))
     }
 
     /// The pattern of this name.
@@ -183,31 +183,31 @@ impl Tried {
 
     /// Name of the pattern, and of its folder.
     pub(super) fn name(self) -> String {
-        format!("{}{}", self.way.name, self.calls.suffix())
+        format!("{}{}", self.method.name, self.calls.suffix())
     }
 
-    /// The pattern as it is told.
+    /// The pattern as it is reported.
     pub(super) fn pattern(self) -> Pattern {
         let promised = match self.calls {
             Calls::None => Promised::Nothing,
-            Calls::Data | Calls::File if self.way.names => Promised::Content,
+            Calls::Data | Calls::File if self.method.names => Promised::Content,
             Calls::Data | Calls::File | Calls::FileAndFolder => Promised::All,
         };
         Pattern {
             name: self.name(),
-            doing: self.way.doing.to_owned(),
+            doing: self.method.doing.to_owned(),
             calls: self.calls.words().to_owned(),
-            shape: self.way.shape,
+            shape: self.method.shape,
             promised,
         }
     }
 
     pub(super) fn write(self, target: &Target, content: &[u8]) -> io::Result<()> {
-        (self.way.write)(target, content, self.calls)
+        (self.method.write)(target, content, self.calls)
     }
 }
 
-/// Options that never follow a link that somebody put in our place.
+/// Options that never follow a link that another user put there.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(filesystem::NO_FOLLOW);

@@ -1,5 +1,4 @@
-//! Requests through io_uring: many under way at a time, with memory and file that the kernel knows
-//! beforehand.
+//! Requests through io_uring: many in flight at a time, with memory and file registered beforehand.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +6,12 @@ use std::io;
 use linerate_sys::pages::Buffer;
 use linerate_sys::uring::{Ask, Ring};
 
-use super::queue::{Queue, Way};
+use super::queue::{Method, Queue};
 
-/// The way `io_uring`.
+/// The method `io_uring`.
 pub(super) struct Uring;
 
-impl Way for Uring {
+impl Method for Uring {
     fn name(&self) -> &'static str {
         "io_uring"
     }
@@ -21,8 +20,8 @@ impl Way for Uring {
         true
     }
 
-    fn open(&self, file: File, room: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>> {
-        Ok(Box::new(Ring::new(file, room, slot_bytes)?))
+    fn open(&self, file: File, buffer: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(Ring::new(file, buffer, slot_bytes)?))
     }
 }
 
@@ -47,7 +46,7 @@ impl Queue for Ring {
         Ring::ended(self, |slot, end| list.push((slot, end)));
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         Ring::under_way(self)
     }
 

@@ -1,24 +1,24 @@
-//! The pair of ways that a transfer uses: how bytes are sent, how they are received.
+//! The pair of methods that a transfer uses: one to send, one to receive.
 //!
-//! What comes in: what was asked for. What goes out: one way of each kind, or those that a calibration has to
-//! compare.
+//! What comes in: what was asked for. What goes out: one method of each kind, or those that a calibration has
+//! to compare.
 
 use linerate_model::tuning::{Pin, Tuning};
 
-use super::receive::method::ReceiveWay;
-use super::send::method::SendWay;
+use super::receive::method::ReceiveMethod;
+use super::send::method::SendMethod;
 use super::{receive, send};
 use crate::job::LoadError;
 
-/// A way of sending and a way of receiving.
+/// A send method and a receive method.
 #[derive(Clone, Copy)]
-pub(super) struct Ways {
-    pub(super) send: &'static dyn SendWay,
-    pub(super) receive: &'static dyn ReceiveWay,
+pub(super) struct Methods {
+    pub(super) send: &'static dyn SendMethod,
+    pub(super) receive: &'static dyn ReceiveMethod,
 }
 
-impl Ways {
-    /// The ways of these names.
+impl Methods {
+    /// The methods of these names.
     pub(super) fn named(send: &str, receive: &str) -> Result<Self, LoadError> {
         let unknown = |what, value: &str| LoadError::Option {
             what,
@@ -26,14 +26,14 @@ impl Ways {
             reason: "this program does not know it".to_owned(),
         };
         Ok(Self {
-            send: *send::WAYS
+            send: *send::METHODS
                 .iter()
-                .find(|way| way.name() == send)
-                .ok_or_else(|| unknown("way of sending", send))?,
-            receive: *receive::WAYS
+                .find(|method| method.name() == send)
+                .ok_or_else(|| unknown("send method", send))?,
+            receive: *receive::METHODS
                 .iter()
-                .find(|way| way.name() == receive)
-                .ok_or_else(|| unknown("way of receiving", receive))?,
+                .find(|method| method.name() == receive)
+                .ok_or_else(|| unknown("receive method", receive))?,
         })
     }
 
@@ -43,42 +43,42 @@ impl Ways {
         let receive = match &tuning.receive {
             Some(name) => name,
             None => first(
-                receive::WAYS
+                receive::METHODS
                     .iter()
-                    .filter(|way| way.verifies() == tuning.verify)
+                    .filter(|method| method.verifies() == tuning.verify)
                     .map(|w| w.name())
                     .collect(),
             ),
         };
-        let ways = Self::named(tuning.send.as_deref().unwrap_or(first(send::names())), receive)?;
-        if tuning.verify && !ways.receive.verifies() {
-            let reason = "it looks at no byte, and the test is to be verified".to_owned();
-            return Err(LoadError::Option { what: "way of receiving", value: receive.to_owned(), reason });
+        let methods = Self::named(tuning.send.as_deref().unwrap_or(first(send::names())), receive)?;
+        if tuning.verify && !methods.receive.verifies() {
+            let reason = "it reads no content, and the test verifies it".to_owned();
+            return Err(LoadError::Option { what: "receive method", value: receive.to_owned(), reason });
         }
-        if ways.receive.is_beside() && matches!(tuning.pin, Pin::Cpus(_)) {
+        if methods.receive.is_beside() && matches!(tuning.pin, Pin::Cpus(_)) {
             let reason =
                 "it follows its packets from CPU to CPU\nhint: leave out --pin, or use --receive truncate";
-            let (what, value) = ("way of receiving", receive.to_owned());
+            let (what, value) = ("receive method", receive.to_owned());
             return Err(LoadError::Option { what, value, reason: reason.to_owned() });
         }
-        Ok(ways)
+        Ok(methods)
     }
 
-    /// What a calibration compares: everything that nobody decided.
+    /// What a calibration compares: everything that the tuning leaves open.
     pub(super) fn candidates(tuning: &Tuning) -> Result<Vec<Self>, LoadError> {
         let asked = Self::asked_for(tuning)?;
-        let sends: Vec<&'static dyn SendWay> = match tuning.send {
+        let sends: Vec<&'static dyn SendMethod> = match tuning.send {
             Some(_) => vec![asked.send],
-            None => send::WAYS.iter().copied().filter(|way| way.is_candidate()).collect(),
+            None => send::METHODS.iter().copied().filter(|method| method.is_candidate()).collect(),
         };
-        let receives: Vec<&'static dyn ReceiveWay> = if tuning.receive.is_some() || tuning.verify {
+        let receives: Vec<&'static dyn ReceiveMethod> = if tuning.receive.is_some() || tuning.verify {
             vec![asked.receive]
         } else {
             let beside = tuning.pin == Pin::Auto;
-            receive::WAYS
+            receive::METHODS
                 .iter()
                 .copied()
-                .filter(|way| way.is_candidate() && (beside || !way.is_beside()))
+                .filter(|method| method.is_candidate() && (beside || !method.is_beside()))
                 .collect()
         };
         Ok(sends
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn names(tuning: &Tuning) -> Vec<(&'static str, &'static str)> {
-        Ways::candidates(tuning).unwrap().iter().map(|w| (w.send.name(), w.receive.name())).collect()
+        Methods::candidates(tuning).unwrap().iter().map(|w| (w.send.name(), w.receive.name())).collect()
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let both = Tuning { verify: true, receive: Some("truncate".into()), ..Tuning::default() };
         let pinned =
             Tuning { pin: Pin::Cpus(vec![0]), receive: Some("truncate-beside".into()), ..Tuning::default() };
-        assert!(Ways::asked_for(&pinned).is_err());
-        assert!(Ways::asked_for(&both).is_err() && Ways::named("write", "owl").is_err());
+        assert!(Methods::asked_for(&pinned).is_err());
+        assert!(Methods::asked_for(&both).is_err() && Methods::named("write", "owl").is_err());
     }
 }

@@ -8,12 +8,12 @@ use std::os::unix::fs::FileExt;
 use linerate_sys::pages::Buffer;
 use linerate_sys::uring::Ask;
 
-use super::queue::{Queue, Way};
+use super::queue::{Method, Queue};
 
-/// The way `calls`.
+/// The method `calls`.
 pub(super) struct Calls;
 
-impl Way for Calls {
+impl Method for Calls {
     fn name(&self) -> &'static str {
         "calls"
     }
@@ -22,15 +22,15 @@ impl Way for Calls {
         false
     }
 
-    fn open(&self, file: File, room: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>> {
-        Ok(Box::new(Done { file, room, slot_bytes, ends: Vec::new() }))
+    fn open(&self, file: File, buffer: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(Done { file, buffer, slot_bytes, ends: Vec::new() }))
     }
 }
 
 /// Requests that ended, for each is over when it was asked.
 struct Done {
     file: File,
-    room: Buffer,
+    buffer: Buffer,
     slot_bytes: usize,
     ends: Vec<(usize, io::Result<u32>)>,
 }
@@ -38,12 +38,12 @@ struct Done {
 impl Queue for Done {
     fn slot(&mut self, slot: usize) -> Option<&mut [u8]> {
         let start = slot.checked_mul(self.slot_bytes)?;
-        self.room.get_mut(start..start.checked_add(self.slot_bytes)?)
+        self.buffer.get_mut(start..start.checked_add(self.slot_bytes)?)
     }
 
     fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()> {
         let start = slot.saturating_mul(self.slot_bytes);
-        let part = self.room.get_mut(start..start.saturating_add(self.slot_bytes));
+        let part = self.buffer.get_mut(start..start.saturating_add(self.slot_bytes));
         let part = part.ok_or(io::ErrorKind::InvalidInput)?;
         let end = match what {
             Ask::Read => self.file.read_at(part, offset),
@@ -63,7 +63,7 @@ impl Queue for Done {
         list.append(&mut self.ends);
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.ends.len()
     }
 

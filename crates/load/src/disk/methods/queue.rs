@@ -1,4 +1,4 @@
-//! What every way of making requests implements, and the queue that it opens.
+//! What every I/O method implements, and the queue that it opens.
 
 use std::fs::File;
 use std::io;
@@ -6,19 +6,19 @@ use std::io;
 use linerate_sys::pages::Buffer;
 use linerate_sys::uring::Ask;
 
-/// A way of making requests.
-pub(in crate::disk) trait Way: Sync {
+/// An I/O method.
+pub(in crate::disk) trait Method: Sync {
     /// Short stable name.
     fn name(&self) -> &'static str;
-    /// Whether one thread can have several requests under way.
+    /// Whether one thread can have several requests in flight.
     fn many(&self) -> bool;
-    /// A queue of the calling thread: a slot for each `slot_bytes` of `room`.
-    fn open(&self, file: File, room: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>>;
+    /// A queue of the calling thread: a slot for each `slot_bytes` of `buffer`.
+    fn open(&self, file: File, buffer: Buffer, slot_bytes: usize) -> io::Result<Box<dyn Queue>>;
 }
 
 /// Requests of one thread to one file.
 pub(in crate::disk) trait Queue {
-    /// Memory of a slot; `None` while its request is under way.
+    /// Memory of a slot; `None` while its request is in flight.
     fn slot(&mut self, slot: usize) -> Option<&mut [u8]>;
     /// Asks for something with a free slot.
     fn ask(&mut self, slot: usize, what: Ask, offset: u64) -> io::Result<()>;
@@ -30,8 +30,8 @@ pub(in crate::disk) trait Queue {
     fn wait(&mut self, at_least: usize) -> io::Result<()>;
     /// Moves what ended into the list: the slot, and how many bytes it moved.
     fn ended(&mut self, list: &mut Vec<(usize, io::Result<u32>)>);
-    /// Requests under way.
-    fn under_way(&self) -> usize;
+    /// Requests in flight.
+    fn in_flight(&self) -> usize;
     /// What the host did not give, in words.
     fn remark(&self) -> Option<String>;
 }

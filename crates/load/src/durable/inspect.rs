@@ -13,8 +13,8 @@ use linerate_sys::filesystem;
 
 use super::record::{BLOCK_BYTES, Head, Key, content, head};
 
-/// Looks at a file. A file that cannot be read is corrupt, with the kernel's words.
-pub(super) fn look(path: &Path, shape: PatternRule, key: Key) -> FileState {
+/// Checks a file. A file that cannot be read is corrupt, with the kernel's error.
+pub(super) fn inspect(path: &Path, shape: PatternRule, key: Key) -> FileState {
     match read(path, shape, key) {
         Ok(seen) => seen,
         Err(error) if error.kind() == io::ErrorKind::NotFound => FileState::Missing,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_loss_is_told_apart() {
+    fn every_kind_of_loss_is_distinguished() {
         let good = version(2);
         let see = |bytes: &[u8]| whole(bytes, SHAPE, key());
         assert_eq!(see(&good), FileState::Whole { version: 2 });
@@ -173,13 +173,13 @@ mod tests {
         bytes.push(1);
         what(&bytes);
         assert_eq!(what(b"hello"), "block 0 holds nothing of ours");
-        // Two blocks have changed places.
+        // Two blocks are swapped.
         let swapped: Vec<u8> = [&good[4096..8192], &good[..4096], &good[8192..]].concat();
         assert!(what(&swapped).contains("block 0"));
     }
 
     #[test]
-    fn a_file_written_over_in_place_may_be_of_two_versions() {
+    fn an_overwritten_file_may_be_of_two_versions() {
         let (old, new) = (content(PatternRule::InPlace, key(), 4), content(PatternRule::InPlace, key(), 6));
         assert!(old.len() == new.len() && new.len() > 4096);
         let mixed = [&new[..4096], &old[4096..]].concat();
