@@ -1,4 +1,4 @@
-//! What an audit of a folder of data says. In: counts by class. Out: sentences. Pure.
+//! The sentences of an audit of a data folder. In: counts by class. Out: sentences. Pure.
 
 use linerate_model::audit::{AuditKind, AuditPart};
 
@@ -43,7 +43,7 @@ pub fn sentences(part: &AuditPart, sums: bool) -> Vec<String> {
         }
         if count(&["link-missing", "link-other"]) > 0 {
             words.push(
-                "A file without its link is found by path but not by identifier. A look-up through a mount of the volume makes the link again."
+                "A file without its link is found by path but not by identifier. Opening it through a mount of the volume makes the link again."
                     .to_owned(),
             );
         }

@@ -1,7 +1,7 @@
-//! What a list of promises and the files that are left say about a disk and about programs.
+//! What promises and the files that are left prove about a disk and about programs.
 //!
-//! In: promises, files, the place. Out: what became of each file, whether that had been promised otherwise,
-//! sentences. Pure.
+//! In: promises, files, their location. Out: what became of each file, whether that had been promised
+//! otherwise, sentences. Pure.
 
 mod fate;
 mod words;
@@ -18,7 +18,7 @@ use fate::Versions;
 /// Lost files that are named for each pattern and fate.
 const NAMED_MAX: usize = 3;
 
-/// How many files of a pattern are to be looked at.
+/// How many files of a pattern are to be checked.
 #[must_use]
 pub fn files(promises: &Promises, pattern: usize) -> u32 {
     versions(promises, pattern).keys().next_back().map_or(0, |last| last + 1)
@@ -47,7 +47,7 @@ fn versions(promises: &Promises, pattern: usize) -> BTreeMap<u32, Versions> {
 #[must_use]
 pub fn judge(
     promises: &Promises,
-    place: FolderLocation,
+    location: FolderLocation,
     seen: &BTreeMap<usize, Vec<FoundFile>>,
 ) -> DurabilityReport {
     let mut patterns = Vec::new();
@@ -83,16 +83,24 @@ pub fn judge(
         patterns.push(result);
     }
     lost.sort_by_key(|file| !file.promised);
-    let marker_lost = place.run.as_deref() != Some(promises.plan.run.as_str());
-    let verdict = if !place.boot.is_empty() && place.boot == promises.place.boot {
+    let marker_lost = location.run.as_deref() != Some(promises.plan.run.as_str());
+    let verdict = if !location.boot.is_empty() && location.boot == promises.place.boot {
         DurabilityVerdict::NotRestarted
     } else if marker_lost || patterns.iter().any(|p| p.broken > 0) {
         DurabilityVerdict::Broken
     } else {
         DurabilityVerdict::Kept
     };
-    let sentences = words::sentences(promises, &place, verdict, &patterns);
-    DurabilityReport { schema: SCHEMA, promises: promises.clone(), place, verdict, patterns, sentences, lost }
+    let sentences = words::sentences(promises, &location, verdict, &patterns);
+    DurabilityReport {
+        schema: SCHEMA,
+        promises: promises.clone(),
+        place: location,
+        verdict,
+        patterns,
+        sentences,
+        lost,
+    }
 }
 
 /// Records of a pattern that were acknowledged.

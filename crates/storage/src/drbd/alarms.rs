@@ -1,5 +1,5 @@
-//! What is wrong with resources, or will be, from what all hosts say. "UpToDate" is no proof of anything
-//! here.
+//! What is wrong with resources, or will be, from the reports of all hosts. "UpToDate" is no proof of
+//! anything here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub fn alarms(replicas: &[Replica], known: &Known, not_up: &[(String, String)]) 
         resource: resource.clone(),
         what: DrbdTrouble::NotUp,
         sentence: format!("{host} has {resource} in its files and not in use"),
-        advice: format!("`drbdadm up {resource}` there; without metadata it says so"),
+        advice: format!("`drbdadm up {resource}` there; without metadata it prints an error"),
     }));
     found.sort_by_key(|alarm| alarm.what);
     found
@@ -98,7 +98,7 @@ impl Seen<'_> {
                             wrote(right, their_kib)
                         ),
                         &format!(
-                            "stop writing on both; `linerate drbd repair RESOURCE --victim {} HOSTS` or `linerate drbd repair RESOURCE --victim {} HOSTS` says what that victim would lose before it does anything",
+                            "stop writing on both; `linerate drbd repair RESOURCE --victim {} HOSTS` or `linerate drbd repair RESOURCE --victim {} HOSTS` prints what that victim would lose before it changes anything",
                             left.host, right.host
                         ),
                     )),
@@ -114,7 +114,7 @@ impl Seen<'_> {
         found
     }
 
-    /// Blocks that differ though everything says that it is well.
+    /// Blocks that differ though every state is good.
     fn differs(&self) -> Option<DrbdAlarm> {
         let kib = |side: &Replica| -> u64 {
             let volumes = side.peers.iter().filter(|p| p.connection == "Connected").flat_map(|p| &p.volumes);
@@ -126,7 +126,7 @@ impl Seen<'_> {
             self.alarm(
                 DrbdTrouble::OutOfSync,
                 format!(
-                    "{} differs in {worst} KiB between its sides, though both are connected and say UpToDate: a comparison found it, and nothing has been copied since",
+                    "{} differs in {worst} KiB between its sides, though both are connected and UpToDate: a comparison found it, and nothing has been copied since",
                     self.resource
                 ),
                 "find out which side is right. The primary: on the other `drbdadm disconnect RESOURCE` and `drbdadm connect RESOURCE`, which copies the marked blocks (only while the right side is the primary). The secondary: give it the primary's part first; or `drbdadm invalidate RESOURCE` on the wrong side, which copies all of the other",
@@ -144,7 +144,7 @@ impl Seen<'_> {
         if !good && !self.sides.is_empty() {
             found.push(self.alarm(
                 DrbdTrouble::NoGoodData,
-                format!("no side of {} has good data: nobody may write to it", self.resource),
+                format!("no side of {} has good data: it cannot be written", self.resource),
                 "a new resource; `linerate drbd up --help`: --from names the good side",
             ));
         }
@@ -162,7 +162,7 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::Diskless,
                 format!("{host} works on {name} without a disk of its own: every block comes from the peer"),
-                "look for errors of the disk in the kernel's log, replace it, `drbdadm create-md RESOURCE`, `drbdadm attach RESOURCE`",
+                "check the kernel's log for errors of the disk, replace it, `drbdadm create-md RESOURCE`, `drbdadm attach RESOURCE`",
             ));
         }
         let syncing = side.peer_volumes().any(linerate_model::drbd::PeerVolume::is_syncing);
@@ -182,15 +182,15 @@ impl Seen<'_> {
             if !split {
                 found.push(self.alarm(
                     DrbdTrouble::StandAlone,
-                    format!("{host} does not look for its peer of {name}: what it writes stays here alone"),
+                    format!("{host} does not connect to its peer of {name}: its writes stay local"),
                     "`drbdadm connect RESOURCE` there, after `linerate drbd status HOSTS`, with both of its hosts, has foreseen no split brain",
                 ));
             }
         } else if let Some(peer) = side.peers.iter().find(|peer| peer.connection != "Connected") {
             found.push(self.alarm(
                 DrbdTrouble::PeerMissing,
-                format!("{host} looks for its peer of {name} and does not find it ({})", peer.connection),
-                "look at the peer and at the path between the addresses of the resource; do not make the other side a primary meanwhile",
+                format!("{host} cannot connect to its peer of {name} ({})", peer.connection),
+                "check the peer and the path between the addresses of the resource; do not make the other side a primary meanwhile",
             ));
         }
         if side.peers.iter().any(|peer| peer.congested) {

@@ -54,7 +54,7 @@ pub enum Forecast {
     Unrelated,
 }
 
-/// The lowest bit says that the side was a primary, not which data it holds.
+/// The lowest bit marks a side that was a primary, not which data it holds.
 fn data(uuid: u64) -> u64 {
     uuid & !1
 }
@@ -123,8 +123,8 @@ impl Generation {
         if self.bitmap != 0 && data(self.bitmap) == data(peer.bitmap) {
             return Forecast::SplitBrain { common: data(self.bitmap) }; // rule 90
         }
-        // Rule 100: the common generation is further back. The kernel also takes two places that were never
-        // used for the same.
+        // Rule 100: the common generation is further back. The kernel also takes two unused entries for the
+        // same.
         let common = || past(self).into_iter().filter(|uuid| past(peer).contains(uuid));
         let known = common().find(|uuid| *uuid != 0 && *uuid != JUST_CREATED);
         match known.or_else(|| common().next().map(|_| 0)) {

@@ -1,4 +1,4 @@
-//! How much room DRBD's metadata take, and whether it is there.
+//! Size of DRBD's metadata, and whether they are there.
 
 use serde::Serialize;
 
@@ -35,9 +35,9 @@ pub enum MetadataLocation {
 pub struct DeviceLayout {
     /// Size of the device, bytes.
     pub device_bytes: u64,
-    /// Of which metadata, bytes.
+    /// Bytes of metadata.
     pub metadata_bytes: u64,
-    /// Of which data, bytes.
+    /// Bytes of data.
     pub data_bytes: u64,
 }
 

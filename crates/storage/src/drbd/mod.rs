@@ -15,7 +15,7 @@ mod setup;
 mod shares;
 
 pub use alarms::{Known, alarms};
-pub use capacity::room;
+pub use capacity::device_layout;
 pub use generation::{Forecast, Generation};
 pub use metadata::{DeviceLayout, MetadataLocation, metadata_bytes};
 pub use moves::{MoveError, failover, failover_of_the_dead, first_sync, lost_by, repair};

@@ -97,7 +97,7 @@ pub fn failover(replicas: &[Replica], resource: &str, to: &str) -> Result<Vec<On
     }
     let whole = target.is_connected() && target.is_up_to_date() && target.out_of_sync_kib() == 0;
     if !whole || target.peer_volumes().any(linerate_model::drbd::PeerVolume::is_syncing) {
-        let hint = "wait for the synchronisation; if the primary is dead, say so with --primary-is-dead";
+        let hint = "wait for the synchronisation; if the primary is dead, add --primary-is-dead";
         return Err(not_ready(target, "connected, up to date and in sync", hint));
     }
     let name = || resource.to_owned();
@@ -107,8 +107,8 @@ pub fn failover(replicas: &[Replica], resource: &str, to: &str) -> Result<Vec<On
     Ok(steps)
 }
 
-/// The primary goes to a host because the old one is dead: the operator says so, nobody can see the
-/// difference between a dead host and a cut cable.
+/// The primary goes to a host because the old one is dead. The operator vouches for that: a dead host and a
+/// cut cable cannot be distinguished.
 ///
 /// # Errors
 /// The peer still answers, to this host or to the operator, or the host's data are not good.
@@ -121,7 +121,7 @@ pub fn failover_of_the_dead(replicas: &[Replica], resource: &str, to: &str) -> R
         let hint = "the peer answers: hand over in order, without --primary-is-dead";
         return Err(not_ready(target, "without its peer", hint));
     }
-    // It was just asked, over another way than that of the replication: then it is a cable that is cut.
+    // It just answered over a path other than that of the replication: then it is a cable that is cut.
     let alive = replicas.iter().find(|r| r.resource == resource && r.host != to && r.role == "Primary");
     if let Some(alive) = alive {
         let hint = "this host answers and is the primary, so two primaries would part the data; make it a secondary there (`drbdadm secondary`) or switch it off first";
@@ -134,14 +134,14 @@ pub fn failover_of_the_dead(replicas: &[Replica], resource: &str, to: &str) -> R
     Ok(vec![on(to, DrbdStep::Primary { resource: resource.to_owned(), force: false })])
 }
 
-/// What a side would give up as the victim, KiB: what it has marked since it lost its peer. `marked_kib` is
-/// what `/proc/drbd` says, for a side that stands alone has no peer in its state.
+/// What a side would lose as the victim, KiB: what it has marked since it lost its peer. `marked_kib` is from
+/// `/proc/drbd`, for a side that stands alone has no peer in its state.
 #[must_use]
 pub fn lost_by(victim: &Replica, marked_kib: u64) -> u64 {
     victim.out_of_sync_kib().max(marked_kib)
 }
 
-/// The end of a split brain: the victim gives up what it wrote alone.
+/// The end of a split brain: the victim discards what it wrote alone.
 ///
 /// # Errors
 /// The victim or its peer does not have the resource, or they are connected.
@@ -163,7 +163,7 @@ pub fn repair(replicas: &[Replica], resource: &str, victim: &str) -> Result<Vec<
     let mut survivors = 0;
     for survivor in replicas.iter().filter(|r| r.resource == resource && r.host != victim) {
         survivors += 1;
-        // One that waits must not be told again: its address would be in use.
+        // One that waits must not connect again: its address would be in use.
         if survivor.peers.iter().all(|peer| peer.connection == "StandAlone") {
             steps.push(on(&survivor.host, DrbdStep::Connect { resource: name(), discard: false }));
         }

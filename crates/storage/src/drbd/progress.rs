@@ -2,7 +2,7 @@
 //!
 //! The kernel's own remaining time starts up to six times too long, because it counts from the first moment,
 //! and its percentage is rounded up to steps of 4 MiB. Here it is what is left over what went in the last
-//! seconds, and nothing is said before there is something to say.
+//! seconds, and there is no estimate before there is data for one.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A rate is taken over so long, s: long enough for the steps in which the kernel's controller works, short
 /// enough to follow it.
 const WINDOW_S: f64 = 15.0;
-/// Before that nothing is said about the remaining time, s.
+/// Before that there is no remaining time, s.
 const SPAN_MIN_S: f64 = 2.0;
 /// Without any block for so long it stands still, s.
 const STUCK_S: f64 = 10.0;
@@ -62,7 +62,7 @@ impl SyncMeter {
         }
     }
 
-    /// What is known now; `None` before the first look.
+    /// What is known now; `None` before the first sample.
     #[must_use]
     pub fn now(&self) -> Option<SyncProgress> {
         let (&(begun_s, begun_kib), &(at_s, left_kib)) = (self.samples.front()?, self.samples.back()?);

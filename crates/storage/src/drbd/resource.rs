@@ -60,7 +60,7 @@ pub struct ResourceSpec {
     pub release: Release,
     /// Both hosts.
     pub sides: [ReplicaSide; 2],
-    /// Host whose data are the good ones; without it nobody's are.
+    /// Host with the good data; without it no side has good data.
     pub from: Option<HostName>,
     /// Number of the device.
     pub minor: u32,
@@ -75,8 +75,8 @@ pub struct ResourceSpec {
 /// A filesystem that ends where metadata would begin.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{host}: {device} holds a filesystem ({kind}) of {filesystem_bytes} bytes; of the {} bytes of the device {} are left for data beside {} of metadata, so that its end would be overwritten\nhint: {way_out}",
-    room.device_bytes, room.data_bytes, needed
+    "{host}: {device} holds a filesystem ({kind}) of {filesystem_bytes} bytes; of the {} bytes of the device {} are left for data beside {} of metadata, so that its end would be overwritten\nhint: {advice}",
+    layout.device_bytes, layout.data_bytes, needed
 )]
 pub struct Overlap {
     /// Host.
@@ -88,17 +88,17 @@ pub struct Overlap {
     /// By its own superblock.
     pub filesystem_bytes: u64,
     /// How the device would be shared.
-    pub room: DeviceLayout,
+    pub layout: DeviceLayout,
     /// Size of the metadata.
     pub needed: u64,
     /// What to do.
-    pub way_out: String,
+    pub advice: String,
 }
 
 /// Why there is no resource.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SetupError {
-    /// Room for metadata alone.
+    /// The device holds at most its metadata.
     #[error(
         "{host}: {device} has {seen} bytes, and the metadata alone take {needed}\nhint: choose a larger device"
     )]
@@ -128,7 +128,7 @@ pub enum SetupError {
     },
     /// Metadata on what holds something else.
     #[error(
-        "{host}: {device} {holds}, which the metadata would overwrite\nhint: choose a device that holds nothing; without --meta-disk the metadata go to the end of the data's own device, where there is room"
+        "{host}: {device} {holds}, which the metadata would overwrite\nhint: choose a device that holds nothing; without --meta-disk the metadata go to the end of the data's own device, where it has free space"
     )]
     MetadataOver {
         /// Host.
@@ -153,16 +153,16 @@ pub enum SetupError {
         /// `ext`, `xfs`.
         kind: String,
     },
-    /// The target has less room than the data.
+    /// The target is smaller than the data.
     #[error(
-        "{host} has room for {seen} bytes, the data of {from} are {needed}\nhint: the device of {host} has to be at least as large"
+        "{host} has capacity for {seen} bytes, the data of {from} are {needed}\nhint: the device of {host} has to be at least as large"
     )]
     Smaller {
         /// Host.
         host: String,
         /// The good side.
         from: String,
-        /// Room there, bytes.
+        /// Capacity there, bytes.
         seen: u64,
         /// Of the data, bytes.
         needed: u64,
@@ -170,7 +170,7 @@ pub enum SetupError {
     /// Not one of both.
     #[error("{seen} is none of the hosts of the resource\nhint: {first} or {second}")]
     From {
-        /// What was said.
+        /// What was given.
         seen: String,
         /// Host.
         first: String,
@@ -188,7 +188,7 @@ pub enum SetupError {
         "`{seen}` is no protocol of DRBD\nhint: C waits for the peer's disk, B for its memory, A for nothing but the own disk"
     )]
     Protocol {
-        /// What was said.
+        /// What was given.
         seen: char,
     },
     /// A name that no program may get.
@@ -215,7 +215,7 @@ pub fn file_text(spec: &ResourceSpec) -> String {
     line(2, &format!("protocol {};", spec.protocol));
     // Without it both sides can never be compared.
     line(2, "verify-alg crc32c;");
-    // Of both the defaults are below what a fast disk keeps on its way; LINBIT's users' guide, optimising
+    // The defaults of both are below what a fast disk keeps in flight; LINBIT's users' guide, optimising
     // throughput.
     line(2, "max-buffers 8000;");
     line(2, "max-epoch-size 8000;");

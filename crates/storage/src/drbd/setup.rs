@@ -4,7 +4,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::step::{DrbdStep, Step, StepOperation as _, check_device, check_name};
 use serde::Serialize;
 
-use super::capacity::room;
+use super::capacity::device_layout;
 use super::metadata::{DeviceLayout, MetadataLocation};
 use super::resource::{Release, ReplicaSide, ResourceSpec, SetupError, file_text};
 
@@ -44,7 +44,7 @@ const PEERS: u64 = 1;
 pub fn plan(spec: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
     check(spec)?;
     let [left, right] = &spec.sides;
-    // What would be overwritten anyway needs no room.
+    // What would be overwritten anyway needs no capacity.
     for side in &spec.sides {
         if let Some(kind) = side.contents.filesystem.clone()
             && spec.from.as_deref() != Some(side.host.as_str())
@@ -55,11 +55,11 @@ pub fn plan(spec: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
     }
     let rooms = [shared(left)?, shared(right)?];
     let data_bytes = rooms[0].data_bytes.min(rooms[1].data_bytes);
-    for (side, room) in spec.sides.iter().zip(&rooms) {
+    for (side, layout) in spec.sides.iter().zip(&rooms) {
         if side.contents.filesystem.is_none() {
             continue;
         }
-        let needed = side.contents.filesystem_bytes.unwrap_or(room.data_bytes);
+        let needed = side.contents.filesystem_bytes.unwrap_or(layout.data_bytes);
         if data_bytes < needed {
             let other = spec.sides.iter().find(|other| other.host != side.host).unwrap_or(side);
             return Err(SetupError::Smaller {
@@ -73,10 +73,10 @@ pub fn plan(spec: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
     let file = file_text(spec);
     let mut steps = Vec::new();
     let resource = || spec.resource.clone();
-    for (side, room) in spec.sides.iter().zip(&rooms) {
+    for (side, layout) in spec.sides.iter().zip(&rooms) {
         let (device, filesystem_max_bytes, overwritten) = match &side.meta {
             MetadataLocation::Internal => {
-                (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| room.data_bytes), None)
+                (side.disk.clone(), side.contents.filesystem.as_ref().map(|_| layout.data_bytes), None)
             }
             MetadataLocation::External { device, .. } => {
                 let is_kept = spec.from.as_deref() == Some(side.host.as_str());
@@ -98,7 +98,7 @@ pub fn plan(spec: &ResourceSpec) -> Result<ResourcePlan, SetupError> {
 }
 
 fn shared(side: &ReplicaSide) -> Result<DeviceLayout, SetupError> {
-    room(&side.host, &side.disk, &side.contents, &side.meta, PEERS)
+    device_layout(&side.host, &side.disk, &side.contents, &side.meta, PEERS)
 }
 
 fn check(spec: &ResourceSpec) -> Result<(), SetupError> {

@@ -4,12 +4,12 @@
 //! A replicated write can be no faster than the slower of the local disk and the transport. What is missing
 //! to the local disk because the transport is slower is the transport's; everything else is lost by how the
 //! replication uses it. For writes that have to be safe one by one it is time that counts: that of the own
-//! disk, of the way there and back, and the rest, which is the peer's disk and DRBD.
+//! disk, of the RTT, and the rest, which is the peer's disk and DRBD.
 
 use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
 use serde::Serialize;
 
-/// Patterns that write, in the order in which they are told.
+/// Patterns that write, in the order of the report.
 pub const PATTERNS: [StoragePattern; 3] =
     [StoragePattern::Write, StoragePattern::RandomWrite, StoragePattern::SyncWrite];
 
@@ -43,13 +43,13 @@ pub struct TimeOfWrite {
     pub whole_ms: f64,
     /// The own disk, as it does without a peer.
     pub local_ms: f64,
-    /// The way there and back.
+    /// The RTT.
     pub way_ms: f64,
     /// What is left: the disk of the peer, and DRBD on both sides.
     pub rest_ms: f64,
 }
 
-/// A line for each replicated pattern of which the local figure is known.
+/// A line for each replicated pattern with a known local figure.
 #[must_use]
 pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
     let find = |what: StorageSubject, pattern: StoragePattern, variant: Option<&str>| {
@@ -65,7 +65,7 @@ pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
         let Some(local) = local.filter(|_| PATTERNS.contains(&pattern)) else { continue };
         let transport = find(StorageSubject::Transport, StoragePattern::Stream, Some(&replicated.variant))
             .map(|f| f.bytes_per_s);
-        let way = find(StorageSubject::Transport, StoragePattern::RoundTrip, Some(&replicated.variant))
+        let rtt = find(StorageSubject::Transport, StoragePattern::RoundTrip, Some(&replicated.variant))
             .and_then(|f| f.wait_ms);
         let reached = replicated.bytes_per_s / local.bytes_per_s;
         let carried = transport.map_or(1.0, |t| (t / local.bytes_per_s).min(1.0));
@@ -78,7 +78,7 @@ pub fn shares(figures: &[StorageFigure]) -> Vec<Share> {
             reached,
             lost_to_transport: (1.0 - carried).min(1.0 - reached).max(0.0),
             lost_to_replication: (carried - reached).max(0.0),
-            time: time(pattern, local.wait_ms, replicated.wait_ms, way),
+            time: time(pattern, local.wait_ms, replicated.wait_ms, rtt),
         });
     }
     let rank = |share: &Share| PATTERNS.iter().position(|p| *p == share.pattern);
@@ -90,10 +90,10 @@ fn time(
     pattern: StoragePattern,
     local: Option<f64>,
     whole: Option<f64>,
-    way: Option<f64>,
+    rtt: Option<f64>,
 ) -> Option<TimeOfWrite> {
-    let (local_ms, whole_ms, way_ms) = (local?, whole?, way?);
-    // With many requests on their way their times are those of queues.
+    let (local_ms, whole_ms, way_ms) = (local?, whole?, rtt?);
+    // With many requests in flight their times are those of queues.
     (pattern == StoragePattern::SyncWrite).then(|| TimeOfWrite {
         whole_ms,
         local_ms,
@@ -139,7 +139,7 @@ mod tests {
             figure(Replicated, "ipoib", Read, 8000.0),
         ];
         let all = shares(&figures);
-        let told: Vec<(&str, StoragePattern, i64, i64, i64)> = all
+        let got: Vec<(&str, StoragePattern, i64, i64, i64)> = all
             .iter()
             .map(|s| {
                 let whole = |share: f64| (share * 100.0).round() as i64;
@@ -148,7 +148,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            got,
             [
                 ("ipoib", Write, 35, 0, 65),
                 ("ipoib", RandomWrite, 162, 0, 0),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_transport_takes_its_share_first_and_a_safe_write_is_told_in_time() {
+    fn a_slow_transport_takes_its_share_first_and_a_safe_write_counts_in_time() {
         let sync = |what: StorageSubject, wait_ms: f64| StorageFigure {
             wait_ms: Some(wait_ms),
             ..figure(what, if what == LocalDisk { "" } else { "underlay" }, SyncWrite, 1.0)
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_local_figure_nothing_is_said() {
+    fn without_a_local_figure_there_is_no_share() {
         assert!(shares(&[figure(Replicated, "underlay", Write, 40.0)]).is_empty());
         let zero = [figure(LocalDisk, "", Write, 0.0), figure(Replicated, "x", Write, 1.0)];
         assert!(shares(&zero).is_empty());

@@ -1,4 +1,4 @@
-//! What real hosts printed (8.4.11, two guests), and what has to be said about it.
+//! Output of real hosts (8.4.11, two guests), and what has to be reported about it.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ fn generation(text: &str) -> Generation {
 #[test]
 fn a_split_brain_is_foreseen_before_the_sides_meet() {
     let (n1, n2) = (generation(SPLIT_N1), generation(SPLIT_N2));
-    // The kernel said later: uuid_compare()=100 by rule 90.
+    // The kernel logged later: uuid_compare()=100 by rule 90.
     assert_eq!(n1.forecast(&n2), Forecast::SplitBrain { common: 0x5915_0AF3_9914_4598 });
     assert_eq!(n2.forecast(&n1), n1.forecast(&n2));
 }
@@ -40,11 +40,11 @@ fn the_kernels_own_verdicts_are_foreseen() {
     let same = |crashed| of("CCB35D9FCE94622B:0000000000000000:59160AF399144599:59150AF399144599", crashed);
     assert_eq!(same(1).forecast(&same(0)), Forecast::FirstToSecond { all: false });
     assert_eq!(same(1).forecast(&same(1)), Forecast::EitherWay);
-    // Rules 34 and 36: the same data, and one side has not heard of the end of a synchronisation.
+    // Rules 34 and 36: the same data, and one side missed the end of a synchronisation.
     let unheard = of("CCB35D9FCE94622B:59160AF399144599:59150AF399144599:0000000000000000", 0);
     assert_eq!(unheard.forecast(&same(0)), Forecast::FirstToSecond { all: false });
     assert_eq!(same(0).forecast(&unheard), Forecast::SecondToFirst { all: false });
-    // Rule 100: a generation further back; also two places that were never used.
+    // Rule 100: a generation further back; also two unused entries.
     let further =
         |last: &str, before: &str| of(&format!("{last}{last}:{last}00000001:{before}:0000000000000000"), 0);
     let (one, other) = (further("11111111", "AAAAAAAAAAAAAAAA"), further("33333333", "AAAAAAAAAAAAAAAA"));
@@ -79,12 +79,12 @@ fn both_sides_alone_are_a_split_brain_with_what_each_would_lose() {
         assert!(found[0].sentence.contains(part), "{}", found[0].sentence);
     }
     let steps = repair(&replicas, "r0", "n2").unwrap();
-    let said: Vec<String> = steps.iter().map(typed).collect();
+    let got: Vec<String> = steps.iter().map(typed).collect();
     assert_eq!(
-        said,
+        got,
         ["n2: drbdadm secondary r0", "n2: drbdadm connect --discard-my-data r0", "n1: drbdadm connect r0"]
     );
-    // n1 waits already: telling it again would fail with "address in use".
+    // n1 waits already: another connect would fail with "address in use".
     let waits = state(
         "n1",
         &format!(
@@ -122,9 +122,9 @@ fn up_to_date_on_both_sides_is_no_proof() {
     assert_eq!(steps, ["n1: drbdadm secondary r0", "n2: drbdadm primary r0"]);
     assert!(matches!(failover(&healthy, "r0", "n1"), Err(MoveError::Already { .. })));
     assert!(matches!(failover(&healthy, "r0", "n3"), Err(MoveError::NoReplica { .. })));
-    // Nobody may say that a primary is dead that answers.
+    // A primary that answers cannot be declared dead.
     assert!(matches!(failover_of_the_dead(&healthy, "r0", "n2"), Err(MoveError::NotReady { .. })));
-    // Also over another way than that of the replication, whose cable may be cut.
+    // Also over a path other than that of the replication, whose cable may be cut.
     let lost = connected("Secondary", 0).replace("connection:Connected", "connection:Connecting");
     let alone = state("n2", &lost);
     assert!(failover_of_the_dead(&alone, "r0", "n2").is_ok());
@@ -153,15 +153,15 @@ fn events_of_a_whole_story_end_in_its_last_state() {
 fn remaining_times_are_true_where_the_kernels_are_not() {
     // The first synchronisation of 400 MiB under its cap of 12 MiB/s took 34 s; the kernel began with 203 s.
     let mut pace = SyncMeter::new(409_548);
-    let mut said = Vec::new();
+    let mut got = Vec::new();
     for line in include_str!("fixtures/sync-left.txt").lines().filter(|line| !line.starts_with('#')) {
         let (at, left) = line.split_once(' ').unwrap();
         pace.add(at.parse().unwrap(), left.parse().unwrap());
-        said.extend(pace.now().unwrap().left_s.map(|left| (at.parse::<f64>().unwrap(), left)));
+        got.extend(pace.now().unwrap().left_s.map(|left| (at.parse::<f64>().unwrap(), left)));
     }
     let end = 34.0;
-    assert!(said.len() > 10 && said[0].0 < 5.0, "{said:?}");
-    for (at, left) in said {
+    assert!(got.len() > 10 && got[0].0 < 5.0, "{got:?}");
+    for (at, left) in got {
         let truth: f64 = end - at;
         assert!((left - truth).abs() < 0.25 * truth + 2.0, "at {at} s: {left} s, it was {truth} s");
     }
@@ -211,16 +211,16 @@ fn spec() -> ResourceSpec {
 }
 
 #[test]
-fn room_for_metadata_is_that_of_the_real_tools() {
+fn metadata_sizes_are_those_of_the_real_tools() {
     // drbdadm dump-md: md_size_sect 104 of 400 MiB; the device had 409548 KiB then.
     assert_eq!(metadata_bytes(400 << 20, 1), 104 * 512);
     let plan = plan(&spec()).unwrap();
     assert_eq!(plan.data_bytes, 409_548 << 10);
     // LINBIT's example: 1 TiB has about 32 MiB of metadata.
     assert_eq!(metadata_bytes(1 << 40, 1), 32 * (1 << 20) + 36_864);
-    let said: Vec<String> = plan.steps.iter().chain(&plan.first).map(typed).collect();
+    let got: Vec<String> = plan.steps.iter().chain(&plan.first).map(typed).collect();
     assert_eq!(
-        said,
+        got,
         [
             "n1: /etc/drbd.d/r0.res",
             "n1: drbdadm create-md r0",
@@ -249,7 +249,7 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     );
     let error = plan(&with("xfs", 400 << 20)).unwrap_err();
     assert!(error.to_string().contains("cannot be shrunk"), "{error}");
-    // Shrunk to the last byte it is taken, and the node looks again before it writes.
+    // Shrunk to the last byte it is taken, and the node checks again before it writes.
     let plan_ok = plan(&with("ext", 409_548 << 10)).unwrap();
     assert!(plan_ok.steps.iter().any(|on| matches!(&on.step,
         Step::Drbd(linerate_model::step::DrbdStep::Metadata { filesystem_max_bytes: Some(bytes), .. }) if *bytes == 409_548 << 10)));
@@ -263,8 +263,8 @@ fn the_end_of_a_filesystem_is_never_overwritten() {
     };
     external.sides[0].meta = own("/dev/vdb", 8 << 20);
     external.sides[1].meta = external.sides[0].meta.clone();
-    // The data of the good side stay as they are, those of the other are looked at on its host before
-    // anything is attached to them.
+    // The data of the good side stay as they are, those of the other are checked on its host before anything
+    // is attached to them.
     let planned = plan(&external).unwrap();
     let empty = |host: &str| {
         let of_host = planned.steps.iter().filter(|on| on.host == host);

@@ -12,7 +12,7 @@ pub(super) struct Versions {
 /// What became of a file with at least one acknowledged version.
 pub(super) fn of(pattern: &Pattern, file: &FoundFile, versions: Versions) -> Fate {
     let Versions { acknowledged, asked } = versions;
-    let (shape, under_way) = (pattern.shape, asked > acknowledged);
+    let (shape, unfinished) = (pattern.shape, asked > acknowledged);
     match file.state {
         FileState::Whole { version } if version >= acknowledged => Fate::Kept,
         // What follows the last record that counts was never acknowledged.
@@ -24,14 +24,14 @@ pub(super) fn of(pattern: &Pattern, file: &FoundFile, versions: Versions) -> Fat
             Fate::Kept
         }
         FileState::Torn { oldest, .. }
-            if shape == PatternRule::InPlace && oldest >= acknowledged && under_way =>
+            if shape == PatternRule::InPlace && oldest >= acknowledged && unfinished =>
         {
             Fate::Kept
         }
         // The file had been made empty for a record that was never acknowledged.
-        _ if shape == PatternRule::Truncated && under_way => Fate::UnderWay,
+        _ if shape == PatternRule::Truncated && unfinished => Fate::UnderWay,
         // A block may be half of one version and half of the other.
-        FileState::Corrupt { .. } if shape == PatternRule::InPlace && under_way => Fate::UnderWay,
+        FileState::Corrupt { .. } if shape == PatternRule::InPlace && unfinished => Fate::UnderWay,
         FileState::Missing if matches!(shape, PatternRule::Fresh | PatternRule::Replaced) => {
             let data = file.temporary || pattern.promised != Promised::Nothing;
             if data { Fate::NameLost } else { Fate::Missing }

@@ -75,8 +75,8 @@ fn a_host_that_was_not_restarted_proves_nothing() {
     let promises = promises(60, 60);
     let mut seen = kept(&promises);
     seen.get_mut(&2).unwrap()[0].state = FileState::Missing;
-    let place = FolderLocation { boot: "one".into(), ..restarted() };
-    let report = judge(&promises, place, &seen);
+    let location = FolderLocation { boot: "one".into(), ..restarted() };
+    let report = judge(&promises, location, &seen);
     assert_eq!((report.verdict, report.sentences.len()), (DurabilityVerdict::NotRestarted, 1));
 }
 
@@ -137,7 +137,7 @@ fn every_loss_of_what_was_promised_is_the_fault_of_the_disk() {
 }
 
 #[test]
-fn what_was_under_way_is_not_judged_by_what_it_would_have_become() {
+fn an_unfinished_write_is_not_judged_by_its_final_state() {
     // Versions 2 to 6 of each file were acknowledged, the next ones begun.
     let promises = promises(60, 72);
     let fine = [
@@ -159,6 +159,6 @@ fn what_was_under_way_is_not_judged_by_what_it_would_have_become() {
     let mut seen = kept(&promises);
     seen.get_mut(&2).unwrap()[0].state = FileState::Empty;
     assert_eq!(judge(&promises, restarted(), &seen).verdict, DurabilityVerdict::Broken);
-    // A file that had nothing but a record under way is not counted.
+    // A file with nothing but an unfinished record is not counted.
     assert_eq!(judge(&promises, restarted(), &kept(&promises)).patterns[0].files, 10);
 }

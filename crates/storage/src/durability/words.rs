@@ -1,5 +1,5 @@
-//! What a check means, in sentences: about the disk, about each habit of programs, about what the check
-//! cannot say.
+//! The result of a check in sentences: about the disk, about each habit of programs, about the limits of the
+//! check.
 
 use linerate_model::durability::{
     DurabilityVerdict, Fate, FolderLocation, PatternFate, PatternRule, Promised, Promises,
@@ -15,7 +15,7 @@ fn losses(pattern: &PatternFate) -> u32 {
 
 pub(super) fn sentences(
     promises: &Promises,
-    place: &FolderLocation,
+    location: &FolderLocation,
     verdict: DurabilityVerdict,
     patterns: &[PatternFate],
 ) -> Vec<String> {
@@ -27,13 +27,13 @@ pub(super) fn sentences(
         );
         return words;
     }
-    if place.filesystem != promises.place.filesystem {
+    if location.filesystem != promises.place.filesystem {
         words.push(format!(
             "The folder lay on {} and lies on {} now: is the right file system mounted?",
-            promises.place.filesystem, place.filesystem
+            promises.place.filesystem, location.filesystem
         ));
     }
-    if place.run.as_deref() != Some(promises.plan.run.as_str()) {
+    if location.run.as_deref() != Some(promises.plan.run.as_str()) {
         let all = |p: &PatternFate| count(p, Fate::Missing) + count(p, Fate::NameLost) == p.files;
         let what = if patterns.iter().all(all) {
             "The folder itself is gone"
@@ -43,11 +43,11 @@ pub(super) fn sentences(
         words.push(format!("{what}, though it had been synchronised before the first record."));
     }
     words.push(about_the_disk(verdict, patterns));
-    words.extend(patterns.iter().filter_map(|pattern| about_a_habit(pattern, &place.filesystem)));
+    words.extend(patterns.iter().filter_map(|pattern| about_a_habit(pattern, &location.filesystem)));
     let unpromised = || patterns.iter().filter(|p| p.pattern.promised == Promised::Nothing);
     if unpromised().any(|p| p.files > 0) && unpromised().all(|p| losses(p) == 0) {
         words.push(
-            "Nothing is lost of what nobody had promised either. Either the kernel had written it all (it takes up to about 30 s), or the power was not cut: a proper shutdown writes everything."
+            "Nothing without a promise is lost either. Either the kernel had written it all (it takes up to about 30 s), or the power was not cut: a proper shutdown writes everything."
                 .to_owned(),
         );
     }
@@ -60,10 +60,10 @@ fn about_the_disk(verdict: DurabilityVerdict, patterns: &[PatternFate]) -> Strin
     let broken: u32 = patterns.iter().map(|p| p.broken).sum();
     match verdict {
         DurabilityVerdict::Broken if broken > 0 => format!(
-            "{broken} of {files} synchronised files are not as the kernel had promised: this disk lies about flush. It, its controller, the hypervisor's cache, or a mount option such as nobarrier said that data were safe which were not. No program can help that: switch the volatile write cache off, or replace what lies."
+            "{broken} of {files} synchronised files are not as the kernel had promised: this disk lies about flush. It, its controller, the hypervisor's cache, or a mount option such as nobarrier reported data as safe which were not. No program can help that: switch the volatile write cache off, or replace what lies."
         ),
-        _ if files == 0 => "No record was synchronised, so that nothing is said about the disk.".to_owned(),
-        _ => format!("All {files} synchronised files are as promised: the disk kept what it said."),
+        _ if files == 0 => "No record was synchronised, so the disk is untested.".to_owned(),
+        _ => format!("All {files} synchronised files are as promised: the disk kept its promise."),
     }
 }
 
@@ -74,7 +74,7 @@ fn about_a_habit(pattern: &PatternFate, filesystem: &str) -> Option<String> {
     let name_lost = count(pattern, Fate::NameLost);
     match (pattern.pattern.promised, pattern.pattern.shape) {
         (Promised::Nothing, PatternRule::Replaced) if empty > 0 => Some(format!(
-            "{name}: {empty} of {files} files are empty although their old versions had been synchronised. A rename without an fsync before it puts an empty file in the place of a good one; {}.",
+            "{name}: {empty} of {files} files are empty although their old versions had been synchronised. A rename without an fsync before it replaces a good file by an empty one; {}.",
             match filesystem {
                 "ext4" => "ext4 writes the data first, unless it is mounted with noauto_da_alloc",
                 "xfs" => "XFS does what it is asked, where ext4 would write the data first",

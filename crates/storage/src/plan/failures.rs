@@ -42,14 +42,14 @@ struct Loss {
     /// What the kernel copies at most, bytes per second.
     rate: f64,
     /// In words.
-    says: &'static str,
+    effect: &'static str,
 }
 
 impl Failures {
     /// Of a level, where a drive has so many bytes of the volume.
     pub(super) fn of_level(spec: &VolumeSpec, level: Level, each_bytes: u64) -> Self {
         let others = spec.drives() - 1;
-        let (deadly, read, says) = match level {
+        let (deadly, read, effect) = match level {
             Level::Raid10 => (
                 1,
                 1,
@@ -66,7 +66,7 @@ impl Failures {
                 "one failure leaves one parity; any second drive may fail too, a third one loses everything",
             ),
         };
-        let loss = Loss { stopped: 1, deadly, read, rate: SYNC_BYTES_PER_S, says };
+        let loss = Loss { stopped: 1, deadly, read, rate: SYNC_BYTES_PER_S, effect };
         let mut failures = Self::of(spec, &loss, each_bytes);
         if level == Level::Raid6 {
             failures.loss_per_year = third_loses(spec, failures.rebuild_s);
@@ -81,8 +81,8 @@ impl Failures {
     /// A mirror over two sets of stripes: one failure stops a whole half.
     pub(super) fn of_halves(spec: &VolumeSpec, each_bytes: u64) -> Self {
         let half = spec.drives() / 2;
-        let says = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
-        let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, says };
+        let effect = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
+        let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, effect };
         Self::of(spec, &loss, each_bytes)
     }
 
@@ -99,7 +99,7 @@ impl Failures {
             rebuild_s,
             loss_per_year: (first * second).min(1.0),
             shelf_may_fail: (spec.shelves.len() > 1).then_some(true),
-            says: loss.says.to_owned(),
+            says: loss.effect.to_owned(),
         }
     }
 }

@@ -24,8 +24,7 @@ const XFS_BYTES_MIN: u64 = 300 * MIB;
 const XFS_SMALL_BYTES: u64 = 1024 * MIB;
 /// Groups of a small one, as without stripes.
 const XFS_SMALL_GROUPS: u32 = 4;
-/// Largest unit of the log, and what `mkfs.xfs` takes in the place of a larger one (`calc_stripe_factors()`),
-/// KiB.
+/// Largest unit of the log, and what `mkfs.xfs` takes instead of a larger one (`calc_stripe_factors()`), KiB.
 const XFS_LOG_UNIT_KIB_MAX: u32 = 256;
 const XFS_LOG_UNIT_KIB: u32 = 32;
 /// Smallest ext4 with a journal: 2,048 blocks of 4 KiB (`ext2fs_default_journal_size()` of e2fsprogs).

@@ -75,10 +75,10 @@ pub struct LayoutPlan {
     pub steps: Vec<Step>,
 }
 
-/// A smaller drive has no room beside the metadata.
+/// A smaller drive has no capacity beside the metadata.
 pub(super) const DRIVE_BYTES_MIN: u64 = 16 << 20;
 
-/// A way to put pairs, parity and stripes over drives.
+/// A method to put pairs, parity and stripes over drives.
 pub(super) trait Layout: Sync {
     /// Short name, of its own.
     fn name(&self) -> &'static str;
@@ -98,7 +98,7 @@ pub(super) trait Layout: Sync {
     fn bytes_max(&self, spec: &VolumeSpec) -> u64 {
         self.shape(spec).data_drives() * self.usable_bytes(spec.drive_bytes, spec.chunk_bytes)
     }
-    /// Size of which a volume that does not take all is a multiple, bytes.
+    /// Granularity of the size of a volume that does not take all, bytes.
     fn grain_bytes(&self, spec: &VolumeSpec) -> u64;
     /// What a second volume could hold of so many bytes that are left.
     fn free_bytes(&self, _spec: &VolumeSpec, left: u64) -> u64 {
@@ -156,7 +156,7 @@ fn first_sync_s(layout: &dyn Layout, spec: &VolumeSpec, bytes: u64) -> f64 {
     each / spec.class.bytes_per_s * held_back(layout, spec).max(1.0)
 }
 
-/// Says so where the kernel holds copying back.
+/// A remark where the kernel limits the rate of copying.
 fn limited(layout: &dyn Layout, spec: &VolumeSpec) -> Option<String> {
     let (limit, times) = (layout.sync_bytes_per_s()?, held_back(layout, spec));
     (times > 1.0).then(|| {

@@ -22,7 +22,7 @@ pub const LEVELS: [Level; 3] = [Level::Raid10, Level::Raid5, Level::Raid6];
 /// Largest number of drives that is planned for.
 pub(super) const DRIVES_MAX: usize = 512;
 /// RAID6 of Linux: the generator of its second parity has 255 powers (H. P. Anvin, "The mathematics of
-/// RAID-6"), one of which each drive needs.
+/// RAID-6"), and each drive needs one.
 const RAID6_DRIVES_MAX: usize = 255;
 
 impl Level {

@@ -48,7 +48,7 @@ pub(super) fn steps(
     ]
 }
 
-/// What one drive gives to a RAID of LVM: whole extents, one of which goes to its metadata.
+/// What one drive gives to a RAID of LVM: whole extents, less one for its metadata.
 pub(super) fn raid_usable_bytes(drive_bytes: u64) -> u64 {
     (drive_bytes.saturating_sub(DATA_BEGINS) / EXTENT_BYTES).saturating_sub(1) * EXTENT_BYTES
 }
@@ -58,7 +58,7 @@ pub(super) fn row_bytes(shape: VolumeSpread) -> u64 {
     shape.data_drives() * EXTENT_BYTES
 }
 
-/// What is said of the rest of a group.
+/// The remark about the rest of a group.
 pub(super) fn rest_words(spec: &VolumeSpec) -> Option<String> {
     spec.volume_bytes.map(|_| {
         format!("sizes are rounded up to whole extents; the rest of the group {} stays free for another volume (`vgs {}`)", spec.group, spec.group)

@@ -11,7 +11,7 @@ use super::spec::VolumeSpec;
 /// The layout of a level.
 pub(super) struct Md(pub(super) Level);
 
-/// Room that mdadm 3.3 and later leave before the data for a later change of shape: halved until it is below
+/// Space that mdadm 3.3 and later leave before the data for a later change of shape: halved until it is below
 /// a thousandth of the drive (`super1.c`), bytes.
 const HEADROOM_BYTES: u64 = 128 << 20;
 /// Superblock and bitmap before it, bytes.
@@ -48,9 +48,9 @@ impl Md {
         let hole = "after a power cut the rows that were being written are compared again; a drive that fails before that has ended damages them (the write hole)";
         let closed = match self.0 {
             Level::Raid5 => {
-                "`--write-journal DRIVE` or, without another drive, `--consistency-policy=ppl` in the place of the bitmap closes it (mdadm(8))"
+                "`--write-journal DRIVE` or, without another drive, `--consistency-policy=ppl` instead of the bitmap closes it (mdadm(8))"
             }
-            _ => "`--write-journal DRIVE` in the place of the bitmap closes it (mdadm(8))",
+            _ => "`--write-journal DRIVE` instead of the bitmap closes it (mdadm(8))",
         };
         vec![
             format!("{hole}; {closed}"),

@@ -1,10 +1,9 @@
 //! Planning a striped volume with copies or parity over many drives: what each layout would give, what one
 //! and two failures do to it, how long a drive takes to be made anew, and the steps that build it.
 //!
-//! In: how many drives of which size and class, at which levels, how much of them, with which filesystem.
-//! Out: a [`LayoutPlan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before
-//! anything is written. Figures are those of the drives' class until they are measured; nothing is built
-//! here.
+//! In: how many drives and their size and class, the levels, the share to use, the filesystem. Out: a
+//! [`LayoutPlan`]. What the tools refuse (numbers of drives, sizes, units) is refused here, before anything
+//! is written. Figures are those of the drives' class until they are measured; nothing is built here.
 
 mod failures;
 mod filesystems;
@@ -64,7 +63,7 @@ pub enum PlanError {
         seen: u64,
     },
     /// Nothing is left beside the metadata.
-    #[error("a drive of {seen} bytes has no room\nhint: drives of at least 16 MiB")]
+    #[error("a drive of {seen} bytes is too small\nhint: drives of at least 16 MiB")]
     Size {
         /// Bytes.
         seen: u64,

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Requests at random places that a drive with rotating discs ends in a second when it can choose among
-/// several: what was planned with and met in practice (casebook D1 and D2: 120 to 150).
+/// Random requests that a drive with rotating discs ends in a second when it can choose among several: what
+/// was planned with and met in practice (casebook D1 and D2: 120 to 150).
 pub const ROTATING_PER_S: f64 = 150.0;
 /// In a row, mean over the discs, bytes per second (the same data sheets: 156 MB/s mean, 210 outside, half of
 /// that inside).
@@ -118,7 +118,7 @@ impl Rates {
     }
 
     /// Of a volume of such drives, where these are the rates of one, by its class or as it was measured.
-    /// Requests that are merged on the way down come on top.
+    /// Merged requests come on top.
     #[must_use]
     pub fn over(self, shape: VolumeSpread) -> Self {
         let (all, data) = (shape.drives as f64, shape.data_drives() as f64);

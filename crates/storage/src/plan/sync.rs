@@ -1,7 +1,7 @@
 //! How far a first synchronisation is, from what md and LVM print.
 
 /// Share in sync of the array that has this drive (`sda`), from the kernel's list of arrays. `None` when no
-/// array has it; all in sync when no line tells of progress.
+/// array has it; all in sync when no line shows progress.
 #[must_use]
 pub fn parse_mdstat(text: &str, drive: &str) -> Option<f64> {
     let has_it = |line: &str| {

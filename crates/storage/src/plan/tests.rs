@@ -105,11 +105,11 @@ fn copying_is_held_back_by_the_kernel() {
         layout(&hdd, "lvm").first_sync_s
     );
     assert!((hours(layout(&hdd, "mirror").first_sync_s) - 5.55).abs() < 0.01);
-    let says = |plan: &LayoutComparison, name: &str| {
+    let names_limit = |plan: &LayoutComparison, name: &str| {
         layout(plan, name).remarks.iter().any(|r| r.contains("speed_limit_max"))
     };
-    assert!(says(&hdd, "md") && says(&hdd, "lvm") && !says(&hdd, "mirror"));
-    assert!(!says(&of(4, DriveKind::Hdd, 3_000_000_000_000), "mirror"));
+    assert!(names_limit(&hdd, "md") && names_limit(&hdd, "lvm") && !names_limit(&hdd, "mirror"));
+    assert!(!names_limit(&of(4, DriveKind::Hdd, 3_000_000_000_000), "mirror"));
 }
 
 #[test]
@@ -287,8 +287,7 @@ fn a_shelf_of_parity_may_fail_when_it_is_small() {
     assert_eq!(may(&of(Level::Raid5, vec![names(0..6)])), None);
 }
 
-/// The example of the guide: the smallest drives of the lab, of which an XFS with default options cannot be
-/// made.
+/// The example of the guide: the smallest drives of the lab, too small for an XFS with default options.
 #[test]
 fn the_example_of_the_guide_can_be_built() {
     let plan = plan(&spec(vec![names(0..36)], 32 * MIB)).unwrap();
@@ -317,7 +316,7 @@ fn what_cannot_be_built_is_refused_with_what_would_do() {
 }
 
 #[test]
-fn every_layout_is_told_apart_and_ends_with_an_aligned_filesystem() {
+fn every_layout_is_distinguished_and_ends_with_an_aligned_filesystem() {
     let every = VolumeSpec { levels: LEVELS.to_vec(), ..spec(vec![names(0..8)], 136 * MIB) };
     let plan = plan(&every).unwrap();
     let names: BTreeSet<&str> = plan.layouts.iter().map(|l| l.name).collect();
@@ -343,7 +342,7 @@ fn progress_is_read_from_what_md_and_lvm_print() {
         parse_mdstat("md0 : active raid10 sda[0]\n      8 blocks\n      \tresync=DELAYED\n", "sda"),
         Some(0.0)
     );
-    // As real volumes of 36 drives said it; `lvs` said 12.51 and 13.80 %.
+    // As real volumes of 36 drives reported it; `lvs` printed 12.51 and 13.80 %.
     let raid = "0 4718592 raid raid10 36 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 590080/4718592 resync 0 0 -\n";
     let mirror = "0 4866048 mirror 2 253:0 253:1 177/1188 1 AA 1 core\n";
     assert_eq!(parse_status(raid), Some(590_080.0 / 4_718_592.0));

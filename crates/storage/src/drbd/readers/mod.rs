@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn events2_and_status_say_the_same() {
+    fn events2_and_status_agree() {
         for text in [EVENTS2, STATUS] {
             let replicas = read_state("n1", text);
             assert_eq!(replicas.iter().map(|r| r.resource.as_str()).collect::<Vec<_>>(), ["r0", "r1"]);

@@ -1,5 +1,5 @@
-//! `/proc/drbd` of 8.4: the only place that tells how far a comparison is, and what a side that stands alone
-//! has written since.
+//! `/proc/drbd` of 8.4: the only source for the progress of a comparison and for what a side that stands
+//! alone has written since.
 
 use super::reader::word;
 
