@@ -1,4 +1,4 @@
-//! Names that look the same and are two: a Cyrillic `а` beside a Latin `a`. Names come in, remarks go out.
+//! Lookalike names: a Cyrillic `а` beside a Latin `a`. Names come in, remarks go out.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use super::draft::Remark;
 /// Remarks that are given.
 const REMARKS_MAX: usize = 100;
 
-/// Letters of other scripts, each before the Latin one that it looks like.
+/// Letters of other scripts, each before its Latin lookalike.
 const LETTERS: &str = "аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwкkмmтtвbнh\
     АAВBЕEКKМMНHОOРPСCТTУYХXІIЈJЅS\
     οoαaνvρpτtυuιiκkΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX";
 
-/// One remark for each name that looks like an earlier one.
+/// One remark for each lookalike of an earlier name.
 pub fn remarks<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Remark> {
     // Among plain ASCII names none is taken for another; most inventories end here.
     if names.clone().all(str::is_ascii) {
@@ -22,8 +22,8 @@ pub fn remarks<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Remark> 
     let mut first: HashMap<String, &str> = HashMap::new();
     let mut remarks = Vec::new();
     for name in names {
-        let looks: String = name.chars().map(|c| *latin.get(&c).unwrap_or(&c)).collect();
-        let other = *first.entry(looks).or_insert(name);
+        let latin_form: String = name.chars().map(|c| *latin.get(&c).unwrap_or(&c)).collect();
+        let other = *first.entry(latin_form).or_insert(name);
         if other != name && remarks.len() < REMARKS_MAX {
             remarks.push(remark(other, name));
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_two_scripts_are_told_apart() {
+    fn names_of_two_scripts_are_distinguished() {
         let found = remarks(["arc-1", "arc-a", "arc-а", "b"].into_iter());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].what, "arc-a and arc-а");

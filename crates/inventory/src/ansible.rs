@@ -1,5 +1,5 @@
 //! What Ansible's INI and YAML inventories have in common: groups with hosts, children and variables. Turns
-//! them into hosts with the variables that say how to connect, the nearest group's winning as in Ansible.
+//! them into hosts with their connection variables, the nearest group's winning as in Ansible.
 //!
 //! Values of other variables are never kept: passwords stand among them.
 
@@ -12,7 +12,7 @@ use super::error::Flaw;
 use super::host_list::port;
 use super::range::{Dialect, expand};
 
-/// Groups that every inventory has and that say nothing.
+/// Groups that every inventory has, without information.
 const IMPLIED: [&str; 2] = ["all", "ungrouped"];
 /// Variables that are used.
 const USED: [(&str, Var); 7] = [
@@ -128,7 +128,7 @@ impl Collected {
         }
         for host in self.draft.host_names() {
             let own = vars.remove(&host).unwrap_or_default();
-            settle(&mut self.draft, &host, &own)?;
+            resolve(&mut self.draft, &host, &own)?;
         }
         if self.others > 0 {
             self.draft.note(0, format!("{} other variables", self.others), "are not about connecting");
@@ -137,7 +137,7 @@ impl Collected {
     }
 }
 
-fn settle(draft: &mut Draft, host: &str, vars: &Vars) -> Result<(), (usize, Flaw)> {
+fn resolve(draft: &mut Draft, host: &str, vars: &Vars) -> Result<(), (usize, Flaw)> {
     let value = |var: Var| vars.get(&var).map(|(value, line)| (value.as_str(), *line));
     let at = |line: usize| move |flaw: Flaw| (line, flaw);
     if let Some((address, line)) = value(Var::Host) {
@@ -145,9 +145,9 @@ fn settle(draft: &mut Draft, host: &str, vars: &Vars) -> Result<(), (usize, Flaw
     } else if let Ok(address) = host.parse() {
         draft.address(host, address, 0).map_err(at(0))?;
     }
-    let said = value(Var::Port).map(|(text, line)| port(text).map_err(at(line))).transpose()?;
+    let port_given = value(Var::Port).map(|(text, line)| port(text).map_err(at(line))).transpose()?;
     let reach = draft.reach(host).map_err(at(0))?;
-    reach.port = said;
+    reach.port = port_given;
     reach.user = value(Var::User).map(|(user, _)| user.to_owned());
     match value(Var::Connection) {
         Some(("local", line)) => {

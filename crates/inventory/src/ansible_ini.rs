@@ -28,7 +28,7 @@ impl Reader for AnsibleIni {
         "Ansible's inventory, INI"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         text.lines().map(str::trim).any(|line| {
             let section = line.starts_with('[') && !line.starts_with("[[") && section(line).is_some();
             section

@@ -21,7 +21,7 @@ impl Reader for AnsibleYaml {
         "Ansible's inventory, YAML"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         // A key of a group on a line of its own, or behind the group in the short form.
         text.lines().any(|line| {
             let line = line.split(" #").next().unwrap_or_default();

@@ -88,7 +88,7 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> R
     Ok(())
 }
 
-/// Names in the order of the file, and the same for looking up.
+/// Names in the order of the file, and the same for lookups.
 struct Names<'a> {
     list: Vec<&'a str>,
     all: HashSet<&'a str>,
@@ -221,15 +221,15 @@ const CACHE_DIR_BYTES_MAX: usize = 4000;
 
 /// The folder for the node program of a host over ssh. It goes to a shell of the host, as a line of data.
 fn cache_dir(raw: &RawHost) -> Result<Option<PathBuf>, Problem> {
-    let Some(said) = &raw.cache_dir else { return Ok(None) };
-    let path = folder("cache_dir", Some(said))?;
-    let refuse = |what: String, hint: &str| Err(problem(said, what, hint));
+    let Some(given) = &raw.cache_dir else { return Ok(None) };
+    let path = folder("cache_dir", Some(given))?;
+    let refuse = |what: String, hint: &str| Err(problem(given, what, hint));
     if !(raw.ssh.is_some() || raw.transport.as_ref().is_some_and(|t| t.get_ref() == "ssh")) {
         let what = "`cache_dir` for a host that is not reached over ssh".to_owned();
         return refuse(what, "nothing is copied there: remove `cache_dir`");
     }
-    let bytes = said.get_ref().as_os_str().len();
-    if bytes > CACHE_DIR_BYTES_MAX || said.get_ref().to_string_lossy().chars().any(char::is_control) {
+    let bytes = given.get_ref().as_os_str().len();
+    if bytes > CACHE_DIR_BYTES_MAX || given.get_ref().to_string_lossy().chars().any(char::is_control) {
         let what = format!("cache_dir has {bytes} bytes or control characters");
         return refuse(what, "a path of at most 4000 bytes on one line");
     }
@@ -281,12 +281,12 @@ fn iperf3(raw: &RawHost) -> Result<Option<TransportSpec>, Problem> {
 
 /// How a host with `transport = "ssh"` or a table `ssh` is reached.
 fn ssh(raw: &RawHost) -> Result<TransportSpec, Problem> {
-    let said = raw.ssh.as_ref().map(Spanned::get_ref);
+    let given = raw.ssh.as_ref().map(Spanned::get_ref);
     let spec = SshSpec {
-        host: said.and_then(|s| s.host.clone()).unwrap_or_else(|| raw.name.get_ref().clone()),
-        user: said.and_then(|s| s.user.clone()),
-        port: said.and_then(|s| s.port),
-        sudo: said.and_then(|s| s.sudo).unwrap_or(true),
+        host: given.and_then(|s| s.host.clone()).unwrap_or_else(|| raw.name.get_ref().clone()),
+        user: given.and_then(|s| s.user.clone()),
+        port: given.and_then(|s| s.port),
+        sudo: given.and_then(|s| s.sudo).unwrap_or(true),
     };
     let at = raw.ssh.as_ref().map_or(raw.name.span().start, |s| s.span().start);
     spec.check().map_err(|what| Problem { at, what, hint: "a name that `ssh` takes".to_owned() })?;
@@ -297,8 +297,8 @@ fn ssh(raw: &RawHost) -> Result<TransportSpec, Problem> {
 }
 
 fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
-    let said = raw.transport.as_ref().map(|t| t.get_ref().as_str());
-    match (said, &raw.ssh, &raw.netns) {
+    let given = raw.transport.as_ref().map(|t| t.get_ref().as_str());
+    match (given, &raw.ssh, &raw.netns) {
         (Some("ssh"), _, None) | (None, Some(_), None) => return ssh(raw),
         (Some("ssh") | None, Some(_), Some(netns)) | (Some("ssh"), None, Some(netns)) => {
             return Err(problem(
@@ -313,7 +313,7 @@ fn transport(raw: &RawHost) -> Result<TransportSpec, Problem> {
         }
         _ => {}
     }
-    match (said, &raw.netns) {
+    match (given, &raw.netns) {
         (Some("local"), Some(netns)) => {
             Err(problem(netns, "`netns` beside `transport = \"local\"`", "set `transport = \"netns\"`"))
         }

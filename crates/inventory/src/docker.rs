@@ -1,7 +1,7 @@
 //! Nodes of a Docker swarm: `docker node ls --format json` (one object to a line, or a list) and
 //! `docker node inspect $(docker node ls -q)`, which has the addresses.
 //!
-//! What comes in: a text. What goes out: hosts over ssh, with the address as endpoint where it is told. A
+//! What comes in: a text. What goes out: hosts over ssh, with the address as endpoint where there is one. A
 //! node that is down stays in and is remarked.
 
 use serde_json::Value;
@@ -23,7 +23,7 @@ impl Reader for Docker {
         "docker node ls --format json, docker node inspect"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         text.trim_start().starts_with(['{', '['])
             && text.contains("\"Hostname\"")
             && !text.contains("\"apiVersion\"")
@@ -71,7 +71,7 @@ fn take(draft: &mut Draft, node: &Value, text: &str, line: usize) -> Result<(), 
         return Ok(());
     }
     draft.host(name).map_err(at)?;
-    // A manager may say 0.0.0.0 of itself and tells its address only as a manager's.
+    // A manager may report 0.0.0.0 as its own and its address only as a manager's.
     let address = text_at(node, &["Status", "Addr"]).filter(|address| *address != "0.0.0.0").or_else(|| {
         let (address, _port) = text_at(node, &["ManagerStatus", "Addr"])?.rsplit_once(':')?;
         Some(address.trim_matches(['[', ']']))

@@ -1,4 +1,4 @@
-//! What the readers of other people's formats collect: hosts, nested groups, ways to reach them, and remarks
+//! What the readers of other people's formats collect: hosts, nested groups, connection methods, and remarks
 //! about everything that was left out. Turns it into checked groups and hosts.
 //!
 //! A group of another format may have several parents, ours have one: the first stays, and the members of the
@@ -46,16 +46,16 @@ pub struct SshAccess {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectMethod {
-    /// Said by the inventory.
+    /// Given by the inventory.
     Known(TransportSpec),
     /// Formats that know no transport of ours mean machines with an ssh server.
     Ssh(SshAccess),
 }
 
-/// The transport of a host that a stray format named. The only place that turns a [`ConnectMethod`] into
-/// what the fleet works with.
-pub fn transport_of(host: &str, way: &ConnectMethod) -> Result<TransportSpec, Flaw> {
-    match way {
+/// The transport of a host that a stray format named. Only this function turns a [`ConnectMethod`] into what
+/// the fleet works with.
+pub fn transport_of(host: &str, method: &ConnectMethod) -> Result<TransportSpec, Flaw> {
+    match method {
         ConnectMethod::Known(spec) => Ok(spec.clone()),
         ConnectMethod::Ssh(reach) => {
             let spec = SshSpec {
@@ -81,7 +81,7 @@ pub struct HostRead {
     pub groups: Vec<GroupName>,
     /// Addresses to measure between.
     pub endpoints: Vec<Endpoint>,
-    /// Where the node keeps its journal, when not in the usual place.
+    /// Where the node keeps its journal, when not in the usual folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_dir: Option<PathBuf>,
     /// What stands for `/etc`.
@@ -95,11 +95,11 @@ pub struct HostRead {
 /// Something about a line that a person should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// Line, 1-based; 0 when no line can be told.
+    /// Line, 1-based; 0 when the line is unknown.
     pub line: usize,
     /// What stands there.
     pub what: String,
-    /// Why it was left out, or what it says.
+    /// Why it was left out, or what it means.
     pub why: String,
 }
 
@@ -119,7 +119,7 @@ pub struct Understood {
     pub disturbances: Option<PathBuf>,
     /// What was left out, and why.
     pub ignored: Vec<Remark>,
-    /// What is worth knowing and has no place in an inventory.
+    /// Worth knowing, but without a key in an inventory.
     pub notes: Vec<Remark>,
 }
 
@@ -249,7 +249,7 @@ impl Draft {
         Ok(self.hosts.len() - 1)
     }
 
-    /// Makes sure that a group is there. A kind that is said later counts.
+    /// Makes sure that a group is there. A later kind counts.
     pub(super) fn group(&mut self, name: &str, kind: &str, line: usize) -> Result<(), Flaw> {
         self.group_number(name, kind, line).map(drop)
     }
@@ -350,10 +350,10 @@ impl Draft {
         }
     }
 
-    /// Remarks what has no place in an inventory.
-    pub(super) fn note(&mut self, line: usize, what: impl Into<String>, says: impl Into<String>) {
+    /// Remarks what has no key in an inventory.
+    pub(super) fn note(&mut self, line: usize, what: impl Into<String>, why: impl Into<String>) {
         if self.notes.len() < REMARKS_MAX {
-            self.notes.push(Remark { line, what: shown(&what.into()), why: shown(&says.into()) });
+            self.notes.push(Remark { line, what: shown(&what.into()), why: shown(&why.into()) });
         }
     }
 
@@ -394,16 +394,16 @@ impl Draft {
         // Every group that is left has a parent that is left: going up long enough ends inside the cycle.
         let up = |group: usize| self.groups[group].parents.iter().copied().find(|p| missing[*p] > 0);
         let inside = (0..self.groups.len()).fold(left, |at, _| up(at).unwrap_or(at));
-        let mut way = vec![self.groups[inside].name.clone()];
+        let mut cycle = vec![self.groups[inside].name.clone()];
         let mut at = inside;
         while let Some(parent) = up(at) {
-            way.push(self.groups[parent].name.clone());
-            if parent == inside || way.len() > 12 {
+            cycle.push(self.groups[parent].name.clone());
+            if parent == inside || cycle.len() > 12 {
                 break;
             }
             at = parent;
         }
-        let what = format!("group `{}` contains itself: {}", way[0], way.join(" in "));
+        let what = format!("group `{}` contains itself: {}", cycle[0], cycle.join(" in "));
         Err((self.groups[inside].line, Flaw::new(what, "take it out of one of the groups above it")))
     }
 
@@ -420,8 +420,8 @@ impl Draft {
                     self.join_numbers(host, parent).map_err(|flaw| (line, flaw))?;
                 }
                 let (child, parent) = (self.groups[child].name.clone(), self.groups[parent].name.clone());
-                let says = format!("is in {parent} too: its hosts are direct members there");
-                self.note(line, format!("group {child}"), says);
+                let why = format!("is in {parent} too: its hosts are direct members there");
+                self.note(line, format!("group {child}"), why);
             }
         }
         if self.ignored_more > 0 {

@@ -23,7 +23,7 @@ impl Reader for Drbd {
         "resource files of DRBD 8.4 and 9"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         let tokens: Vec<Token<'_>> = tokens(text).take(4000).collect();
         tokens
             .windows(3)
@@ -148,7 +148,7 @@ impl Reading {
                     self.member(host, line)?;
                 }
             }
-            // The host behind an address is not told: the address stands for it.
+            // The host behind an address is unknown: the address stands for it.
             "floating" => {
                 let host = self.floating(&names, line)?;
                 self.open.push(Open { word: "on".to_owned(), names: vec![host], line });

@@ -12,8 +12,8 @@ use super::reader::{Reader, SourceText};
 /// The format.
 pub(super) struct EtcHosts;
 
-/// Lines that are looked at to recognise it.
-const LINES_LOOKED_AT: usize = 50;
+/// Lines that are probed to recognise it.
+const LINES_PROBED: usize = 50;
 
 impl Reader for EtcHosts {
     fn name(&self) -> &'static str {
@@ -24,9 +24,9 @@ impl Reader for EtcHosts {
         "/etc/hosts"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         let mut any = false;
-        text.lines().map(words).filter(|words| !words.is_empty()).take(LINES_LOOKED_AT).all(|words| {
+        text.lines().map(words).filter(|words| !words.is_empty()).take(LINES_PROBED).all(|words| {
             any = true;
             without_scope(words[0]).parse::<IpAddr>().is_ok()
                 && words.get(1).is_some_and(|w| w.parse::<IpAddr>().is_err())

@@ -10,7 +10,7 @@ use super::readers::{READERS, understand};
 use super::{alike, ssh_config};
 use linerate_input::{self as input, InputError};
 
-/// Files of a folder that an `Include` with a wildcard looks through.
+/// Files of a folder that an `Include` with a wildcard reads.
 const FOLDER_MAX: usize = 10_000;
 
 /// Reads a file, or standard input for `-`.
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
     let source = SourceText { file: &file, text: &text, include: &include, known_to_ssh };
     // A file of ours that is still empty or broken at its first line is best judged by our own reader.
     let named = path.extension().is_some_and(|e| e == "toml");
-    let recognised = READERS.iter().any(|reader| reader.looks_like(&text));
+    let recognised = READERS.iter().any(|reader| reader.detects(&text));
     let format = format.or((named && !recognised).then_some("toml"));
     let mut understood = understand(&source, format)?;
     // A relative path in the file is meant from the file.

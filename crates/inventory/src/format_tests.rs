@@ -46,10 +46,10 @@ fn read(name: &str) -> Understood {
     understand(&source, None).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A host in short: way, first address, groups.
+/// A host in short: method, first address, groups.
 fn line(understood: &Understood, name: &str) -> String {
     let host = understood.hosts.iter().find(|h| h.name == name).unwrap_or_else(|| panic!("no {name}"));
-    let way = match &host.way {
+    let method = match &host.way {
         ConnectMethod::Known(TransportSpec::Local) => "local".to_owned(),
         ConnectMethod::Known(other) => format!("{other:?}"),
         ConnectMethod::Ssh(reach) => format!(
@@ -60,7 +60,7 @@ fn line(understood: &Understood, name: &str) -> String {
         ),
     };
     let address = host.endpoints.first().map_or("none".to_owned(), |e| e.address.to_string());
-    format!("{way} {address} {}", host.groups.join(","))
+    format!("{method} {address} {}", host.groups.join(","))
 }
 
 fn names(understood: &Understood) -> String {
@@ -267,10 +267,10 @@ const REFUSED: [(&str, &str, usize, &str); 21] = [
 fn bad_texts_are_refused_with_file_line_and_hint() {
     for (format, text, line, part) in REFUSED {
         let error = understand(&SourceText::alone("the-file", text), Some(format)).unwrap_err();
-        let said = error.to_string();
-        assert_eq!(error.line, line, "{format}: {text}\n{said}");
-        assert!(said.contains(part) && said.starts_with("the-file:"), "{said}");
-        assert!(said.contains("hint: "), "{said}");
+        let message = error.to_string();
+        assert_eq!(error.line, line, "{format}: {text}\n{message}");
+        assert!(message.contains(part) && message.starts_with("the-file:"), "{message}");
+        assert!(message.contains("hint: "), "{message}");
     }
     let error = understand(&SourceText::alone("x", "?!\n"), None).unwrap_err().to_string();
     assert!(error.contains("--format: kubernetes, docker"), "{error}");
@@ -297,7 +297,7 @@ fn hosts_over_ssh_are_written_so_that_they_are_reached_the_same() {
 }
 
 #[test]
-fn what_is_written_in_our_format_says_the_same() {
+fn what_is_written_in_our_format_reads_the_same() {
     for (name, _) in FIXTURES {
         let mut first = read(name);
         // Hosts over ssh are as good as local ones for this.
@@ -317,7 +317,7 @@ fn read_all(bytes: &[u8]) {
     let source = SourceText { include: &include, ..SourceText::alone("x", &text) };
     let _ = understand(&source, None);
     for reader in READERS {
-        reader.looks_like(&text);
+        reader.detects(&text);
         if let Ok(understood) = reader.read(&source) {
             let _ = write::toml(&understood);
         }

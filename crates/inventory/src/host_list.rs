@@ -14,8 +14,8 @@ use super::reader::{Reader, SourceText};
 /// The format.
 pub(super) struct HostList;
 
-/// Lines that are looked at to recognise it.
-const LINES_LOOKED_AT: usize = 50;
+/// Lines that are probed to recognise it.
+const LINES_PROBED: usize = 50;
 
 impl Reader for HostList {
     fn name(&self) -> &'static str {
@@ -26,10 +26,10 @@ impl Reader for HostList {
         "host names, addresses and ranges such as n[001-128]"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         let word = |c: char| c.is_alphanumeric() || "-_.:@[]/,".contains(c) || c.is_whitespace();
         let mut lines = text.lines().map(without_remark).filter(|line| !line.is_empty());
-        let first: Vec<&str> = lines.by_ref().take(LINES_LOOKED_AT).collect();
+        let first: Vec<&str> = lines.by_ref().take(LINES_PROBED).collect();
         !first.is_empty() && first.iter().all(|line| line.chars().all(word) && !line.starts_with(['-', '/']))
     }
 
@@ -75,11 +75,11 @@ fn names_and_port(text: &str) -> Result<(Vec<String>, Option<u16>), Flaw> {
         let port = after.strip_prefix(':').map(port).transpose()?;
         return Ok((vec![address.to_string()], port));
     }
-    let (names, said) = match text.rsplit_once(':') {
-        Some((names, said)) if !said.contains(']') => (names, Some(port(said)?)),
+    let (names, given) = match text.rsplit_once(':') {
+        Some((names, given)) if !given.contains(']') => (names, Some(port(given)?)),
         _ => (text, None),
     };
-    Ok((expand(names, Dialect::Dash, HOSTS_MAX)?, said))
+    Ok((expand(names, Dialect::Dash, HOSTS_MAX)?, given))
 }
 
 /// A port number.

@@ -13,7 +13,7 @@ pub(super) fn parse_json(source: &SourceText<'_>) -> Result<Value, InventoryErro
     })
 }
 
-/// Line of the first place where a value stands in quotes; 0 when it is written in another way.
+/// Line of the first quoted occurrence of a value; 0 when it is written differently.
 pub(super) fn line_of_word(text: &str, word: &str) -> usize {
     text.find(&format!("\"{word}\"")).map_or(0, |at| line_of(text, at))
 }

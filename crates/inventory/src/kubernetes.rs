@@ -13,7 +13,7 @@ use super::reader::{Reader, SourceText};
 /// The format.
 pub(super) struct Kubernetes;
 
-/// Labels of a node that say where it is, the inner one first; the older names are still found.
+/// Labels with the location of a node, the inner one first; the older names are still found.
 const ZONE: [&str; 2] = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
 const REGION: [&str; 2] = ["topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"];
 
@@ -26,7 +26,7 @@ impl Reader for Kubernetes {
         "kubectl get nodes -o json"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         text.trim_start().starts_with('{') && text.contains("\"apiVersion\"")
     }
 

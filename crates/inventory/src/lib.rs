@@ -54,7 +54,7 @@ pub fn load_selected(path: &Path, names: &[String]) -> Result<Inventory, Invento
     selected(load(path)?, names, &path.display().to_string())
 }
 
-/// What a file says, read as the format of this name or as the one that it looks like; `-` is standard input.
+/// Reads a file in the format of this name or in the detected one; `-` is standard input.
 pub fn understand(path: &Path, format: Option<&str>) -> Result<Understood, InventoryError> {
     files::read(path, format)
 }

@@ -1,20 +1,20 @@
-//! Network namespaces inside hosts: `netns = "…"` in the inventory and `host!place` on the command line. What
-//! a place means is found out on the host, when it is entered.
+//! Network namespaces inside hosts: `netns = "…"` in the inventory and `host!place` on the command line. The
+//! host resolves one when it is entered.
 
 use std::path::PathBuf;
 
 use super::error::{Flaw, shown};
 
-/// Longest name of a place: it becomes part of the keys of facts.
-const PLACE_BYTES_MAX: usize = 160;
+/// Longest name of a namespace: it becomes part of the keys of facts.
+const NAME_BYTES_MAX: usize = 160;
 const HINT: &str = "pid:1234, container:NAME, netns:/run/docker/netns/NAME, or a name of `ip netns`";
 
-/// A place as the node takes it: `pid:1234`, `container:NAME`, or a path. A bare name means what `ip netns`
-/// means by it.
+/// A namespace as the node takes it: `pid:1234`, `container:NAME`, or a path. A bare name means what `ip
+/// netns` means by it.
 pub fn parse(text: &str) -> Result<PathBuf, Flaw> {
     let wrong = |why: &str| Flaw::new(format!("`{}` is no network namespace: {why}", shown(text)), HINT);
-    // `|` ends the place in the key of a fact.
-    if text.len() > PLACE_BYTES_MAX || !text.bytes().all(|b| b.is_ascii_graphic() && b != b'|') {
+    // `|` ends the namespace in the key of a fact.
+    if text.len() > NAME_BYTES_MAX || !text.bytes().all(|b| b.is_ascii_graphic() && b != b'|') {
         return Err(wrong("printable characters without blanks and `|`, at most 160"));
     }
     if let Some(pid) = text.strip_prefix("pid:") {
@@ -41,7 +41,7 @@ pub fn host_and_place(text: &str) -> Result<(&str, Option<PathBuf>), Flaw> {
         Some(("", _)) => {
             Err(Flaw::new(format!("`{}` names no host", shown(text)), "such as web-1!container:nginx"))
         }
-        Some((host, place)) => Ok((host, Some(parse(place)?))),
+        Some((host, netns)) => Ok((host, Some(parse(netns)?))),
     }
 }
 
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read() {
+    fn namespaces_are_read() {
         for (text, path) in [
             ("pid:0017", "pid:17"),
             ("container:default/nginx-1", "container:default/nginx-1"),

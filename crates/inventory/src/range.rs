@@ -6,7 +6,7 @@
 
 use super::error::{Flaw, shown};
 
-/// Two ways to write ranges.
+/// Two notations of ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// `[1-4,7]`, `[0-8/2]`.

@@ -48,9 +48,9 @@ pub trait Reader: Sync {
     fn name(&self) -> &'static str;
     /// What it is, in a few words.
     fn describes(&self) -> &'static str;
-    /// Whether a text looks like it. Cheap, and asked in the order of the list: the first that says yes
+    /// Whether a text is probably in this format. Cheap, and asked in the order of the list: the first match
     /// reads.
-    fn looks_like(&self, text: &str) -> bool;
+    fn detects(&self, text: &str) -> bool;
     /// Reads a text.
     fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError>;
 }

@@ -26,7 +26,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     READERS.iter().map(|reader| reader.name())
 }
 
-/// Reads a text in the format of this name, or in the one it looks like.
+/// Reads a text in the format of this name, or in the detected one.
 pub fn understand(source: &SourceText<'_>, format: Option<&str>) -> Result<Understood, InventoryError> {
     if source.text.len() > TEXT_BYTES_MAX {
         let what = format!("the text has {} bytes, at most {TEXT_BYTES_MAX}", source.text.len());
@@ -37,9 +37,9 @@ pub fn understand(source: &SourceText<'_>, format: Option<&str>) -> Result<Under
             let what = format!("no format is called `{}`", name.escape_debug());
             source.at(0, Flaw::new(what, did_you_mean(name, names())))
         })?,
-        None => READERS.iter().find(|reader| reader.looks_like(source.text)).ok_or_else(|| {
+        None => READERS.iter().find(|reader| reader.detects(source.text)).ok_or_else(|| {
             let known: Vec<&str> = names().collect();
-            let what = "the text looks like no format of inventories that is known";
+            let what = "the text is in no known inventory format";
             source.at(0, Flaw::new(what, format!("name it with --format: {}", known.join(", "))))
         })?,
     };

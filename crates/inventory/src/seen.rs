@@ -1,8 +1,8 @@
 //! Groups that can be seen: which virtual machines are on which hypervisor, which hosts at which switch,
 //! which in which subnet.
 //!
-//! Facts come in, groups with their members go out. Pure: it asks nobody. What cannot be told stays untold,
-//! with a remark for each virtual machine whose hypervisor is unknown.
+//! Facts come in, groups with their members go out. Pure: no I/O. Each virtual machine whose hypervisor is
+//! unknown gets a remark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -18,13 +18,13 @@ pub const NEEDED: [&str; 3] = ["machine.", "nic.", "lldp."];
 /// What was seen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InventoryEntry {
-    /// Groups with their members and the fact that told it, in the order of their names.
+    /// Groups with their members and the fact that proves it, in the order of their names.
     pub groups: Vec<(Group, Vec<(HostName, String)>)>,
-    /// What could not be told.
+    /// Virtual machines without a known hypervisor.
     pub untold: Vec<Remark>,
 }
 
-/// Members by group, each with what told it.
+/// Members by group, each with its evidence.
 type Members = BTreeMap<GroupName, Vec<(HostName, String)>>;
 
 /// All groups that the facts show.
@@ -64,8 +64,7 @@ fn guests(facts: &HostFacts) -> Vec<Vec<String>> {
     list.iter().map(|guest| guest.to_ascii_lowercase().split(' ').map(str::to_owned).collect()).collect()
 }
 
-/// Firmware tells the first three parts of an identifier in one order of bytes or the other
-/// (SMBIOS 2.6, 7.2.1).
+/// Firmware writes the first three parts of an identifier in either byte order (SMBIOS 2.6, 7.2.1).
 fn same_uuid(a: &str, b: &str) -> bool {
     let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_hexdigit).collect() };
     let (a, b) = (digits(a).to_ascii_lowercase(), digits(b).to_ascii_lowercase());
@@ -78,7 +77,7 @@ fn same_uuid(a: &str, b: &str) -> bool {
 }
 
 /// Why a virtual machine must be on a host, if it must.
-fn told_by(guest: &HostFacts, own: &BTreeSet<String>, host: &HostFacts) -> Option<String> {
+fn evidence(guest: &HostFacts, own: &BTreeSet<String>, host: &HostFacts) -> Option<String> {
     for words in guests(host) {
         if let (Some(theirs), Some(uuid)) = (words.first(), text(guest, "machine.uuid"))
             && same_uuid(uuid, theirs)
@@ -103,7 +102,7 @@ fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry)
     for (name, guest) in facts {
         let own = macs(guest);
         let machine = facts.iter().filter(|(other, _)| *other != name);
-        let mut found = machine.filter_map(|(other, host)| Some((other, told_by(guest, &own, host)?)));
+        let mut found = machine.filter_map(|(other, host)| Some((other, evidence(guest, &own, host)?)));
         if let Some((host, why)) = found.next() {
             members.entry(host.clone()).or_default().push((name.clone(), why));
         } else if let Some(host) = text(guest, "machine.host") {
@@ -112,10 +111,10 @@ fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry)
             members
                 .entry(group)
                 .or_default()
-                .push((name.clone(), "its hypervisor tells its name".to_owned()));
+                .push((name.clone(), "its hypervisor reports its name".to_owned()));
         } else if guest.readings.get("machine.virtual") == Some(&FactValue::Flag(true)) {
-            let product = text(guest, "machine.product").unwrap_or("of a kind that is not told");
-            let why = "which hypervisor it is on is not told: survey the hypervisors too, or write the groups by hand";
+            let product = text(guest, "machine.product").unwrap_or("of an unknown kind");
+            let why = "its hypervisor is unknown: survey the hypervisors too, or write the groups by hand";
             seen.untold.push(Remark {
                 line: 0,
                 what: format!("{name}, a virtual machine ({product})"),
@@ -162,7 +161,7 @@ fn subnets(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry) {
         }
     }
     for ((network, bits), hosts) in members {
-        // A subnet of all hosts says nothing; one in which hosts share an address is each host's own
+        // A subnet of all hosts distinguishes nothing; one in which hosts share an address is each host's own
         // (docker0).
         let addresses: BTreeSet<IpAddr> = hosts.values().map(|(address, _)| *address).collect();
         if hosts.len() < 2 || hosts.len() == facts.len() || addresses.len() < hosts.len() {
@@ -249,7 +248,7 @@ mod tests {
         FactValue::List(texts.iter().map(|t| (*t).to_owned()).collect())
     }
 
-    fn told(hosts: &[(&str, HostFacts)]) -> (Vec<String>, InventoryEntry) {
+    fn seen_groups(hosts: &[(&str, HostFacts)]) -> (Vec<String>, InventoryEntry) {
         let facts = hosts.iter().map(|(name, facts)| ((*name).to_owned(), facts.clone())).collect();
         let seen = groups(&facts);
         let line = |(group, hosts): &(Group, Vec<(HostName, String)>)| {
@@ -264,8 +263,8 @@ mod tests {
     #[test]
     fn machines_are_found_on_their_hypervisors() {
         let virtual_machine = ("machine.virtual", FactValue::Flag(true));
-        let (lines, seen) = told(&[
-            // By its identifier, told in the other order of bytes.
+        let (lines, seen) = seen_groups(&[
+            // By its identifier, in the other byte order.
             (
                 "a",
                 host(&[
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_subnets_are_told() {
+    fn switches_and_subnets_are_found() {
         let one = |switch: &str, addresses: &[&str]| {
             host(&[
                 ("lldp.eth0.chassis", word("aa:bb")),
@@ -303,7 +302,7 @@ mod tests {
                 ("nic.eth0.addresses", list(addresses)),
             ])
         };
-        let (lines, _) = told(&[
+        let (lines, _) = seen_groups(&[
             ("a", one("leaf 1/x", &["10.0.0.1/24", "172.17.0.1/16", "10.9.0.1/16", "10.0.0.1/32"])),
             ("b", one("leaf 1/x", &["10.0.0.2/24", "172.17.0.1/16", "10.9.0.2/16", "fe80::1/64"])),
             ("c", one("leaf2", &["10.0.1.3/24", "172.17.0.1/16", "10.9.0.3/16", "fd00::3/64"])),

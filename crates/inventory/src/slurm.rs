@@ -1,10 +1,10 @@
-//! What Slurm says about its nodes: `scontrol show node` (one line each or not),
-//! `sinfo -h -N -o '%N|%o|%T|%P'`, `slurm.conf`, `topology.conf` or `scontrol show topology`, one behind the
-//! other in any order; and the JSON of `sinfo` and `scontrol`.
+//! Slurm's output about its nodes: `scontrol show node` (one line each or not), `sinfo -h -N -o
+//! '%N|%o|%T|%P'`, `slurm.conf`, `topology.conf` or `scontrol show topology`, one behind the other in any
+//! order; and the JSON of `sinfo` and `scontrol`.
 //!
 //! What comes in: a text. What goes out: hosts with their address, partitions and switches as groups,
-//! switches nested. A partition of all nodes says nothing and is left out; a node that is down stays in and
-//! is remarked.
+//! switches nested. A partition of all nodes distinguishes nothing and is left out; a node that is down stays
+//! in and is remarked.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Slurm;
 
 /// First keys of the lines that are read.
 const RECORDS: [&str; 4] = ["NodeName", "SwitchName", "PartitionName", "BlockName"];
-/// Parts of states in which a node may not answer; a `*` behind any state says that it does not.
+/// Parts of states in which a node may not answer; a `*` behind any state means that it does not.
 const BAD_STATES: [&str; 5] = ["DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "POWERED_DOWN"];
 
 impl Reader for Slurm {
@@ -33,7 +33,7 @@ impl Reader for Slurm {
         "scontrol show node, sinfo (text and JSON), slurm.conf, topology.conf"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         if text.trim_start().starts_with('{') {
             return text.contains("\"slurm\"") || text.contains("\"Slurm\"") || text.contains("\"sinfo\"");
         }
@@ -151,7 +151,7 @@ impl Reading {
             "NodeName" => self.nodes(name, get("nodeaddr"), get("state"), get("partitions"), line),
             "PartitionName" => {
                 let listed = get("nodes").unwrap_or_default();
-                // `Nodes=ALL` says nothing.
+                // `Nodes=ALL` distinguishes nothing.
                 if !listed.eq_ignore_ascii_case("all") {
                     let hosts = names(listed)?;
                     self.partitions.entry(name.to_owned()).or_insert((line, Vec::new())).1.extend(hosts);
@@ -269,7 +269,11 @@ impl Reading {
             hosts.sort_unstable();
             hosts.dedup();
             if hosts.len() == all {
-                self.draft.ignore(line, format!("partition {partition}"), "has all hosts: it says nothing");
+                self.draft.ignore(
+                    line,
+                    format!("partition {partition}"),
+                    "has all hosts: it distinguishes nothing",
+                );
                 continue;
             }
             for host in hosts {

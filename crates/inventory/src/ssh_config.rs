@@ -2,7 +2,7 @@
 //! taken as `ssh` does: the first value that fits counts, also from blocks with wildcards. `Include` is
 //! followed.
 //!
-//! What comes in: a text and a way to its included files. What goes out: hosts over ssh. A `Match` block
+//! What comes in: a text and a reader of its included files. What goes out: hosts over ssh. A `Match` block
 //! cannot be judged here and is remarked.
 //!
 //! `ssh -G HOST` would read the values too, but it runs the commands of `Match exec`, also those of a file
@@ -22,7 +22,7 @@ pub(super) struct SshConfig;
 const DEPTH_MAX: usize = 8;
 /// Included files in all.
 const FILES_MAX: usize = 256;
-/// Blocks in all: each host looks through them.
+/// Blocks in all: each host searches them.
 const BLOCKS_MAX: usize = 20_000;
 /// What only `ssh` itself can use; lost where the file is not its own.
 const ONLY_FOR_SSH: [&str; 5] =
@@ -37,7 +37,7 @@ impl Reader for SshConfig {
         "~/.ssh/config"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         // The keyword stands alone: `host: …` is YAML, and a list of hosts has no word `Host` at the start of
         // a line.
         text.lines()
@@ -49,7 +49,7 @@ impl Reader for SshConfig {
         let mut reading = Reading::default();
         reading.begin(vec!["*".to_owned()]);
         reading.file(source, 0)?;
-        reading.settle(source.known_to_ssh).map_err(|flaw| source.at(0, flaw))?;
+        reading.resolve(source.known_to_ssh).map_err(|flaw| source.at(0, flaw))?;
         let draft = reading.draft;
         draft.finish(self.name()).map_err(|(line, flaw)| source.at(line, flaw))
     }
@@ -242,7 +242,7 @@ impl Reading {
     }
 
     /// Gives every host what fits it.
-    fn settle(&mut self, known_to_ssh: bool) -> Result<(), Flaw> {
+    fn resolve(&mut self, known_to_ssh: bool) -> Result<(), Flaw> {
         let mut draft = std::mem::take(&mut self.draft);
         let (mut named, mut like) = (BTreeMap::<&str, Vec<usize>>::new(), Vec::new());
         for (number, block) in self.blocks.iter().enumerate() {
@@ -253,14 +253,19 @@ impl Reading {
             }
         }
         for name in draft.host_names() {
-            settle_one(&mut draft, &name, &self.settings(&name, &named, &like), known_to_ssh)?;
+            resolve_host(&mut draft, &name, &self.settings(&name, &named, &like), known_to_ssh)?;
         }
         self.draft = draft;
         Ok(())
     }
 }
 
-fn settle_one(draft: &mut Draft, name: &str, settings: &[&Setting], known_to_ssh: bool) -> Result<(), Flaw> {
+fn resolve_host(
+    draft: &mut Draft,
+    name: &str,
+    settings: &[&Setting],
+    known_to_ssh: bool,
+) -> Result<(), Flaw> {
     let setting = |word: &str| settings.iter().find(|setting| setting.word == word);
     let line_of = |setting: &Setting| if setting.file.is_none() { setting.line } else { 0 };
     if let Some(setting) = setting("hostname") {
@@ -270,19 +275,19 @@ fn settle_one(draft: &mut Draft, name: &str, settings: &[&Setting], known_to_ssh
         draft.address(name, address, 0)?;
     }
     let user = setting("user").map(|user| user.value.clone()).filter(|user| !user.is_empty());
-    let said = setting("port").map(|setting| port(&setting.value)).transpose()?;
+    let port_given = setting("port").map(|setting| port(&setting.value)).transpose()?;
     let reach = draft.reach(name)?;
     if known_to_ssh {
         // `ssh NAME` does all of it, and the jump hosts and keys of the block too.
         reach.address = None;
         return Ok(());
     }
-    (reach.user, reach.port) = (user, said);
+    (reach.user, reach.port) = (user, port_given);
     for setting in settings.iter().filter(|setting| ONLY_FOR_SSH.contains(&setting.word.as_str())) {
-        let place =
+        let origin =
             setting.file.as_ref().map_or(String::new(), |file| format!(" in {file}:{}", setting.line));
         let why = "only ssh itself can use it, when the host stands in ~/.ssh/config";
-        draft.ignore(line_of(setting), format!("{}{place} for {name}", setting.word), why);
+        draft.ignore(line_of(setting), format!("{}{origin} for {name}", setting.word), why);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ impl Reader for Toml {
         "linerate's own, with [[host]] and [[group]]"
     }
 
-    fn looks_like(&self, text: &str) -> bool {
+    fn detects(&self, text: &str) -> bool {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         // Something of ours may stand before the first table: `name = "archive"`.
         let ours = |line: &str| line.split_once('=').is_some_and(|(_, value)| value.trim().starts_with('"'));

@@ -12,8 +12,8 @@ pub fn toml(understood: &Understood) -> String {
     let mut text = format!("# Written by `linerate inventory`, read as {}.\n", understood.format);
     for (what, remarks) in [("left out", &understood.ignored), ("note", &understood.notes)] {
         for remark in remarks {
-            let place = if remark.line > 0 { format!("line {}, ", remark.line) } else { String::new() };
-            let _ = writeln!(text, "# {what}: {place}{}: {}", remark.what, remark.why);
+            let origin = if remark.line > 0 { format!("line {}, ", remark.line) } else { String::new() };
+            let _ = writeln!(text, "# {what}: {origin}{}: {}", remark.what, remark.why);
         }
     }
     if !understood.name.is_empty() {
@@ -81,7 +81,7 @@ fn write_transport(text: &mut String, name: &str, spec: &TransportSpec) {
             write_ssh(text, host, spec.user.as_deref(), spec.port, spec.sudo);
         }
         TransportSpec::Slurm(_) => pair(text, "transport", "slurm"),
-        // Told by the kind of its endpoints.
+        // Implied by the kind of its endpoints.
         TransportSpec::Iperf3 { .. } => {}
     }
 }
@@ -102,10 +102,10 @@ fn write_ssh(text: &mut String, host: Option<&str>, user: Option<&str>, port: Op
     }
 }
 
-fn write_endpoint(text: &mut String, endpoint: &Endpoint, way: &ConnectMethod) {
+fn write_endpoint(text: &mut String, endpoint: &Endpoint, method: &ConnectMethod) {
     text.push_str("\n[[host.endpoint]]\n");
     pair(text, "address", &endpoint.address.to_string());
-    if let ConnectMethod::Known(TransportSpec::Iperf3 { port }) = way {
+    if let ConnectMethod::Known(TransportSpec::Iperf3 { port }) = method {
         pair(text, "kind", "iperf3");
         let _ = writeln!(text, "port = {port}");
     }

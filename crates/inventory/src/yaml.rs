@@ -83,7 +83,7 @@ pub(super) fn parse(text: &str) -> Result<Yaml, (usize, String)> {
             Some(key) => map.push((key, done)),
             None => match done.value {
                 Value::Text(key) => outer.key = Some(key),
-                // A key that is no text is nothing that a reader looks for.
+                // A key that is no text matches nothing.
                 _ => outer.key = Some(String::new()),
             },
         }
