@@ -1,7 +1,7 @@
 //! A test as the client: connects, drives the state machine, opens the streams.
 //!
-//! What comes in: a spec. What goes out: a [`TestRecord`], always: what went wrong stands in its `error`.
-//! Bounded: every step has a deadline, a test without progress ends, and the caller's stop flag is looked at
+//! What comes in: a spec. What goes out: a [`TestRecord`], always: its `error` names what went wrong.
+//! Bounded: every step has a deadline, a test without progress ends, and the caller's stop flag is checked
 //! every 20 ms.
 
 mod error;
@@ -32,8 +32,7 @@ pub(super) use error::io_error;
 pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
 pub use spec::{AddressFamily, ClientSpec, Credentials};
 
-/// Block of TCP when nobody says otherwise and time ends the test: divides well into what the kernel sends at
-/// once.
+/// Default block of TCP when time ends the test: divides well into what the kernel sends at once.
 const BLOCK_LARGE: u32 = 1 << 20;
 /// iperf3's own block, which counts where blocks are counted.
 pub(super) const BLOCK: u32 = 128 << 10;
@@ -42,7 +41,7 @@ const PAYLOAD_MAX: u32 = 32 << 10;
 /// How long a server may take to answer the opening of a UDP stream.
 const UDP_REPLY_WAIT: Duration = Duration::from_secs(10);
 
-/// Who looks on while a test runs.
+/// Observes a running test.
 pub trait Watcher {
     /// The streams are there.
     fn connected(&mut self, _record: &TestRecord) {}
@@ -56,7 +55,7 @@ pub trait Watcher {
     fn finished(&mut self, _record: &TestRecord) {}
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 pub struct Nobody;
 
 impl Watcher for Nobody {}
@@ -124,7 +123,7 @@ struct Asking<'a> {
     traffic: Traffic,
     running: bool,
     /// When something happened last.
-    heard: Instant,
+    last_event: Instant,
 }
 
 impl<'a> Asking<'a> {
@@ -162,7 +161,7 @@ impl<'a> Asking<'a> {
             traffic: Traffic::new(&parameters, false, record.block, spec.interval),
             parameters,
             running: false,
-            heard: Instant::now(),
+            last_event: Instant::now(),
         };
         if let Some(time) = spec.time {
             asking.traffic.set_time(time);
@@ -181,7 +180,7 @@ impl<'a> Asking<'a> {
         loop {
             self.flush()?;
             while let Some(event) = self.machine.poll_event() {
-                self.heard = Instant::now();
+                self.last_event = Instant::now();
                 self.event(event, watcher, record)?;
                 self.flush()?;
             }
@@ -195,8 +194,8 @@ impl<'a> Asking<'a> {
                 return Err(ClientFailure::ClientStopped.into());
             }
             if self.running {
-                self.look(watcher, record)?;
-            } else if self.heard.elapsed() > self.spec.silence {
+                self.check(watcher, record)?;
+            } else if self.last_event.elapsed() > self.spec.silence {
                 return Err(self.silence(self.machine.waits_for()));
             }
             let wait = if self.running { self.traffic.due().min(SLICE) } else { SLICE };
@@ -219,11 +218,11 @@ impl<'a> Asking<'a> {
         AskError::Silence { what, waited_s: self.spec.silence.as_secs() }
     }
 
-    /// A look at a running test.
-    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
+    /// Checks the clock and a running test.
+    fn check(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
         if let Some(interval) = self.traffic.tick() {
             Traffic::keep(record, interval);
-            tell(watcher, record);
+            notify(watcher, record);
         }
         if let Some(why) = self.traffic.error() {
             return Err(AskError::Stream(why));
@@ -238,12 +237,12 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Our senders stop, then the server is told.
+    /// Our senders stop, then the server is notified.
     fn end(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), AskError> {
         self.running = false;
         if let Some(interval) = self.traffic.drain() {
             Traffic::keep(record, interval);
-            tell(watcher, record);
+            notify(watcher, record);
         }
         self.traffic.join_senders();
         if !self.parameters.by_time() {
@@ -345,9 +344,9 @@ impl<'a> Asking<'a> {
         udp.set_read_timeout(Some(SLICE)).map_err(&cannot)?;
         udp.send(&UDP_HELLO).map_err(&cannot)?;
         let until = Instant::now() + UDP_REPLY_WAIT;
-        let mut room = [0; 64];
+        let mut buffer = [0; 64];
         while Instant::now() < until && !(self.stop)() {
-            match udp.recv(&mut room) {
+            match udp.recv(&mut buffer) {
                 // Data may overtake the reply when the server sends.
                 Ok(length) if length == UDP_HELLO.len() => return Ok(()),
                 Ok(_) => {}
@@ -363,7 +362,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn tell(watcher: &mut dyn Watcher, record: &TestRecord) {
+fn notify(watcher: &mut dyn Watcher, record: &TestRecord) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
     }

@@ -33,7 +33,7 @@ pub enum Padding {
     Pkcs1,
 }
 
-/// Why somebody is not let in, or a token cannot be made.
+/// Why a user is rejected, or a token cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// The client shows no token.
@@ -45,10 +45,10 @@ pub enum AuthError {
         /// Why.
         why: String,
     },
-    /// User or password is wrong. Which of them is not said.
+    /// User or password is wrong. Which of them is not reported.
     #[error("user `{user}` is not known with this password")]
     Unknown {
-        /// As the client says.
+        /// As the client names it.
         user: String,
     },
     /// The token is old, or a clock is wrong.
@@ -79,7 +79,7 @@ pub enum AuthError {
     },
 }
 
-/// What a token says.
+/// Content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Claim {
     user: String,
@@ -150,7 +150,7 @@ pub fn hash(user: &str, password: &str) -> String {
     digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Compares without telling by its duration where the first difference is.
+/// Compares in constant time.
 fn same(a: &[u8], b: &[u8]) -> bool {
     let difference = a.iter().zip(b).fold(0_u8, |sum, (a, b)| std::hint::black_box(sum | (a ^ b)));
     a.len() == b.len() && std::hint::black_box(difference) == 0
@@ -219,8 +219,8 @@ impl Rsa {
         if output.status.success() && wrote.is_ok() {
             return Ok(output.stdout);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("openssl could not {what}: {}", said.trim().lines().last().unwrap_or_default()))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        Err(format!("openssl could not {what}: {}", stderr.trim().lines().last().unwrap_or_default()))
     }
 }
 

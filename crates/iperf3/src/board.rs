@@ -1,7 +1,7 @@
 //! What the threads of a test share: whether to go on, what may still be sent, and what each stream has
 //! counted.
 //!
-//! What comes in: the watchdog's word and the threads' counts. What goes out: both, to whoever asks. It
+//! What comes in: the watchdog's order and the threads' counts. What goes out: both, to every thread. It
 //! touches no socket.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::tally::Tally;
 
 /// Senders send and receivers receive.
 const RUNNING: u8 = 0;
-/// Senders have to stop; receivers take what is still on its way.
+/// Senders have to stop; receivers take what is still in flight.
 const DRAINING: u8 = 1;
 /// All have to stop.
 const STOPPED: u8 = 2;

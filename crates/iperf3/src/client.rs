@@ -1,7 +1,7 @@
 //! The client's side of a control connection, as a pure state machine.
 //!
 //! What comes in: bytes of the server in pieces of any size, and what our side has done. What goes out: bytes
-//! to send, and events that say what is to be done next. No I/O, no clock: who drives it sets the deadlines.
+//! to send, and events that name the next step. No I/O, no clock: the driver sets the deadlines.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ pub enum ClientAction {
 /// Why a test ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientFailure {
-    /// The server serves somebody else.
+    /// The server serves another client.
     #[error("the server is busy running a test; try again later")]
     Busy,
     /// The server was stopped.
@@ -37,7 +37,7 @@ pub enum ClientFailure {
     /// The client was stopped.
     #[error("the client was stopped")]
     ClientStopped,
-    /// The server says why.
+    /// The server reports why.
     #[error("the server refuses: {} (iperf3 error {number}{})", number::words(*number),
         if *errno == 0 { String::new() } else { format!(", system error {errno}") })]
     Refused {

@@ -1,7 +1,7 @@
 //! The command `iperf3`: a client and a server of iperf3's protocol for the command line.
 //!
 //! In: iperf3's flags. Out: iperf3's output, as text or JSON, and an exit code. A server listens until it is
-//! stopped, or for one test; nobody else of this program ever starts one.
+//! stopped, or for one test; nothing else in this program ever starts one.
 
 use std::cell::Cell;
 use std::io::Write;

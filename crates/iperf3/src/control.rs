@@ -14,7 +14,7 @@ use linerate_sys::socket_options;
 
 use super::SLICE;
 
-/// Whoever does not take a message within this time has vanished.
+/// A peer that does not take a message within this time has vanished.
 const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of one read.
@@ -45,12 +45,12 @@ impl Control {
 
     /// What is there. A connection that broke has ended.
     pub(super) fn read(&mut self) -> Came {
-        let mut room = vec![0; READ_BYTES];
-        match self.stream.read(&mut room) {
+        let mut buffer = vec![0; READ_BYTES];
+        match self.stream.read(&mut buffer) {
             Ok(0) => Came::End,
             Ok(length) => {
-                room.truncate(length);
-                Came::Bytes(room)
+                buffer.truncate(length);
+                Came::Bytes(buffer)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
                 Came::Nothing

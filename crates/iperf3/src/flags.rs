@@ -301,7 +301,7 @@ impl Draft {
                 if !parameters.by_time() {
                     parameters.time_s = 0;
                 }
-                // iperf3's own default, so that nobody floods a network by mistake.
+                // iperf3's own default: no flood of a network by mistake.
                 let default = if parameters.protocol == Iperf3Protocol::Udp { 1 << 20 } else { 0 };
                 parameters.rate_bps = self.rate.unwrap_or(default);
                 parameters.check().map_err(|unfit| unfit.to_string())?;

@@ -109,7 +109,7 @@ fn numbers_and_names() {
 
 /// Every flag of the help is known to the parser.
 #[test]
-fn the_help_tells_the_truth() {
+fn the_help_is_true() {
     let words = HELP.split(|c: char| c.is_whitespace() || c == ',' || c == '[');
     for flag in words.filter(|word| word.starts_with('-') && word.len() > 1) {
         let known = takes_value(flag)

@@ -68,7 +68,7 @@ fn start(record: &TestRecord) -> Value {
             "bidir": i32::from(parameters.direction == DataDirection::Both),
             "fqrate": parameters.fq_rate_bps,
             "interval": record.interval_s,
-            // Sending and receiving in trains is not offered here, so nobody asked for it.
+            // Trains (GSO, GRO) are not offered here, so they were not asked for.
             "gso": 0,
             "gro": 0,
         },
@@ -98,7 +98,7 @@ fn connected(lane: &Lane) -> Value {
     })
 }
 
-/// What `uname -a` would say, as far as `/proc` tells.
+/// The output of `uname -a`, as far as `/proc` shows it.
 fn system() -> String {
     let read = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
@@ -177,7 +177,7 @@ fn stream_interval(
         value["rtt"] = tcp.rtt_us.into();
         value["rttvar"] = tcp.rttvar_us.into();
         value["pmtu"] = tcp.pmtu.into();
-        // iperf3 as well says -1 where the kernel does not count.
+        // iperf3, too, writes -1 where the kernel does not count.
         value["reorder"] = tcp.reorder.map_or(-1, i64::from).into();
     }
     datagrams(record, &mut value, stream, lane.sends);
@@ -289,7 +289,7 @@ fn tcp_stream(lane: &Lane, end: &LaneEnd) -> Value {
     let (mut sender, mut receiver) = (side_row(&end.sent), side_row(&end.received));
     if let Some(retransmits) = end.sent.retransmits {
         sender["retransmits"] = retransmits.into();
-        // iperf3 writes them at either end; only the sending one has something to say.
+        // iperf3 writes them at either end; only the sending one has values.
         sender["max_snd_cwnd"] = end.extremes.cwnd_bytes.into();
         sender["max_snd_wnd"] = end.extremes.send_window.into();
         sender["reorder"] = end.info.as_ref().and_then(|info| info.reord_seen).map_or(-1, i64::from).into();

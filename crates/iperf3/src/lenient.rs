@@ -8,7 +8,7 @@ use serde_json::Value;
 /// 2^64: from here on a number stands for a negative one.
 const WRAP: f64 = 18_446_744_073_709_551_616.0;
 
-/// An integer, whichever way it is written.
+/// An integer in any notation.
 pub(crate) fn integer(value: Option<&Value>) -> Option<i64> {
     let number = value?.as_number()?;
     if let Some(signed) = number.as_i64() {

@@ -28,7 +28,7 @@ struct Visitor {
 
 impl Visitor {
     /// Reads on.
-    fn look(&mut self) -> ProofRead<Cookie> {
+    fn poll(&mut self) -> ProofRead<Cookie> {
         while self.shown < COOKIE_BYTES {
             match self.stream.read(&mut self.cookie[self.shown..]) {
                 Ok(0) => return ProofRead::Wrong,
@@ -82,12 +82,12 @@ impl Lobby {
 
     /// The next connection that has shown its cookie, in the order in which they came.
     pub(super) fn next(&mut self) -> Option<(TcpStream, Cookie)> {
-        let (visitor, cookie) = self.visitors.next_proven(Instant::now(), Visitor::look)?;
+        let (visitor, cookie) = self.visitors.next_proven(Instant::now(), Visitor::poll)?;
         Some((visitor.stream, cookie))
     }
 
-    /// Tells those who have shown their cookie that we are busy. The others would get a reset while they
-    /// still write it, and say that instead of the reason.
+    /// Sends "busy" to those who have shown their cookie. The others would get a reset while they still write
+    /// it, and report that instead of the reason.
     pub(super) fn deny_shown(&mut self) {
         while let Some((stream, _)) = self.next() {
             Self::deny(&stream);
@@ -101,7 +101,7 @@ impl Lobby {
         }
     }
 
-    /// Tells one of them.
+    /// Sends it to one of them.
     pub(super) fn deny(mut stream: &TcpStream) {
         // A client that does not take one byte at once does not want to know.
         let _ = stream.write(&[State::AccessDenied.byte()]);
@@ -142,7 +142,7 @@ mod tests {
             lobby.accept(&listener).unwrap();
         }
         assert_eq!(lobby.visitors.iter().count(), OF_NETWORK_MAX + 1);
-        // The first of them was told so; the last still waits.
+        // The first of them was denied; the last still waits.
         let mut word = [0; 1];
         assert_eq!(silent[0].read(&mut word).unwrap(), 1);
         assert_eq!(word, [State::AccessDenied.byte()]);

@@ -26,15 +26,15 @@ fn results(bytes: u64) -> Results {
     }
 }
 
-/// Gives the bytes in pieces; the cuts say where.
+/// Gives the bytes in pieces, split at the cuts.
 fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-    let mut places: Vec<usize> = cuts.iter().map(|c| c % (bytes.len() + 1)).collect();
-    places.extend([0, bytes.len()]);
-    places.sort_unstable();
-    places.windows(2).map(|w| &bytes[w[0]..w[1]]).collect()
+    let mut offsets: Vec<usize> = cuts.iter().map(|c| c % (bytes.len() + 1)).collect();
+    offsets.extend([0, bytes.len()]);
+    offsets.sort_unstable();
+    offsets.windows(2).map(|w| &bytes[w[0]..w[1]]).collect()
 }
 
-/// A whole test between the two machines; what each of them was told, in order.
+/// A whole test between the two machines; the events of each of them, in order.
 fn whole_test(wanted: &Parameters, cuts: &[usize]) -> (Vec<client::ClientAction>, Vec<server::ServerAction>) {
     let mut client = Client::new(&cookie(&[7; 36]), wanted.to_json());
     let mut server = Iperf3Server::default();
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn parameters_survive_the_way(
+    fn parameters_survive_the_exchange(
         udp: bool,
         both: bool,
         reverse: bool,
@@ -175,9 +175,9 @@ proptest! {
     }
 }
 
-fn failure(said: &[u8]) -> Option<client::ClientFailure> {
+fn failure(sent: &[u8]) -> Option<client::ClientFailure> {
     let mut client = Client::new(&cookie(&[1; 36]), parameters().to_json());
-    client.received(said);
+    client.received(sent);
     std::iter::from_fn(|| client.poll_event()).find_map(|event| match event {
         client::ClientAction::Failed(failure) => Some(failure),
         _ => None,
@@ -185,7 +185,7 @@ fn failure(said: &[u8]) -> Option<client::ClientFailure> {
 }
 
 #[test]
-fn what_a_server_may_say_instead_of_going_on() {
+fn what_a_server_may_send_instead_of_going_on() {
     assert_eq!(failure(&[0xff]), Some(client::ClientFailure::Busy));
     assert_eq!(failure(&[9, 11]), Some(client::ClientFailure::ServerStopped));
     let refused = client::ClientFailure::Refused { number: 37, errno: 0 };
@@ -250,7 +250,7 @@ fn a_vanished_peer_ends_each_side_with_words() {
 }
 
 #[test]
-fn a_stopped_end_tells_the_other() {
+fn a_stopped_end_notifies_the_other() {
     let mut client = Client::new(&cookie(&[1; 36]), parameters().to_json());
     client.received(&[9, 10, 1, 2]);
     client.stop();

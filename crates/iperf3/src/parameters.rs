@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use super::lenient;
 use super::protocol::{STREAMS_MAX, Violation};
 
-/// How this program names itself to peers: the shape that iperf3 uses, so that whoever parses it does not
-/// stumble.
+/// How this program names itself to peers: the shape that iperf3 uses, so that parsers do not fail.
 pub const VERSION: &str = concat!("linerate ", env!("CARGO_PKG_VERSION"));
 
 /// Protocol of the streams.
@@ -23,7 +22,7 @@ pub enum Iperf3Protocol {
     Udp,
 }
 
-/// Which way the data goes.
+/// Direction of the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DataDirection {
     /// The client sends.
@@ -55,7 +54,7 @@ pub const BLOCK_MAX: u32 = 1 << 20;
 pub struct Parameters {
     /// Protocol of the streams.
     pub protocol: Iperf3Protocol,
-    /// Which way the data goes.
+    /// Direction of the data.
     pub direction: DataDirection,
     /// Start-up that is left out, seconds.
     pub omit_s: u32,

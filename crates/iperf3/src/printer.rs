@@ -16,19 +16,19 @@ pub struct Printer<W> {
     out: W,
     show: OutputStyle,
     /// Text of this test so far.
-    said: String,
+    printed: String,
     /// The closing lines are out already.
     closed: bool,
     gone: bool,
 }
 
 /// Longest copy for a client, bytes: what a client of ours reads of results.
-const SAID_BYTES_MAX: usize = 4 << 20;
+const PRINTED_BYTES_MAX: usize = 4 << 20;
 
 impl<W: Write> Printer<W> {
     /// Prints to `out`.
     pub fn new(out: W, show: OutputStyle) -> Self {
-        Self { out, show, said: String::new(), closed: false, gone: false }
+        Self { out, show, printed: String::new(), closed: false, gone: false }
     }
 
     /// What was printed to.
@@ -47,21 +47,21 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    fn say(&mut self, text: &str) {
+    fn print(&mut self, text: &str) {
         if self.show.json {
             return;
         }
-        if self.said.len() + text.len() <= SAID_BYTES_MAX {
-            self.said += text;
+        if self.printed.len() + text.len() <= PRINTED_BYTES_MAX {
+            self.printed += text;
         }
         self.write(text);
     }
 
     fn close(&mut self, record: &TestRecord) {
         if !std::mem::replace(&mut self.closed, true) {
-            self.say(&text::closing(record, self.show.unit));
+            self.print(&text::closing(record, self.show.unit));
             if self.show.verbose && !record.ends.is_empty() {
-                self.say(&text::details(record));
+                self.print(&text::details(record));
             }
         }
     }
@@ -69,13 +69,13 @@ impl<W: Write> Printer<W> {
 
 impl<W: Write> Watcher for Printer<W> {
     fn connected(&mut self, record: &TestRecord) {
-        self.said.clear();
+        self.printed.clear();
         self.closed = false;
-        self.say(&text::opening(record));
+        self.print(&text::opening(record));
     }
 
     fn interval(&mut self, record: &TestRecord, interval: &RecordInterval) {
-        self.say(&text::interval(record, interval, self.show.unit));
+        self.print(&text::interval(record, interval, self.show.unit));
     }
 
     fn output(&mut self, record: &TestRecord) -> Option<ServerOutput> {
@@ -83,7 +83,7 @@ impl<W: Write> Watcher for Printer<W> {
             return Some(ServerOutput::Json(json::document(record)));
         }
         self.close(record);
-        Some(ServerOutput::Text(self.said.clone()))
+        Some(ServerOutput::Text(self.printed.clone()))
     }
 
     fn finished(&mut self, record: &TestRecord) {
@@ -104,7 +104,7 @@ impl<W: Write> Watcher for Printer<W> {
                 self.write(&format!("error: {}\n", printable(error)));
             }
         }
-        self.said.clear();
+        self.printed.clear();
         self.closed = false;
     }
 }

@@ -8,8 +8,8 @@
 /// Bytes of the cookie: 36 characters and a zero byte.
 pub const COOKIE_BYTES: usize = 37;
 
-/// Proof that a data stream belongs to the test of a control connection. Travels in clear: it tells tests
-/// apart and protects against nobody who listens.
+/// Proof that a data stream belongs to the test of a control connection. Travels in clear: it distinguishes
+/// tests and does not protect against eavesdroppers.
 pub type Cookie = [u8; COOKIE_BYTES];
 
 /// Default port of control connection and data streams.
@@ -54,7 +54,7 @@ pub enum State {
     ExchangeResults,
     /// The client may print.
     DisplayResults,
-    /// All is said.
+    /// The test is over.
     Done,
     /// The server is busy.
     AccessDenied,
@@ -140,8 +140,8 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// A cookie of 36 random bytes.
 pub fn cookie(random: &[u8; COOKIE_BYTES - 1]) -> Cookie {
     let mut cookie = [0; COOKIE_BYTES];
-    for (place, byte) in cookie.iter_mut().zip(random) {
-        *place = ALPHABET[usize::from(byte % 32)];
+    for (slot, byte) in cookie.iter_mut().zip(random) {
+        *slot = ALPHABET[usize::from(byte % 32)];
     }
     cookie
 }
@@ -158,7 +158,7 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a server says before it gives a client up.
+/// What a server sends before it drops a client.
 pub(crate) fn refusal(number: i32, errno: i32) -> Vec<u8> {
     let mut bytes = vec![State::ServerError.byte()];
     bytes.extend_from_slice(&number.to_be_bytes());
@@ -204,7 +204,7 @@ pub enum Violation {
     /// The connection ended in the middle.
     #[error("the control connection ended in the middle of {during}")]
     Closed {
-        /// What was under way.
+        /// The step that was interrupted.
         during: &'static str,
     },
 }

@@ -32,7 +32,7 @@ pub struct Lane {
 pub struct StreamInterval {
     /// Bytes sent or received.
     pub bytes: u64,
-    /// Of a TCP sender: acknowledged, where the kernel says so.
+    /// Of a TCP sender: acknowledged, where the kernel reports it.
     pub acknowledged: Option<u64>,
     /// Datagrams sent, or numbers passed by at the receiver.
     pub packets: u64,
@@ -64,7 +64,7 @@ pub struct TcpNow {
     /// Path MTU, bytes.
     pub pmtu: u32,
     /// Times that segments were seen to overtake one another since the start; nothing where the kernel does
-    /// not say.
+    /// not count.
     pub reorder: Option<u32>,
 }
 
@@ -174,13 +174,13 @@ pub struct TestRecord {
     pub congestion_remote: Option<String>,
     /// What the server printed, when it was asked for.
     pub server_output: Option<ServerOutput>,
-    /// User of the client, when he had to say.
+    /// User of the client, when the server demands one.
     pub user: Option<String>,
     /// Why it ended early.
     pub error: Option<String>,
 }
 
-/// What this end has to subtract from a peer's counts when the peer does not say what it omitted.
+/// What this end has to subtract from a peer's counts when the peer does not report what it omitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Omitted {
     pub(super) packets: u64,
@@ -235,7 +235,8 @@ impl TestRecord {
         self.server_output.clone_from(&theirs.server_output);
         for (index, (lane, end)) in self.lanes.iter().zip(&mut self.ends).enumerate() {
             let Some(stream) = theirs.stream(lane.id) else {
-                self.error.get_or_insert_with(|| format!("the peer says nothing about stream {}", lane.id));
+                self.error
+                    .get_or_insert_with(|| format!("the peer reports nothing about stream {}", lane.id));
                 continue;
             };
             let own = if lane.sends { end.sent } else { end.received };

@@ -1,4 +1,4 @@
-//! What each end tells the other when a test is over: the results message.
+//! The results message: what each end sends when a test is over.
 //!
 //! What comes in: JSON of a peer of any version, or our own counts. What goes out: plain numbers, or JSON.
 //! Kinds of numbers that older versions leave out are `None`. It never judges.
@@ -26,7 +26,7 @@ pub struct StreamResult {
     pub packets: i64,
     /// Of them while omitting.
     pub omitted_packets: Option<i64>,
-    /// End of the stream after its start, seconds; 0 when not said.
+    /// End of the stream after its start, seconds; 0 when not given.
     pub end_s: f64,
 }
 

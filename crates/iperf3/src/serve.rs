@@ -2,8 +2,8 @@
 //!
 //! What comes in: an address to listen on. What goes out: a [`TestRecord`] per test, through the watcher. A
 //! client that vanishes never blocks it: every step has its deadline, and a connection without a cookie keeps
-//! no other out. A second client at the same time is told that it is busy. It listens until it is stopped, or
-//! for one test.
+//! no other out. A second client at the same time gets "busy". It listens until it is stopped, or for one
+//! test.
 
 mod error;
 mod listener;
@@ -38,12 +38,12 @@ pub use spec::{AccessPolicy, ServerSpec};
 
 /// A client has so long for each step before and after the test itself.
 const STEP_WAIT: Duration = Duration::from_secs(10);
-/// A test that time ends may take so much longer than it said.
+/// A timed test may take this much longer than its duration.
 const GRACE: Duration = Duration::from_secs(10);
 /// Datagrams that may open a stream and are read at one time.
 const DATAGRAMS_MAX: usize = 64;
 
-/// Serves until `stop` says so, or for one test. `ready` is told once where it listens.
+/// Serves until `stop` returns true, or for one test. `ready` gets the listening address once.
 pub fn run(
     spec: &ServerSpec,
     stop: &dyn Fn() -> bool,
@@ -77,12 +77,12 @@ pub fn run(
             machine: Iperf3Server::default(),
             lobby: &mut lobby,
             traffic: None,
-            heard: Instant::now(),
+            last_event: Instant::now(),
             draining: false,
         };
         serving.machine.received(&cookie);
         if let Err(error) = serving.drive(watcher, &mut record) {
-            serving.give_up(&error, &mut record);
+            serving.abort(&error, &mut record);
         }
         drop(serving);
         watcher.finished(&record);
@@ -138,7 +138,7 @@ struct Serving<'a> {
     lobby: &'a mut Lobby,
     traffic: Option<Traffic>,
     /// When the client did something last.
-    heard: Instant,
+    last_event: Instant,
     draining: bool,
 }
 
@@ -147,7 +147,7 @@ impl Serving<'_> {
         loop {
             self.flush()?;
             while let Some(event) = self.machine.poll_event() {
-                self.heard = Instant::now();
+                self.last_event = Instant::now();
                 self.event(event, watcher, record)?;
                 self.flush()?;
             }
@@ -161,7 +161,7 @@ impl Serving<'_> {
                 return Err(ServerFailure::ServerStopped.into());
             }
             self.visitors(watcher, record)?;
-            self.look(watcher, record)?;
+            self.check(watcher, record)?;
             self.wait()?;
             match self.control.read() {
                 Came::Bytes(bytes) => self.machine.received(&bytes),
@@ -189,7 +189,7 @@ impl Serving<'_> {
         self.traffic.as_ref().is_some_and(|t| t.missing() == 0) && !self.draining
     }
 
-    /// Streams of this test are taken; everybody else is told that we are busy.
+    /// Streams of this test are taken; all others get "busy".
     fn visitors(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         self.lobby.accept(self.listener.socket()).map_err(io_error("take a connection"))?;
         let missing = self.traffic.as_ref().map_or(0, Traffic::missing);
@@ -216,7 +216,7 @@ impl Serving<'_> {
     }
 
     fn add(&mut self, wire: Wire) -> Result<(), ServeError> {
-        self.heard = Instant::now();
+        self.last_event = Instant::now();
         match &mut self.traffic {
             Some(traffic) => traffic.add(wire).map_err(io_error("take a stream")),
             None => Ok(()),
@@ -230,8 +230,8 @@ impl Serving<'_> {
         let client = self.control.stream().peer_addr().map_err(&cannot)?.ip().to_canonical();
         for _ in 0..DATAGRAMS_MAX {
             let Some(udp) = self.udp.take() else { return Ok(()) };
-            let mut room = [0; 64];
-            let from = match udp.recv_from(&mut room) {
+            let mut buffer = [0; 64];
+            let from = match udp.recv_from(&mut buffer) {
                 // Datagrams of others open nothing.
                 Ok((_, from)) if from.ip().to_canonical() == client => from,
                 Ok(_) => {
@@ -285,7 +285,7 @@ impl Serving<'_> {
                 if let Some(traffic) = &mut self.traffic {
                     if let Some(interval) = traffic.drain() {
                         Traffic::keep(record, interval);
-                        tell(watcher, record);
+                        notify(watcher, record);
                     }
                     traffic.join_senders();
                     traffic.close_senders();
@@ -364,11 +364,11 @@ impl Serving<'_> {
         }
     }
 
-    /// A look at the clock, and at a running test.
-    fn look(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
+    /// Checks the clock and a running test.
+    fn check(&mut self, watcher: &mut dyn Watcher, record: &mut TestRecord) -> Result<(), ServeError> {
         let silence = |what, limit: Duration| ServeError::Silence { what, waited_s: limit.as_secs() };
         if !self.is_running() {
-            return if self.heard.elapsed() > STEP_WAIT {
+            return if self.last_event.elapsed() > STEP_WAIT {
                 Err(silence(self.machine.waits_for(), STEP_WAIT))
             } else {
                 Ok(())
@@ -377,7 +377,7 @@ impl Serving<'_> {
         let Some(traffic) = &mut self.traffic else { return Ok(()) };
         if let Some(interval) = traffic.tick() {
             Traffic::keep(record, interval);
-            tell(watcher, record);
+            notify(watcher, record);
         }
         let parameters = &record.parameters;
         if parameters.by_time() {
@@ -400,8 +400,8 @@ impl Serving<'_> {
         self.machine.results(&traffic.results(record));
     }
 
-    /// Ends a test early; the client is told why, where it still listens.
-    fn give_up(&mut self, error: &ServeError, record: &mut TestRecord) {
+    /// Ends a test early; the client gets the reason, where it still listens.
+    fn abort(&mut self, error: &ServeError, record: &mut TestRecord) {
         if let Some(traffic) = &mut self.traffic {
             traffic.stop();
             if record.ends.is_empty() {
@@ -420,7 +420,7 @@ impl Serving<'_> {
     }
 }
 
-fn tell(watcher: &mut dyn Watcher, record: &TestRecord) {
+fn notify(watcher: &mut dyn Watcher, record: &TestRecord) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
     }

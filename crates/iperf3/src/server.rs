@@ -1,8 +1,8 @@
 //! The server's side of a control connection, as a pure state machine.
 //!
 //! What comes in: bytes of the client in pieces of any size, and what our side has done. What goes out: bytes
-//! to send, and events that say what is to be done next. No I/O, no clock: who drives it sets the deadlines.
-//! It never keeps more of a message than its limit.
+//! to send, and events that name the next step. No I/O, no clock: the driver sets the deadlines. It never
+//! keeps more of a message than its limit.
 
 use std::collections::VecDeque;
 
@@ -141,7 +141,7 @@ impl Iperf3Server {
             Step::TheirResults => RESULTS_BYTES_MAX,
             _ => PARAMETERS_BYTES_MAX,
         };
-        // A read brings at most 64 KiB at once; whoever sends more out of turn is no iperf3.
+        // A read brings at most 64 KiB at once; a peer that sends more out of turn is no iperf3.
         if waiting > limit + (64 << 10) {
             self.fail(Violation::Flood { bytes: waiting }.into());
         }
@@ -151,7 +151,7 @@ impl Iperf3Server {
     pub fn closed(&mut self) {
         match self.step {
             Step::Over => {}
-            // Some clients close instead of saying that they are done.
+            // Some clients close instead of sending that they are done.
             Step::Display => {
                 self.step = Step::Over;
                 self.events.push_back(ServerAction::Done);

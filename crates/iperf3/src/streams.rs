@@ -1,8 +1,8 @@
 //! The threads that send and receive: one per stream.
 //!
 //! What comes in: a connected socket, the shared board, block and rate. What goes out: counts on the stream's
-//! meter. Every wait is bounded by a slice, so that a thread ends soon after it is told to. A receiver of TCP
-//! throws bytes away in the kernel without copying them.
+//! meter. Every wait is bounded by a slice, so that a thread ends soon after its order to stop. A receiver of
+//! TCP throws bytes away in the kernel without copying them.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -153,10 +153,10 @@ fn is_quiet(board: &Board, quiet_since: &mut Option<Instant>) -> bool {
 }
 
 fn receive_bytes(stream: &TcpStream, board: &Board, meter: &Meter) -> io::Result<()> {
-    let mut room = vec![0; RECEIVE_BYTES];
+    let mut buffer = vec![0; RECEIVE_BYTES];
     let mut quiet_since = None;
     while board.receivers_go_on() {
-        match socket::receive_discarding(stream, &mut room) {
+        match socket::receive_discarding(stream, &mut buffer) {
             Ok(0) => return Ok(()),
             Ok(bytes) => {
                 meter.note(bytes as u64, 0, board.now());
@@ -179,7 +179,7 @@ fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> 
     let block = pace.block.max(HEADER_BYTES);
     // As many as a train of about 64 KiB, so that small datagrams cost few calls and large ones come evenly.
     let batch = (65_536 / block).clamp(1, BATCH_MAX);
-    let mut room: Vec<u8> = (0..block * batch).map(|i| (i % 251) as u8).collect();
+    let mut buffer: Vec<u8> = (0..block * batch).map(|i| (i % 251) as u8).collect();
     let start = Instant::now();
     let (mut sent, mut failed) = (0_u64, 0);
     while board.senders_go_on() {
@@ -196,12 +196,12 @@ fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> 
             continue;
         }
         let now = board.now();
-        for (part, number) in room.chunks_exact_mut(block).take(granted).zip(sent + 1..) {
+        for (part, number) in buffer.chunks_exact_mut(block).take(granted).zip(sent + 1..) {
             part[..HEADER_BYTES].copy_from_slice(&header(now, number, pace.wide));
         }
         let mut went = 0;
         while went < granted && board.senders_go_on() {
-            match socket::send_batch(udp, &room[went * block..granted * block], block) {
+            match socket::send_batch(udp, &buffer[went * block..granted * block], block) {
                 Ok(count) => {
                     went += count;
                     failed = 0;
@@ -245,7 +245,7 @@ fn receive_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) 
                     return Ok(());
                 }
             }
-            // An echo of a datagram that we sent to a port where nobody listens any more.
+            // An echo of a datagram that we sent to a port that is closed by now.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 if board.is_draining() {
                     return Ok(());

@@ -1,4 +1,4 @@
-//! Datagrams of a stream: their header, and what their numbers say about loss, order and jitter. Pure.
+//! Datagrams of a stream: their header, and loss, order and jitter from their numbers. Pure.
 //!
 //! What comes in: first bytes of datagrams with their time of arrival. What goes out: counts as iperf3 makes
 //! them: loss is the highest number minus what came, jitter after RFC 1889 (gain 1/16). Nothing is stored per
@@ -46,11 +46,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts a datagram of which at least the first bytes are known, and that arrived at `at`; `false` when
-    /// it is none.
+    /// Counts a datagram by its first bytes, which arrived at `at`; `false` when it is none.
     pub(crate) fn note(&mut self, head: &[u8], wide: bool, at: Duration) -> bool {
         let Some((sent_s, number)) = parse(head, wide) else { return false };
-        // A number far beyond anything that can have been sent comes from somebody else.
+        // A number far beyond anything that can have been sent comes from a stranger.
         if number == 0 || number > i64::MAX as u64 {
             return false;
         }

@@ -166,7 +166,7 @@ pub fn closing(record: &TestRecord, unit: RateUnit) -> String {
     let mut both = |socket: Option<i32>, sends: bool, sent: &StreamCount, received: &StreamCount| {
         let name = name(record, socket, sends);
         for (side, word) in [(sent, "sender"), (received, "receiver")] {
-            // A side that nobody has told us about is left out.
+            // A side without counts is left out.
             if side.seconds <= 0.0 {
                 continue;
             }
@@ -199,9 +199,9 @@ pub fn details(record: &TestRecord) -> String {
         "CPU: here {total:.1}% ({user:.1}% user, {system:.1}% system), there {remote:.1}% ({remote_user:.1}% user, \
          {remote_system:.1}% system)\n"
     );
-    for (place, name) in [("here", &record.congestion), ("there", &record.congestion_remote)] {
+    for (side, name) in [("here", &record.congestion), ("there", &record.congestion_remote)] {
         if let Some(name) = name {
-            let _ = writeln!(text, "congestion control {place}: {name}");
+            let _ = writeln!(text, "congestion control {side}: {name}");
         }
     }
     text

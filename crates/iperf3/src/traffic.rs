@@ -1,4 +1,4 @@
-//! The streams of a test under way: starts their threads, samples them, ends them.
+//! The streams of a running test: starts their threads, samples them, ends them.
 //!
 //! What comes in: connected sockets and the parameters. What goes out: intervals, and this end's counts. It
 //! never speaks on the control connection.
@@ -21,7 +21,7 @@ use super::streams::{self, Pace, Wire};
 
 use stream::{Snapshot, Stream};
 
-/// Receivers get at most so long to take what is on its way when a test is over.
+/// Receivers get at most so long to take what is in flight when a test is over.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Intervals that are kept; a longer test keeps its beginning.
@@ -37,7 +37,7 @@ pub(super) struct Traffic {
     server: bool,
     /// Since the board's origin, when the clocks were started.
     begun: Option<Duration>,
-    /// When the senders were told to stop.
+    /// When the senders got the order to stop.
     ended: Option<Duration>,
     /// Without what is omitted, when time ends the test.
     time: Duration,
@@ -236,7 +236,7 @@ impl Traffic {
             return interval;
         }
         (now >= self.next).then(|| {
-            // A late look must not be followed by a hurried one.
+            // A late sample must not be followed by a hurried one.
             self.next = (self.next + self.every).max(now);
             self.take_interval(now)
         })
@@ -273,13 +273,13 @@ impl Traffic {
         self.board.stop();
         for stream in &mut self.streams {
             if let Some(thread) = stream.thread.take() {
-                // A panic of a stream's thread is told by its missing bytes.
+                // A panic of a stream's thread shows in its missing bytes.
                 let _ = thread.join();
             }
         }
     }
 
-    /// Waits for the senders, which were told to stop: a slice at most.
+    /// Waits for the senders, which have the order to stop: a slice at most.
     pub(super) fn join_senders(&mut self) {
         for stream in self.streams.iter_mut().filter(|stream| stream.lane.sends) {
             if let Some(thread) = stream.thread.take() {
@@ -289,20 +289,19 @@ impl Traffic {
     }
 
     /// Waits until the peer's kernel has everything that we sent, within bounds: an iperf3 server stops
-    /// reading when it hears of the end, and what it had not read by then is missing in its count.
+    /// reading at the end message, and what it had not read by then is missing in its count.
     pub(super) fn wait_until_acknowledged(&self) {
         let until = Instant::now() + DRAIN_MAX;
-        let under_way = |stream: &Stream| match &stream.wire {
+        let in_flight = |stream: &Stream| match &stream.wire {
             Wire::Tcp(tcp) if stream.lane.sends => socket::unacknowledged(tcp).is_ok_and(|bytes| bytes > 0),
             _ => false,
         };
-        while self.streams.iter().any(under_way) && Instant::now() < until {
+        while self.streams.iter().any(in_flight) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Tells the receivers of our streams of TCP that nothing more comes, once the control connection has
-    /// said so too.
+    /// Closes our sending streams of TCP, once the control connection has sent the end too.
     pub(super) fn close_senders(&self) {
         for stream in self.streams.iter().filter(|stream| stream.lane.sends) {
             if let Wire::Tcp(tcp) = &stream.wire {
@@ -312,7 +311,7 @@ impl Traffic {
         }
     }
 
-    /// Takes what is on its way, within bounds, then stops.
+    /// Takes what is in flight, within bounds, then stops.
     pub(super) fn run_dry(&mut self) {
         let until = Instant::now() + DRAIN_MAX;
         while !self.is_over() && Instant::now() < until {

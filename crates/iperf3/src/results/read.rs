@@ -2,7 +2,7 @@
 //!
 //! What comes in: JSON of a peer of any version. What goes out: [`Results`], or what is wrong with it. A
 //! message is a few hundred kilobytes, but a tree of its values would take fifty times as much: unknown keys,
-//! nested values in the place of numbers, and streams beyond the largest test are never kept.
+//! nested values instead of numbers, and streams beyond the largest test are never kept.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn streams_beyond_the_largest_test_are_not_kept() {
         assert_eq!(read(message(256, "").as_bytes(), false).unwrap().streams.len(), 256);
-        // What follows the first one too many is not even looked at.
+        // What follows the first one too many is not even parsed.
         let cut = message(300, "");
         let cut = &cut[..cut.len() - 400];
         assert!(read(cut.as_bytes(), false).unwrap_err().starts_with("more than 256 streams"));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values_in_the_place_of_numbers_are_nothing() {
+    fn nested_values_instead_of_numbers_are_nothing() {
         let text = message(1, "").replace(r#""bytes":1"#, r#""bytes":[[1],{"a":2}]"#);
         assert!(read(text.as_bytes(), false).unwrap_err().starts_with("a stream without the number `bytes`"));
         let nested = format!("{}{},", "[".repeat(10_000), "]".repeat(10_000));

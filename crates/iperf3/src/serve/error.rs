@@ -1,4 +1,4 @@
-//! Why a server or one of its tests ended, and what its client is told.
+//! Why a server or one of its tests ended, and what it sends to its client.
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ pub enum ServeError {
     #[error("refused: {0}")]
     Auth(#[from] AuthError),
     /// Nothing happened for too long.
-    #[error("the client said nothing for {waited_s} s while {what} was waited for")]
+    #[error("the client sent nothing for {waited_s} s while {what} was expected")]
     Silence {
         /// What.
         what: &'static str,
@@ -57,7 +57,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What the client is told, where it is told anything: iperf3's number.
+    /// iperf3's number for the client, where one is sent.
     pub(super) fn number(&self) -> i32 {
         match self {
             Self::Auth(_) => number::AUTHORISATION,

@@ -1,4 +1,4 @@
-//! One stream of a test under way: what it counted, and what changed since it was looked at last.
+//! One stream of a running test: its counts, and the changes since the last sample.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
