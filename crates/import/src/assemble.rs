@@ -108,10 +108,14 @@ impl Names {
         }
         // A word of a file's name is a host only when something else confirms it.
         let named: BTreeSet<&String> = aliases.values().collect();
-        let said =
+        let confirmed =
             |word: &String| sink.facts.contains_key(word) || sink.is_known(word) || named.contains(word);
-        let weak: Vec<_> =
-            sink.weak.iter().filter(|(_, word)| said(word)).map(|(a, w)| (a.clone(), w.clone())).collect();
+        let weak: Vec<_> = sink
+            .weak
+            .iter()
+            .filter(|(_, word)| confirmed(word))
+            .map(|(a, w)| (a.clone(), w.clone()))
+            .collect();
         for (address, word) in weak {
             aliases.entry(address).or_insert(word);
         }
@@ -249,14 +253,14 @@ fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addres
     for raw in raws {
         let (from, to) = (names.host(&raw.from), names.host(&raw.to));
         if from == to {
-            sink.note(format!("a test of {from} with itself says nothing about a network and is left out"));
+            sink.note(format!("a test of {from} with itself shows nothing of a network and is left out"));
             continue;
         }
         let flow = raw.flow.as_deref().and_then(|f| f.split_once('>'));
         let ends =
             flow.map(|(a, b)| [a, b].map(|end| end.rsplit_once(':').map_or(end, |(address, _)| address)));
-        let told = ends.unwrap_or([&raw.from, &raw.to]);
-        for (host, text) in [&from, &to].into_iter().zip(told) {
+        let addressed = ends.unwrap_or([&raw.from, &raw.to]);
+        for (host, text) in [&from, &to].into_iter().zip(addressed) {
             if let Ok(address) = plain_address(text).parse() {
                 addresses.entry((host.clone(), raw.layer)).or_insert(address);
             }
@@ -348,7 +352,7 @@ fn guess(name: &str, layer: Layer, names: &Names, sink: &mut Sink) -> Option<IpA
     let first = all.iter().find(|a| a.is_ipv4()).or(all.first()).copied()?;
     if all.iter().filter(|a| a.is_ipv4()).count() > 1 {
         sink.note(format!(
-            "{name} has several addresses: {first} is taken for the one that was measured; -i FILE tells it"
+            "{name} has several addresses: {first} is taken for the one that was measured; set it with -i FILE"
         ));
     }
     Some(first)
@@ -361,19 +365,19 @@ fn unknown(number: usize) -> IpAddr {
 
 /// Tables of memberships become groups.
 fn groups(inventory: &mut Inventory, names: &Names, sink: &Sink, facts: &BTreeMap<String, HostFacts>) {
-    let places: BTreeMap<String, usize> =
-        inventory.hosts.iter().enumerate().map(|(place, host)| (host.name.clone(), place)).collect();
+    let index_of: BTreeMap<String, usize> =
+        inventory.hosts.iter().enumerate().map(|(index, host)| (host.name.clone(), index)).collect();
     let mut known: BTreeSet<String> = inventory.groups.iter().map(|group| group.name.clone()).collect();
-    let of_host = |(place, host): (usize, &Host)| {
-        host.groups.iter().map(move |g| (place, g.clone())).collect::<Vec<_>>()
+    let of_host = |(index, host): (usize, &Host)| {
+        host.groups.iter().map(move |g| (index, g.clone())).collect::<Vec<_>>()
     };
     let mut members: BTreeSet<(usize, String)> =
         inventory.hosts.iter().enumerate().flat_map(of_host).collect();
     for member in &sink.members {
         let (host, group) = (names.host(&member.host), names.host(&member.group));
-        let Some(place) = places.get(&host).filter(|_| host != group) else { continue };
-        if members.insert((*place, group.clone())) {
-            inventory.hosts[*place].groups.push(group.clone());
+        let Some(index) = index_of.get(&host).filter(|_| host != group) else { continue };
+        if members.insert((*index, group.clone())) {
+            inventory.hosts[*index].groups.push(group.clone());
         }
         if known.insert(group.clone()) {
             let machine = facts.contains_key(&group).then(|| group.clone());

@@ -142,13 +142,13 @@ pub(crate) struct Context {
 impl Context {
     /// Layer of a measurement that follows.
     pub(crate) fn layer(&self) -> Layer {
-        let inside = self.command.overlay || says_overlay(&self.command.whole) || self.label_says_layer();
+        let inside = self.command.overlay || names_overlay(&self.command.whole) || self.label_names_layer();
         self.layer.unwrap_or(if inside { Layer::Overlay } else { Layer::Underlay })
     }
 
     /// The heading names an overlay.
-    pub(crate) fn label_says_layer(&self) -> bool {
-        says_overlay(&self.label)
+    pub(crate) fn label_names_layer(&self) -> bool {
+        names_overlay(&self.label)
     }
 
     /// Whether the file's name, the heading or the command has a word with this prefix (`drbd`, `ipoib`).
@@ -160,7 +160,7 @@ impl Context {
     }
 }
 
-fn says_overlay(text: &str) -> bool {
+fn names_overlay(text: &str) -> bool {
     let text = text.to_lowercase();
     ["overlay", "vxlan", "ingress_sbox", "/docker/netns/"].iter().any(|w| text.contains(w))
 }

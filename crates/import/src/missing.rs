@@ -65,7 +65,7 @@ impl<'a> Evidence<'a> {
         self.snapshot.facts.get(host).is_some_and(|facts| facts.readings.keys().any(|key| fits(key)))
     }
 
-    /// Hosts of which nothing fits.
+    /// Hosts without a match.
     fn without(&self, fits: impl Fn(&str) -> bool) -> Vec<&'a str> {
         self.ends.iter().filter(|host| !self.has(host, &fits)).copied().collect()
     }
@@ -134,15 +134,18 @@ fn any_transfer(evidence: &Evidence<'_>) -> Option<Missing> {
 }
 
 fn other_direction(evidence: &Evidence<'_>) -> Option<Missing> {
-    let one_way: Vec<(&str, &str)> = evidence
+    let one_direction: Vec<(&str, &str)> = evidence
         .transfers
         .iter()
         .filter(|(layer, a, b)| !evidence.transfers.contains(&(*layer, *b, *a)))
         .map(|(_, a, b)| (*b, *a))
         .collect();
-    let (from, to) = one_way.first()?;
-    let more =
-        if one_way.len() > 1 { format!(" and {} more pairs", one_way.len() - 1) } else { String::new() };
+    let (from, to) = one_direction.first()?;
+    let more = if one_direction.len() > 1 {
+        format!(" and {} more pairs", one_direction.len() - 1)
+    } else {
+        String::new()
+    };
     Some(missing(
         format!("throughput from {from} to {to}{more}: the other direction"),
         format!("`iperf3 -s` on {from}, then `iperf3 -c {from} -R -t 20 -J` on {to}"),

@@ -235,7 +235,7 @@ fn host(base: &str, command: &Command) -> Option<String> {
 /// A word without the words around it that only describe the content.
 fn bare(stem: &str) -> Option<String> {
     let mut rest = stem.trim_matches(['-', '_', '.']);
-    let says_what = |word: &str| {
+    let describes_content = |word: &str| {
         let word = word.to_lowercase();
         WORDS.contains(&word.as_str()) || TOOLS.contains(&word.as_str())
     };
@@ -243,14 +243,15 @@ fn bare(stem: &str) -> Option<String> {
         let front = rest.find(['-', '_', '.']).map(|at| (&rest[..at], &rest[at + 1..]));
         let back = rest.rfind(['-', '_', '.']).map(|at| (&rest[at + 1..], &rest[..at]));
         match (front, back) {
-            (Some((word, more)), _) if says_what(word) => rest = more,
-            (_, Some((word, more))) if says_what(word) => rest = more,
+            (Some((word, more)), _) if describes_content(word) => rest = more,
+            (_, Some((word, more))) if describes_content(word) => rest = more,
             (_, Some((word, more))) if ETHTOOL.contains(&word) && more.ends_with("ethtool") => rest = more,
             _ => break,
         }
         rest = rest.trim_matches(['-', '_', '.']);
     }
-    (!says_what(rest) && is_host(rest) && rest.chars().any(char::is_alphabetic)).then(|| rest.to_owned())
+    (!describes_content(rest) && is_host(rest) && rest.chars().any(char::is_alphabetic))
+        .then(|| rest.to_owned())
 }
 
 /// `sosreport-arc-1-2026-11-21-abcdefg/…` and the like.
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_tell_hosts_and_commands() {
+    fn names_of_files_name_hosts_and_commands() {
         assert_eq!(read("arc-1.txt"), is("arc-1", "", ""));
         assert_eq!(read("sysctl-arc-1.log"), is("arc-1", "", ""));
         assert_eq!(read("arc-1_iperf3.json"), is("arc-1", "", ""));

@@ -39,8 +39,8 @@ fn after_sign(rest: &str) -> Option<(&str, &str)> {
 /// `[root@arc-1 ~]# cmd`
 fn in_brackets(line: &str) -> Option<Prompt<'_>> {
     let (inside, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
-    let (user, place) = inside.split_once('@')?;
-    let host = place.split([' ', ':']).next()?;
+    let (user, context) = inside.split_once('@')?;
+    let host = context.split([' ', ':']).next()?;
     let command = rest.strip_prefix(['#', '$', '%', '>'])?;
     (is_word(user) && is_host(host)).then(|| Prompt { host: distinctive(host), command: command.trim() })
 }
@@ -53,18 +53,19 @@ fn with_user(line: &str) -> Option<Prompt<'_>> {
     let (user, rest) = line.split_once('@')?;
     let end = rest.find([':', ' ', '#', '$', '%', '>', '('])?;
     let (host, rest) = rest.split_at(end);
-    let (place, command) = after_sign(rest)?;
-    let place = place.trim_start_matches(':').trim();
-    let is_place = place.is_empty() || place.starts_with(['~', '/', '(', '[']) || !place.contains(' ');
-    (is_word(user) && is_host(host) && is_place).then(|| Prompt { host: distinctive(host), command })
+    let (context, command) = after_sign(rest)?;
+    let context = context.trim_start_matches(':').trim();
+    let is_context =
+        context.is_empty() || context.starts_with(['~', '/', '(', '[']) || !context.contains(' ');
+    (is_word(user) && is_host(host) && is_context).then(|| Prompt { host: distinctive(host), command })
 }
 
 /// `arc-1:~ # cmd`, `arc-1:/etc$ cmd`
 fn with_path(line: &str) -> Option<Prompt<'_>> {
     let (host, rest) = line.split_once(':')?;
     (rest.starts_with(['~', '/']) && is_host(host)).then_some(())?;
-    let (place, command) = after_sign(rest)?;
-    (!place.trim().contains(' ')).then(|| Prompt { host: distinctive(host), command })
+    let (context, command) = after_sign(rest)?;
+    (!context.trim().contains(' ')).then(|| Prompt { host: distinctive(host), command })
 }
 
 /// `=== arc-1 ===`, `==> arc-1 <==`, `arc-1 | CHANGED | rc=0 >>`, `### arc-1 t=0.1s $ cat /proc/drbd`

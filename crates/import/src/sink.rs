@@ -49,7 +49,7 @@ pub(crate) struct Membership {
 pub(crate) struct Values {
     /// Settings and properties.
     pub readings: BTreeMap<FactKey, FactValue>,
-    /// Numbers of which only the change means something.
+    /// Numbers that matter only by their change.
     pub counters: BTreeMap<FactKey, i64>,
 }
 
@@ -144,7 +144,7 @@ impl Sink {
     }
 
     /// The host that the piece speaks of, where one more value of it can be kept.
-    fn room_for_value(&mut self) -> Option<String> {
+    fn host_for_value(&mut self) -> Option<String> {
         let host = self.own()?;
         self.has_capacity("facts and counters", self.values, VALUES_MAX).then(|| {
             self.values += 1;
@@ -156,7 +156,7 @@ impl Sink {
     pub(crate) fn fact(&mut self, key: impl Into<FactKey>, value: FactValue) {
         let key = key.into();
         if check_key(&key)
-            && let Some(host) = self.room_for_value()
+            && let Some(host) = self.host_for_value()
         {
             self.facts.entry(host).or_default().readings.insert(key, value);
             self.readings += 1;
@@ -170,11 +170,11 @@ impl Sink {
         }
     }
 
-    /// A number of which only the change means something.
+    /// A number that matters only by its change.
     pub(crate) fn counter(&mut self, key: impl Into<FactKey>, value: i64) {
         let key = key.into();
         if check_key(&key)
-            && let Some(host) = self.room_for_value()
+            && let Some(host) = self.host_for_value()
         {
             self.facts.entry(host).or_default().counters.insert(key, value);
             self.readings += 1;

@@ -81,7 +81,7 @@ impl Walk<'_> {
     }
 
     /// The first prompt from a line on, or the end. Asked once behind each prompt, so that every line is
-    /// looked at once.
+    /// checked once.
     fn next_prompt(&self, from: usize) -> usize {
         let rest = &self.lines[from..];
         from + rest.iter().position(|line| prompt::parse(line).is_some()).unwrap_or(rest.len())

@@ -26,7 +26,7 @@ impl Reader for Audit {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        json::looks_like(block, '{', &["\"schema\"", "\"host\"", "\"folder\"", "\"sums\"", "\"found\""])
+        json::has_keys(block, '{', &["\"schema\"", "\"host\"", "\"folder\"", "\"sums\"", "\"found\""])
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {

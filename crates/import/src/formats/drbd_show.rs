@@ -10,7 +10,7 @@ use crate::sink::Sink;
 /// The format.
 pub(crate) struct DrbdShow;
 
-/// Sections of which the options are kept.
+/// Sections with options to keep.
 const SECTIONS: [&str; 3] = ["net", "disk", "options"];
 /// Nothing nests deeper: resource, host, volume, section.
 const DEPTH_MAX: usize = 8;

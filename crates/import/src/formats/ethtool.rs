@@ -63,7 +63,7 @@ impl Reader for Link {
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let titled = device(block.first(), "Settings");
         let Some(nic) = titled.or(block.at.nic.as_deref()).map(key) else {
-            out.unread(0, "of which device? keep the command, or the line `Settings for NIC:`");
+            out.unread(0, "unknown device: keep the command, or the line `Settings for NIC:`");
             return 1;
         };
         let from = usize::from(titled.is_some());
@@ -115,7 +115,7 @@ fn halves(
     name_of: fn(&str) -> Option<&'static str>,
 ) -> usize {
     let Some(nic) = device(block.first(), title).map(key) else {
-        out.unread(0, "of which device?");
+        out.unread(0, "unknown device");
         return 1;
     };
     let mut most = false;
@@ -201,7 +201,7 @@ impl Reader for Coalesce {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let Some(nic) = device(block.first(), "Coalesce parameters").map(key) else {
-            out.unread(0, "of which device?");
+            out.unread(0, "unknown device");
             return 1;
         };
         pairs(block, out, |out, name, value| {

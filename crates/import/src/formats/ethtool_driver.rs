@@ -58,7 +58,7 @@ impl Reader for Driver {
                 }
                 (None, _) => out.unread(
                     at,
-                    "of which device? keep the command `ethtool -i NIC`, or name the file ethtool-i-NIC.txt",
+                    "unknown device: keep the command `ethtool -i NIC`, or name the file ethtool-i-NIC.txt",
                 ),
                 _ => {}
             }

@@ -86,7 +86,7 @@ impl Reader for Features {
             if let Some((name, on)) = feature(line) {
                 match &nic {
                     Some(nic) => out.fact(format!("{nic}.feature.{name}"), FactValue::Flag(on)),
-                    None => out.unread(at, "of which device? keep the command `ethtool -k NIC`"),
+                    None => out.unread(at, "unknown device: keep the command `ethtool -k NIC`"),
                 }
             } else if !(at == 0 && title(line).is_some() || is_refused(line)) {
                 break;

@@ -29,7 +29,7 @@ impl Reader for Statistics {
         if nic.is_none() {
             out.unread(
                 0,
-                "of which device? keep the command `ethtool -S NIC`, or name the file ethtool-S-NIC.txt",
+                "unknown device: keep the command `ethtool -S NIC`, or name the file ethtool-S-NIC.txt",
             );
         }
         let mut taken = 1;

@@ -26,7 +26,7 @@ impl Reader for Fio {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        json::looks_like(block, '{', &["\"fio version\""])
+        json::has_keys(block, '{', &["\"fio version\""])
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {

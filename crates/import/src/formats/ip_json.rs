@@ -24,7 +24,7 @@ impl Reader for IpJson {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        json::looks_like(block, '[', &["\"ifname\""])
+        json::has_keys(block, '[', &["\"ifname\""])
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {

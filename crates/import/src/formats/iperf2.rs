@@ -116,7 +116,7 @@ impl Session {
                 Some(stream) => stream.sends,
                 None => self.streams.last().map_or(!starred && !receives(context), |s| s.sends),
             };
-            // A sum over streams that go both ways is of no use.
+            // A sum over streams in both directions is of no use.
             let mixed = figures.id == "SUM" && self.streams.iter().any(|s| s.sends != sends);
             if !mixed {
                 if sends { self.sending.push(figures) } else { self.receiving.push(figures) }
@@ -143,7 +143,7 @@ impl Session {
             return true;
         }
         if heads(line) {
-            // In a test both ways a server opens its own connection before the first figures.
+            // In a bidirectional test a server opens its own connection before the first figures.
             if !self.sending.is_empty() || !self.receiving.is_empty() {
                 self.flush_streams(context, out);
             }
@@ -197,7 +197,7 @@ impl Session {
             if transfer.udp && transfer.datagrams.is_none() {
                 out.unread(
                     self.first,
-                    "a UDP sender does not know what arrived: the server's lines would tell",
+                    "a UDP sender does not know what arrived: the server's lines are needed",
                 );
             } else {
                 transfer.put(context, out);

@@ -223,7 +223,7 @@ impl Session {
                 continue;
             };
             transfer.ends = if receiving { (there, here) } else { (here, there) };
-            // Streams of a test both ways are opened in turn.
+            // Streams of a bidirectional test are opened in turn.
             let at = usize::from(both && receiving).min(test.connections.len().saturating_sub(1));
             transfer.flow =
                 test.connections.get(at).map(|(_, _, flows)| flows[usize::from(receiving)].clone());
@@ -232,7 +232,7 @@ impl Session {
             if test.udp && !receiving && transfer.datagrams.is_none() {
                 out.unread(
                     test.first,
-                    "a UDP sender does not know what arrived: the server's lines would tell",
+                    "a UDP sender does not know what arrived: the server's lines are needed",
                 );
                 continue;
             }

@@ -35,7 +35,7 @@ impl Reader for Iperf3Json {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        json::looks_like(block, '{', &["\"start\"", "\"connected\""])
+        json::has_keys(block, '{', &["\"start\"", "\"connected\""])
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {

@@ -15,7 +15,7 @@ use crate::units::{iperf_amount, iperf_rate, number};
 pub(crate) struct Figures {
     /// Stream: its number, or `SUM`.
     pub id: String,
-    /// `TX-C`, `RX-C`, `TX-S`, `RX-S` of a test both ways.
+    /// `TX-C`, `RX-C`, `TX-S`, `RX-S` of a bidirectional test.
     pub role: String,
     /// Seconds since the start.
     pub start: f64,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_is_told_from_its_parts() {
+    fn a_total_is_distinguished_from_its_parts() {
         let mut streams = Streams::default();
         for line in [
             "[  1] 0.0-1.0 sec 1 MBytes 8 Mbits/sec",

@@ -25,7 +25,7 @@ const PEEK: usize = 4096;
 const PEEK_LINES: usize = 24;
 
 /// Whether a JSON value begins here and all of these words stand near its beginning.
-pub(crate) fn looks_like(block: &Block<'_>, opening: char, words: &[&str]) -> bool {
+pub(crate) fn has_keys(block: &Block<'_>, opening: char, words: &[&str]) -> bool {
     if !block.first().trim_start().starts_with(opening) {
         return false;
     }
@@ -124,7 +124,7 @@ fn last_whole(text: &str) -> Option<(usize, Vec<char>)> {
             _ => {}
         }
     }
-    // Since then brackets were only opened, or there would be a later place.
+    // Since then brackets were only opened, or there would be a later position.
     let (at, depth) = last?;
     open.truncate(depth);
     Some((at, open))

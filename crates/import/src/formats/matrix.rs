@@ -365,7 +365,7 @@ impl Reader for Matrix {
         }
         let block = &Block { lines: &block.lines[..lines], at: block.at };
         let heading = heading(&layout, &cells(block.first(), sign), &block.at.label);
-        out.used_label = heading.by_label || block.at.label_says_layer();
+        out.used_label = heading.by_label || block.at.label_names_layer();
         if let Some(other) = heading.other {
             out.unread(0, format!("a table of {other}, not of throughput: nothing of it is read"));
             // Its rows are not quoted one by one.
@@ -379,7 +379,7 @@ impl Reader for Matrix {
                 // The line stays among those that were not understood.
                 Some(Sides::Unclear) => {
                     out.used_label = false;
-                    out.note(format!("{}: which side sends is told above the table, and not understood: rows are taken for senders", block.at.file));
+                    out.note(format!("{}: the line above the table names the sending side and is not understood: rows are taken for senders", block.at.file));
                 }
                 Some(_) => out.used_label = true,
             }
@@ -546,7 +546,7 @@ impl<'b> Table<'b> {
 
     fn put(&self, from: &str, to: &str, bps: f64, out: &mut Sink) {
         let outcome = if bps == 0.0 {
-            Outcome::NothingThrough { reason: "the table says so".to_owned() }
+            Outcome::NothingThrough { reason: "as the table reports".to_owned() }
         } else {
             Outcome::Measured(Box::new(Measurement { throughput_bps: Some(bps), ..Measurement::default() }))
         };

@@ -213,7 +213,7 @@ impl Test {
             let outcome = if rate > 0.0 && burst.is_none_or(|b| b == 0.0) {
                 turn(1e6 / rate)
             } else {
-                return out.unread(0, "requests in bursts do not tell the RTT");
+                return out.unread(0, "requests in bursts do not measure the RTT");
             };
             let (kind, layer) = (
                 TestKind::from(RttPlan { count: (rate * seconds).clamp(1.0, 65535.0) as u16 }),

@@ -146,7 +146,7 @@ fn hosts(command: &Command) -> Vec<&str> {
     found
 }
 
-/// Ends of a test between two hosts of which neither gave the command.
+/// Ends of a test between two hosts, neither with the command.
 fn between(first: &str, second: &str, reversed: bool) -> Option<(String, String)> {
     let (first, second) = (plain_address(first).to_owned(), plain_address(second).to_owned());
     if first == second || is_loopback(&first) || is_loopback(&second) {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_say_the_same() {
+    fn both_forms_agree() {
         let read =
             line("   69.4953 MB /   3.05 sec =  191.0820 Mbps 1 %TX 7 %RX 0 retrans 0.12 msRTT").unwrap();
         assert_eq!((read.seconds, read.bps, read.cpu), (3.05, 191.082e6, (Some(0.01), Some(0.07))));

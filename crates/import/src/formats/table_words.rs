@@ -21,7 +21,7 @@ impl Word {
     }
 
     /// It stands where a unit is usual: in brackets or after `in`.
-    fn is_at_units_place(&self) -> bool {
+    fn is_at_unit_position(&self) -> bool {
         self.bracketed || ["in", "unit", "units", "as"].contains(&self.before.as_str())
     }
 }
@@ -80,11 +80,11 @@ pub(crate) fn unit_in(text: &str) -> Option<f64> {
 pub(crate) fn bare_unit_in(text: &str, is_sentence: bool) -> Option<f64> {
     words(text)
         .iter()
-        .filter(|w| !w.is_amount() && (w.is_at_units_place() || w.last && !is_sentence))
+        .filter(|w| !w.is_amount() && (w.is_at_unit_position() || w.last && !is_sentence))
         .find_map(|w| spoken_bare(&w.text))
 }
 
-/// Units of time, without the second, for which `s` stands in too many other places.
+/// Units of time, without the second: `s` stands for too many other things.
 const TIMES: [&str; 8] = ["ms", "msec", "us", "µs", "μs", "usec", "ns", "millisec"];
 /// Words for what is measured in a table, and what that is.
 const OTHERS: [(&str, &[&str]); 3] = [
@@ -114,10 +114,10 @@ fn names_word(text: &str, known: &[&str]) -> bool {
 /// What the numbers are by a unit that is none of a rate.
 pub(crate) fn other_unit_in(text: &str, is_sentence: bool) -> Option<&'static str> {
     words(text).iter().filter(|w| !w.is_amount()).find_map(|w| {
-        let is_placed = w.is_at_units_place() || w.last && (!is_sentence || w.text == "ms");
+        let at_position = w.is_at_unit_position() || w.last && (!is_sentence || w.text == "ms");
         match w.text.as_str() {
             "s" | "sec" if w.bracketed && !w.glued => Some("times"),
-            time if TIMES.contains(&time) && is_placed => Some("times"),
+            time if TIMES.contains(&time) && at_position => Some("times"),
             "%" | "percent" => Some("shares"),
             _ => None,
         }
@@ -130,7 +130,7 @@ fn is_of_numbers(text: &str) -> bool {
         || text.split_whitespace().filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).count() > 2
 }
 
-/// What a heading says that the numbers are, when that is no rate; `is_sentence`: it stands above the table,
+/// What the numbers are by their heading, when that is no rate; `is_sentence`: it stands above the table,
 /// where a sentence may stand too that speaks of a loss and is no title.
 pub(crate) fn other_than_rate(text: &str, is_sentence: bool) -> Option<&'static str> {
     if unit_in(text).or_else(|| bare_unit_in(text, is_sentence)).is_some() {
@@ -229,7 +229,7 @@ pub(crate) fn sides(text: &str) -> Option<Sides> {
     }
     let mut found = None;
     for pair in marks.chunks(2) {
-        let says = match pair {
+        let sides = match pair {
             [Mark::Row, Mark::Sends]
             | [Mark::Sends, Mark::Row]
             | [Mark::Column, Mark::Receives]
@@ -240,10 +240,10 @@ pub(crate) fn sides(text: &str) -> Option<Sides> {
             | [Mark::Sends, Mark::Column] => Sides::RowsReceive,
             _ => return Some(Sides::Unclear),
         };
-        if found.is_some_and(|before| before != says) {
+        if found.is_some_and(|before| before != sides) {
             return Some(Sides::Unclear);
         }
-        found = Some(says);
+        found = Some(sides);
     }
     found
 }

@@ -1,5 +1,5 @@
-//! Texts without bounds: what is beyond a limit is told with number and limit, and the time goes with the
-//! length of a text. The sizes are such that a reader that looks at the rest of the text at every piece would
+//! Texts without bounds: what is beyond a limit is reported with number and limit, and the time goes with the
+//! length of a text. The sizes are such that a reader that scans the rest of the text at every piece would
 //! not come to its end.
 
 use std::fmt::Write as _;
@@ -65,14 +65,14 @@ fn many_reports_of_iostat_and_lines_between_are_each_read_once() {
 }
 
 #[test]
-fn lines_of_ping_without_their_title_are_told_and_cost_little() {
+fn lines_of_ping_without_their_title_are_reported_and_cost_little() {
     let snapshot = of_text("64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.2 ms\n".repeat(100_000));
     let unread = &account(&snapshot).unread;
     assert_eq!((unread.len(), unread[0].lines), (1, 100_000));
 }
 
 #[test]
-fn a_long_line_is_told_and_what_follows_is_read() {
+fn a_long_line_is_reported_and_what_follows_is_read() {
     let snapshot = of_text(format!("{}\nnet.core.rmem_max = 1\n", "a b ".repeat(1 << 20)));
     let unread = &account(&snapshot).unread;
     assert_eq!(unread[0].why, "a line of 4194304 bytes, at most 65536 are read");

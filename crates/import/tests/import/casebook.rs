@@ -1,5 +1,5 @@
-//! The investigations of `cases/` as somebody pasted them: the imported text must get the verdict that the
-//! case demands.
+//! The investigations of `cases/` as pasted texts: the imported text must get the verdict that the case
+//! demands.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn demanded(name: &str) -> case::Case {
     case::parse(name, &std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What the verdict on an imported text says otherwise than the case demands.
+/// Differences between the verdict on an imported text and the case.
 fn differences(name: &str, snapshot: Snapshot, before: Option<Snapshot>) -> Vec<String> {
     let mut case = demanded(name);
     case.snapshot = snapshot;

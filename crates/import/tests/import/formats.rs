@@ -12,7 +12,7 @@ const A: &str = "10.20.0.1";
 const B: &str = "10.20.0.2";
 
 #[test]
-fn iperf3_client_and_server_tell_the_same_transfer() {
+fn iperf3_client_and_server_report_the_same_transfer() {
     let client = read_one(file("iperf3-client.txt"));
     whole(&client);
     // What arrived counts, not what was sent.
@@ -53,7 +53,7 @@ fn iperf3_reverse_turns_the_ends() {
 }
 
 #[test]
-fn iperf3_both_ways_and_in_bytes() {
+fn iperf3_in_both_directions_and_in_bytes() {
     let bidir = read_one(file("iperf3-bidir.txt"));
     whole(&bidir);
     assert_eq!(rates(&bidir), [is(A, B, 187.0), is(B, A, 185.0)]);
@@ -105,7 +105,7 @@ fn iperf3_json_as_a_stream() {
 }
 
 #[test]
-fn iperf3_udp_tells_loss_and_refusals_are_no_evidence() {
+fn iperf3_udp_reports_loss_and_refusals_are_no_evidence() {
     for name in ["iperf3-udp.txt", "iperf3-udp.json"] {
         let read = read_one(file(name));
         whole(&read);
@@ -114,7 +114,7 @@ fn iperf3_udp_tells_loss_and_refusals_are_no_evidence() {
     }
     for name in ["iperf3-refused.txt", "iperf3-refused.json"] {
         let read = read_one(under_prompt(name, "iperf3 -c arc-2"));
-        assert!(read.samples.is_empty(), "{name}: nobody listened, the network may be fine");
+        assert!(read.samples.is_empty(), "{name}: the port was closed, the network may be fine");
         assert!(super::account(&read).unread[0].why.contains("did not run"), "{name}");
     }
     let text = "[root@a ~]# iperf3 -c b\niperf3: error - unable to connect to server: No route to host\n";
@@ -153,7 +153,7 @@ fn iperf2_server_holds_many_tests() {
     let server = read_one(file("iperf2-server.txt"));
     whole(&server);
     let ends: Vec<&str> = server.samples.iter().map(|s| s.test.from.as_str()).collect();
-    // Five tests of the client, one of the server's own, both ways at once, one in reverse.
+    // Five tests of the client, one of the server's own, bidirectional, one in reverse.
     assert_eq!(ends, [A, A, A, A, A, B, B, A, B], "{:?}", rates(&server));
     assert!(rates(&server).iter().all(|(_, _, mbit)| (180.0..200.0).contains(mbit)), "{:?}", rates(&server));
     let udp = read_one(file("iperf2-udp-server.txt"));
@@ -215,7 +215,7 @@ fn nuttcp_between_two_others() {
     let read = under("nuttcp -T 10 arc-1 arc-2");
     whole(&read);
     assert_eq!(rates(&read), [is("arc-1", "arc-2", 940.01)]);
-    // The sender's count is not told, and it is not nothing.
+    // The sender's count is missing, and it is not zero.
     let m = measured(&read.samples[0]);
     assert_eq!(m.tx.as_ref().unwrap().bytes, m.rx.as_ref().unwrap().bytes);
     assert_eq!(rates(&under("nuttcp -r -i1 arc-1 arc-2")), [is("arc-2", "arc-1", 940.01)]);
@@ -446,7 +446,7 @@ fn what_is_set_for_a_resource_of_drbd() {
 
 /// Casebook D4.
 #[test]
-fn an_audit_of_a_data_node_says_what_is_lost() {
+fn an_audit_of_a_data_node_names_what_is_lost() {
     let read = read_one(file("audit-hadoop.json"));
     let count = |class: &str| fact(&read, "dn-3", &format!("audit.hadoop.{class}./data/1/dfs/dn"));
     assert_eq!(count("empty"), Some(&FactValue::Int(300_127)));
@@ -477,7 +477,7 @@ fn the_inside_of_connections() {
     for name in ["ss-ti.txt", "ss-tin.txt"] {
         let read = read_one(under_prompt(name, "ss -ti"));
         whole(&read);
-        // The control connection moved too little to say anything.
+        // The control connection moved too little to prove anything.
         assert_eq!(read.samples.len(), 1, "{name}");
         let m = measured(&read.samples[0]);
         assert_eq!(
@@ -557,8 +557,8 @@ fn pings_are_round_trips_or_probes() {
 
 /// Where a system counts no retransmissions, the heading of a client that sends is that of one that receives.
 #[test]
-fn an_iperf3_client_sends_unless_it_says_otherwise() {
-    let said = |reverse: &str| {
+fn an_iperf3_client_sends_by_default() {
+    let pasted = |reverse: &str| {
         format!(
             "Connecting to host 10.20.0.2, port 5201\n{reverse}\
              [  4] local 10.20.0.1 port 50000 connected to 10.20.0.2 port 5201\n\
@@ -570,9 +570,9 @@ fn an_iperf3_client_sends_unless_it_says_otherwise() {
              [  4]   0.00-2.00   sec   224 MBytes   941 Mbits/sec                  receiver\n"
         )
     };
-    assert_eq!(rates(&table(&said(""))), [is(A, B, 941.0)]);
+    assert_eq!(rates(&table(&pasted(""))), [is(A, B, 941.0)]);
     let reverse = "Reverse mode, remote host 10.20.0.2 is sending\n";
-    assert_eq!(rates(&table(&said(reverse))), [is(B, A, 941.0)]);
+    assert_eq!(rates(&table(&pasted(reverse))), [is(B, A, 941.0)]);
 }
 
 #[test]
@@ -594,7 +594,7 @@ fn datagrams_are_counted_at_both_ends() {
     assert!((m.loss.unwrap() - 0.12).abs() < 1e-3);
 }
 
-/// What `linerate drbd status` would raise an alarm for is a finding of the same text as somebody pasted it.
+/// An alarm of `linerate drbd status` is a finding of the same text when it is pasted.
 #[test]
 fn a_replica_in_trouble_is_a_finding() {
     let causes = |state: &str, kib: u32| {

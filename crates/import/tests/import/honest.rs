@@ -1,5 +1,5 @@
-//! What pasted texts cannot tell is not said: no setting is blamed that nobody read, no fault is found in
-//! what was asked too much of, and what is dead is told as dead.
+//! What pasted texts cannot show is not reported: no unread setting is blamed, no fault is found in an
+//! overloaded test, and what is dead is reported as dead.
 
 use linerate_diagnose::diagnose;
 use linerate_import::{Document, ImportOptions, read};
@@ -7,7 +7,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Suspect};
 use linerate_report::words::written;
 
-fn told(texts: &[&str]) -> Diagnosis {
+fn diagnosed(texts: &[&str]) -> Diagnosis {
     let documents = [Document::new("session.txt", texts.concat())];
     written(diagnose(&read(&documents, &ImportOptions::default()), &Knowledge::builtin().unwrap()))
 }
@@ -17,13 +17,13 @@ fn first_cause(diagnosis: &Diagnosis) -> (&str, f64) {
     (cause.id.as_str(), cause.probability)
 }
 
-/// Rates alone tell where, not why.
+/// Rates alone show where, not why.
 #[test]
-fn no_setting_is_blamed_that_nobody_read() {
+fn no_unread_setting_is_blamed() {
     let table = "Mbit/s\n\n| from \\ to | a | b | c | d |\n|---|---|---|---|---|\n\
                  | a | - | 9412 | 12 | 9410 |\n| b | 9408 | - | 11 | 9411 |\n\
                  | c | 9400 | 9402 | - | 9411 |\n| d | 9411 | 9404 | 13 | - |\n";
-    let diagnosis = told(&[table]);
+    let diagnosis = diagnosed(&[table]);
     let found = &diagnosis.findings[0];
     assert_eq!(found.places[0].suspect, Suspect::Host("c".into()));
     assert!(found.causes.iter().all(|cause| cause.probability < 0.3), "{:?}", found.causes);
@@ -45,18 +45,19 @@ fn udp(asked: &str, sent: &str, arrived: &str) -> String {
 
 #[test]
 fn a_flood_above_the_link_is_no_fault() {
-    let flood = told(&[LINKS, &udp("2G", "572 MBytes  1.60 Gbits/sec", "335 MBytes   937 Mbits/sec")]);
+    let flood = diagnosed(&[LINKS, &udp("2G", "572 MBytes  1.60 Gbits/sec", "335 MBytes   937 Mbits/sec")]);
     assert!(flood.findings.is_empty(), "{}", flood.headline);
     assert!(flood.refused.iter().any(|line| line.contains("can be carried")), "{:?}", flood.refused);
-    let paced = told(&[LINKS, &udp("200M", "72 MBytes  200 Mbits/sec", "43 MBytes   118 Mbits/sec")]);
+    let paced = diagnosed(&[LINKS, &udp("200M", "72 MBytes  200 Mbits/sec", "43 MBytes   118 Mbits/sec")]);
     assert_eq!(first_cause(&paced).0, "packet-loss");
 }
 
 #[test]
-fn what_is_dead_is_told_without_anything_to_compare_it_with() {
-    let dead =
-        told(&["[root@c1 ~]# iperf3 -c c2\niperf3: error - unable to connect to server: No route to host\n\
-         [root@c2 ~]# iperf3 -c c1\niperf3: error - unable to connect to server: Connection timed out\n"]);
+fn what_is_dead_is_reported_without_anything_to_compare_it_with() {
+    let dead = diagnosed(&[
+        "[root@c1 ~]# iperf3 -c c2\niperf3: error - unable to connect to server: No route to host\n\
+         [root@c2 ~]# iperf3 -c c1\niperf3: error - unable to connect to server: Connection timed out\n",
+    ]);
     assert_eq!(first_cause(&dead).0, "path-blocked");
     assert!(dead.headline.contains("nothing gets through"), "{}", dead.headline);
 }
@@ -71,7 +72,7 @@ fn it_takes_two_to_differ() {
     };
     let ping = "[root@h1 ~]# ping -c 3 -q h2\nPING h2 (172.16.77.12) 56(84) bytes of data.\n\n--- h2 ping statistics ---\n\
                 3 packets transmitted, 3 received, 0% packet loss, time 2031ms\nrtt min/avg/max/mdev = 0.210/0.212/0.214/0.003 ms\n";
-    let differ = told(&[&address(1, 9000), &address(2, 1500), ping]);
+    let differ = diagnosed(&[&address(1, 9000), &address(2, 1500), ping]);
     assert_eq!(differ.findings.len(), 1, "{}", differ.headline);
     let Suspect::Mismatch(_, hosts) = &differ.findings[0].places[0].suspect else {
         panic!("{}", differ.headline)
@@ -79,10 +80,10 @@ fn it_takes_two_to_differ() {
     assert_eq!(hosts, &["h1", "h2"]);
 }
 
-/// What one direction sends again and the other does not is loss, also where nobody sent datagrams.
+/// Retransmissions in one direction only are loss, also without datagrams.
 #[test]
-fn retransmissions_tell_a_loss() {
-    let way = |flag: &str, rate: &str, again: u32| {
+fn retransmissions_indicate_a_loss() {
+    let direction = |flag: &str, rate: &str, again: u32| {
         format!(
             "user@desktop:~$ iperf3 -c nas {flag}\nConnecting to host nas, port 5201\n{}\
              [  5] local 192.0.2.5 port 41000 connected to 192.0.2.10 port 5201\n\
@@ -92,14 +93,14 @@ fn retransmissions_tell_a_loss() {
             if flag.is_empty() { "" } else { "Reverse mode, remote host nas is sending\n" }
         )
     };
-    let lost = told(&[&way("", "941", 3), &way("-R", "288", 934)]);
+    let lost = diagnosed(&[&direction("", "941", 3), &direction("-R", "288", 934)]);
     assert_eq!(first_cause(&lost).0, "packet-loss", "{}", lost.headline);
 }
 
-/// Casebook C3 as somebody pastes it: two streams fill the wire, and no window of that RTT is so small.
+/// Casebook C3 as pasted text: two streams fill the wire, and no window of that RTT is so small.
 #[test]
 fn one_stream_far_below_two_is_a_cpu_and_no_window() {
     let text = String::from_utf8(crate::bytes("one-stream-two-streams.txt")).unwrap();
-    let one = told(&[&text]);
+    let one = diagnosed(&[&text]);
     assert_eq!(first_cause(&one).0, "stream-on-one-cpu", "{}", one.headline);
 }

@@ -83,7 +83,7 @@ fn json_that_ends_in_the_middle() {
 }
 
 #[test]
-fn addresses_become_hosts_where_somebody_tells() {
+fn addresses_become_hosts_where_a_text_names_them() {
     let both = [file("iperf3-client.txt"), under_prompt("ip-addr.txt", "ip addr"), file("hosts")];
     let snapshot = read(&both, &ImportOptions::default());
     // The address belongs to the host of the prompt, the other name comes from the table.

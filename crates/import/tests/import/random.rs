@@ -80,11 +80,11 @@ proptest! {
 
     /// A real text with one thing in it that no tool wrote, as it is and in pieces.
     #[test]
-    fn odd_words_in_fixtures(index in any::<prop::sample::Index>(), places in proptest::collection::vec((0.0..1.0_f64, 0..ODD.len()), 1..12)) {
+    fn odd_words_in_fixtures(index in any::<prop::sample::Index>(), parts_with_odd in proptest::collection::vec((0.0..1.0_f64, 0..ODD.len()), 1..12)) {
         let all = fixtures();
         let mut bytes = index.get(&all).clone();
         bytes.truncate(4000);
-        for (part, odd) in places {
+        for (part, odd) in parts_with_odd {
             let at = (part * bytes.len() as f64) as usize;
             bytes.splice(at..at, ODD[odd].bytes());
         }

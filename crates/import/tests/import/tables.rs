@@ -58,7 +58,7 @@ fn a_unit_counts_wherever_it_stands() {
     }
 }
 
-/// A table of RTTs or losses says nothing about throughput.
+/// A table of RTTs or losses has no throughput.
 #[test]
 fn a_table_of_something_else_is_quoted_and_not_read() {
     let rows = "| n1 | - | 0.21 | 0.35 |\n| n2 | 0.22 | - | 4.1 |\n| n3 | 0.33 | 4.2 | - |\n";
@@ -135,7 +135,7 @@ fn a_comma_is_a_point_where_semicolons_part_the_fields() {
 }
 
 #[test]
-fn the_line_above_says_which_side_sends() {
+fn the_line_above_names_the_sending_side() {
     let ends = |title: &str| {
         let read = table(&format!(
             "{title}\n\n|   | n1 | n2 |\n|---|---|---|\n| n1 | - | 9.4 |\n| n2 | 0.9 | - |\n"
