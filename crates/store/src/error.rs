@@ -11,7 +11,7 @@ use linerate_model::shell;
 /// What can go wrong with the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The folder or a file in it cannot be made or looked at.
+    /// The folder or a file in it cannot be made or inspected.
     #[error("cannot use {} for the data\nhint: set LINERATE_DATA to a folder that you can write", path.display())]
     Folder {
         /// Folder.
@@ -59,7 +59,7 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
-    /// Written by an older program, in a place where it cannot be brought to the newest schema.
+    /// Written by an older program, where it cannot be brought to the newest schema.
     #[error(
         "database {} has schema {found}, which has to become {known}, and it cannot be written\n\
          hint: {}",
@@ -93,7 +93,7 @@ fn advice(source: &rusqlite::Error) -> String {
     let Some(folder) = paths::data_dir() else { return String::new() };
     let file = folder.join(paths::FILE);
     match source.sqlite_error_code() {
-        // Which of both depends on the file that finds no room.
+        // Which of both depends on the file that finds no free space.
         Some(DiskFull | SystemIoFailure) => format!(
             "\nhint: make room in {}, or set LINERATE_DATA to a folder on another file system",
             folder.display()

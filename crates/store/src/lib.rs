@@ -2,8 +2,8 @@
 //! happens.
 //!
 //! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any
-//! point loses at most the round under way: each call is one transaction in a write-ahead log. Nothing is
-//! ever changed behind a run.
+//! point loses at most the current round: each call is one transaction in a write-ahead log. A finished run
+//! never changes.
 //!
 //! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
@@ -46,7 +46,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// A connection that writes nothing; the first look into the file is part of it.
+/// A connection that writes nothing; it reads the file once.
 fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;

@@ -4,8 +4,8 @@
 //! Settings, addresses and names of a cluster stand in it, and what stands in it is believed. An existing
 //! folder or file that is a link, belongs to another user, or can be written by others is refused with its
 //! owner and mode; one that others can only read is closed to them, unless it is a folder with other things
-//! in it. A FIFO or a device in the place of a file is refused before it is opened. Every folder above is
-//! checked as the node checks those above its journals: another user can exchange none of them.
+//! in it. A FIFO or a device instead of a file is refused before it is opened. Every folder above is checked
+//! as the node checks those above its journals: another user can exchange none of them.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
@@ -42,7 +42,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
 /// Whether the folder is there; an error where it is not private and cannot be made so.
 pub(super) fn check_folder(folder: &Path) -> Result<bool, StoreError> {
     check_above(folder)?;
-    let Some(found) = look(folder)? else { return Ok(false) };
+    let Some(found) = stat(folder)? else { return Ok(false) };
     if !found.is_dir() {
         return Err(not_what(folder, &found, "a folder"));
     }
@@ -102,7 +102,7 @@ pub(super) fn check_files(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn check_file(path: &Path) -> Result<bool, StoreError> {
-    let Some(found) = look(path)? else { return Ok(false) };
+    let Some(found) = stat(path)? else { return Ok(false) };
     if !found.is_file() {
         return Err(not_what(path, &found, "a file of the database"));
     }
@@ -128,7 +128,7 @@ pub(super) fn needs_copy(path: &Path, source: &rusqlite::Error) -> StoreError {
 }
 
 /// What is there, without following a link; `None` where nothing is.
-fn look(path: &Path) -> Result<Option<Metadata>, StoreError> {
+fn stat(path: &Path) -> Result<Option<Metadata>, StoreError> {
     match std::fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -89,7 +89,7 @@ fn writer_for_the_kill_test() {
 }
 
 #[test]
-fn a_kill_loses_at_most_the_test_under_way() {
+fn a_kill_loses_at_most_the_running_test() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.sqlite");
     let mut child = std::process::Command::new(std::env::current_exe().unwrap())
@@ -127,7 +127,7 @@ fn keys_of_facts_are_kept_once_and_older_rows_are_read() {
             ("nic.eth0.mac".to_owned(), FactValue::Text(format!("02:00:00:00:00:{number:02x}"))),
             ("nic.eth0.mtu".to_owned(), FactValue::Int(1500)),
         ];
-        let gaps = vec![Gap { what: "lldp".into(), reason: "not heard".into() }];
+        let gaps = vec![Gap { what: "lldp".into(), reason: "no frame received".into() }];
         let facts = HostFacts { readings: values.into(), gaps, tool_bps: Some(3e9), ..HostFacts::default() };
         run.facts.insert(format!("h{number}"), facts);
     }
