@@ -91,6 +91,17 @@ pub struct Disk {
     pub rebuilding: Vec<String>,
 }
 
+impl Disk {
+    /// What people call it, and the name of the kernel behind it where that is another.
+    #[must_use]
+    pub fn called(&self) -> String {
+        if self.name == self.device {
+            return self.device.clone();
+        }
+        format!("{} ({})", self.name, self.device)
+    }
+}
+
 /// How long requests of one direction took from being handed to the driver of the device until they ended:
 /// without their time in a scheduler before, which a mean of the kernel contains. Percentiles are within 13
 /// %, the longest at most as long as it says and at least 0.8 of it.
@@ -191,7 +202,7 @@ pub struct DiskInterval {
     pub times_missing: Option<String>,
 }
 
-/// What the figures of block devices say.
+/// What the figures of block devices show, as facts; its text is written by the reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskFinding {
     /// Host.
@@ -200,8 +211,135 @@ pub struct DiskFinding {
     pub device: String,
     /// What is wrong.
     pub what: DiskTrouble,
-    /// In words, with figures.
+    /// What it follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<DiskEvidence>,
+    /// In words, with figures; empty until a report writes it.
+    #[serde(default)]
     pub sentence: String,
+}
+
+/// What a finding follows from; devices have the names that people know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskEvidence {
+    /// [`DiskTrouble::Degraded`].
+    Degraded {
+        /// The array or volume.
+        volume: String,
+        /// The leg that failed.
+        leg: DiskLeg,
+        /// What has the array or volume, and its name there.
+        repair: DiskRepair,
+    },
+    /// [`DiskTrouble::Rebuilding`].
+    Rebuilding {
+        /// The array, volume or replica.
+        volume: String,
+        /// What of it is being filled.
+        filled: FilledLegs,
+    },
+    /// [`DiskTrouble::SlowAmongEquals`].
+    Slow {
+        /// The drive.
+        drive: String,
+        /// The device above it and its equals.
+        of: String,
+        /// How many equals.
+        others: usize,
+        /// Whether its writes are slow, else its reads.
+        writes: bool,
+        /// Of a request, and of one of its equals under the same load, ms.
+        wait_ms: (f64, f64),
+        /// 99 of 100 requests take at most so long, and those of its equals, ms.
+        p99_ms: Option<(f64, f64)>,
+        /// Intervals that show it, and all.
+        intervals: (usize, usize),
+    },
+    /// [`DiskTrouble::Saturated`].
+    Saturated {
+        /// The drive.
+        drive: String,
+        /// Share of the time, 0 to 1.
+        busy: f64,
+        /// Reads per second.
+        reads_per_s: f64,
+        /// Writes per second.
+        writes_per_s: f64,
+        /// Requests that were merged into these, per second.
+        merged_per_s: f64,
+    },
+    /// [`DiskTrouble::Uneven`].
+    Uneven {
+        /// The drive.
+        drive: String,
+        /// The device above it and its equals.
+        of: String,
+        /// Its writes per second, and the usual ones of its equals.
+        writes_per_s: (f64, f64),
+    },
+    /// [`DiskTrouble::Merged`].
+    Merged {
+        /// The array or volume.
+        volume: String,
+        /// How many drives it stands on.
+        drives: usize,
+        /// Requests to it, per second.
+        asked_per_s: f64,
+        /// Requests to its drives, per second.
+        reached_per_s: f64,
+        /// Requests that were merged into these, per second.
+        merged_per_s: f64,
+    },
+}
+
+impl DiskEvidence {
+    /// What it is evidence of.
+    #[must_use]
+    pub fn trouble(&self) -> DiskTrouble {
+        match self {
+            Self::Degraded { .. } => DiskTrouble::Degraded,
+            Self::Rebuilding { .. } => DiskTrouble::Rebuilding,
+            Self::Slow { .. } => DiskTrouble::SlowAmongEquals,
+            Self::Saturated { .. } => DiskTrouble::Saturated,
+            Self::Uneven { .. } => DiskTrouble::Uneven,
+            Self::Merged { .. } => DiskTrouble::Merged,
+        }
+    }
+}
+
+/// A leg of an array or volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskLeg {
+    /// Its drive.
+    Drive(String),
+    /// Its number from 0, where the drive is unknown.
+    Number(String),
+}
+
+/// What a leg of an array or volume is replaced with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskRepair {
+    /// An array of md, by the name of the kernel.
+    Mdadm(String),
+    /// A volume of LVM, by its name there.
+    Lvm(String),
+}
+
+/// Legs that are being filled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilledLegs {
+    /// This side of a replica, from its peer.
+    Side,
+    /// One.
+    One(DiskLeg),
+    /// All that are left, in line with each other.
+    All,
+    /// So many; a spare that waits may be among them.
+    Several(usize),
 }
 
 /// A finding of a watch, with the time in which it held.

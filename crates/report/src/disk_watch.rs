@@ -8,6 +8,7 @@ use linerate_model::disk::DiskEpisodes;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::printable::{before_hint, lines_of_error, one_line};
 
+use super::words;
 use super::wrap::wrap;
 use linerate_model::units::{date, span_s};
 
@@ -85,12 +86,12 @@ pub fn change(change: &IntervalChange) -> String {
         IntervalChange::Began(all) => (all.last_ms, "began", all),
         IntervalChange::Ended(all) => (all.last_ms, "ended", all),
     };
-    let finding = &all.finding;
+    let text = words::disks::sentence(&all.finding);
     let text = match change {
-        IntervalChange::Began(_) => finding.sentence.clone(),
-        IntervalChange::Ended(_) => format!("{} (held for {})", finding.sentence, span_s(all.seconds)),
+        IntervalChange::Began(_) => text,
+        IntervalChange::Ended(_) => format!("{text} (held for {})", span_s(all.seconds)),
     };
-    format!("{} {word}: {}: {}\n", date(at_ms), one_line(&finding.host), one_line(&text))
+    format!("{} {word}: {}: {}\n", date(at_ms), one_line(&all.finding.host), one_line(&text))
 }
 
 /// A host that was lost, or is back: a line of a log.
@@ -125,7 +126,7 @@ pub fn sentence(all: &DiskEpisodes) -> String {
     format!(
         "{}: {} (since {}{until}, held for {}{often})",
         one_line(&finding.host),
-        one_line(&finding.sentence),
+        one_line(&words::disks::sentence(finding)),
         date(all.since_ms),
         span_s(all.seconds)
     )
@@ -139,7 +140,7 @@ pub fn headline(seconds: f64, findings: &[DiskEpisodes], reach: WatchedHosts<'_>
         [] => "nothing wrong was seen on those".to_owned(),
         [first, rest @ ..] => {
             let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-            format!("{}: {}{more}", first.finding.host, first.finding.sentence)
+            format!("{}: {}{more}", first.finding.host, words::disks::sentence(&first.finding))
         }
     };
     let watched = format!("watched for {}", span_s(seconds));
@@ -161,6 +162,7 @@ mod tests {
                 host: "store-1".into(),
                 device: "sdk".into(),
                 what: DiskTrouble::SlowAmongEquals,
+                evidence: None,
                 sentence: "sdk is slow among its equals".into(),
             },
             since_ms: 1_795_249_815_000,

@@ -251,6 +251,7 @@ mod tests {
                 host: "store-1".into(),
                 device: device.into(),
                 what: DiskTrouble::SlowAmongEquals,
+                evidence: None,
                 sentence: String::new(),
             },
             since_ms: 0,

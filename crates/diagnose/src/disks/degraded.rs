@@ -1,66 +1,51 @@
-//! Arrays and volumes that go on without a leg, and those of which legs are being filled: which drive it is,
-//! and what to do.
+//! Arrays and volumes that go on without a leg, and those of which legs are being filled: which drive it is.
 //!
 //! In: what stands on what, with the legs that failed or are being filled. Out: the drive where that can be
-//! known, else the volume, and a sentence, with the remedy where there is something to do.
+//! known, else the volume, with what is known of the leg.
 
 use std::collections::BTreeSet;
 
-use linerate_model::disk::{Disk, DiskKind, DiskTrouble};
+use linerate_model::disk::{Disk, DiskEvidence, DiskKind, DiskLeg, DiskRepair, FilledLegs};
 
 use super::tree::Layout;
 
-/// Device, what is wrong with it, and a sentence.
-type Told = (String, DiskTrouble, String);
-
-/// What goes with a leg that is being filled.
-const LESS: &str = "and until that ends there is one copy less; its legs are uneven because of it";
-/// After an unclean stop, and when the device is new: no copy is missing, and none is known to be the right
-/// one.
-const IN_LINE: &str = "its copies are being brought in line with each other, \
-     and are not proven equal until that ends";
-/// Several legs: beside a spare that waits it cannot be told which of the two it is.
-const EITHER: &str = "of its legs are being filled or brought in line with each other, \
-     and until that ends a copy is missing or not proven equal; its legs may be uneven because of it";
+/// Devices, and what is wrong with them.
+pub(super) type Found = Vec<(String, DiskEvidence)>;
 
 /// All legs that failed.
-pub(super) fn degraded(layout: &Layout) -> Vec<Told> {
-    let mut found = Vec::new();
+pub(super) fn degraded(layout: &Layout) -> Found {
+    let mut found = Found::new();
     for disk in layout.disks() {
         for leg in &disk.failed {
-            let (device, which) = named(layout, disk, leg);
-            let sentence = format!(
-                "{} is degraded: it goes on without {which}, and what that drive held has one copy less; {}",
-                layout.called(&disk.device),
-                remedy(disk)
-            );
-            found.push((device.to_owned(), DiskTrouble::Degraded, sentence));
+            let (device, leg) = named(layout, disk, leg);
+            let repair = match disk.kind {
+                DiskKind::Array => DiskRepair::Mdadm(disk.device.clone()),
+                _ => DiskRepair::Lvm(disk.name.clone()),
+            };
+            found.push((device.to_owned(), DiskEvidence::Degraded { volume: disk.called(), leg, repair }));
         }
     }
     found
 }
 
 /// All devices of which legs are being filled, one finding for each.
-pub(super) fn rebuilding(layout: &Layout) -> Vec<Told> {
+pub(super) fn rebuilding(layout: &Layout) -> Found {
     layout.disks().filter_map(|disk| rebuilt(layout, disk)).collect()
 }
 
-fn rebuilt(layout: &Layout, disk: &Disk) -> Option<Told> {
+fn rebuilt(layout: &Layout, disk: &Disk) -> Option<(String, DiskEvidence)> {
     let (first, more) = disk.rebuilding.split_first()?;
     let whole = disk.device.as_str();
     let (device, filled) = match disk.kind {
-        DiskKind::Replicated => {
-            (whole, format!("rebuilt: what its peer has is being copied to this side, {LESS}"))
-        }
+        DiskKind::Replicated => (whole, FilledLegs::Side),
         _ if more.is_empty() => {
-            let (device, which) = named(layout, disk, first);
-            (device, format!("rebuilt: {which} is being filled, {LESS}"))
+            let (device, leg) = named(layout, disk, first);
+            (device, FilledLegs::One(leg))
         }
-        _ if are_all(layout, disk) => (whole, format!("synchronised: {IN_LINE}")),
-        _ => (whole, format!("rebuilt: {} {EITHER}", disk.rebuilding.len())),
+        _ if are_all(layout, disk) => (whole, FilledLegs::All),
+        _ => (whole, FilledLegs::Several(disk.rebuilding.len())),
     };
-    let sentence = format!("{} is being {filled}", layout.called(whole));
-    Some((device.to_owned(), DiskTrouble::Rebuilding, sentence))
+    Some((device.to_owned(), DiskEvidence::Rebuilding { volume: disk.called(), filled }))
 }
 
 /// Whether all legs that are left are being filled: then there is none that they could be filled from.
@@ -82,26 +67,15 @@ pub(super) fn drives_of_rebuilding(layout: &Layout) -> BTreeSet<&str> {
     filled.flat_map(|disk| layout.drives_of(&disk.device)).collect()
 }
 
-/// The drive of a leg, or else the device that has it; and what the leg is called.
-fn named<'a>(layout: &'a Layout, disk: &'a Disk, leg: &'a str) -> (&'a str, String) {
+/// The drive of a leg, or else the device that has it; and the leg.
+fn named<'a>(layout: &'a Layout, disk: &'a Disk, leg: &'a str) -> (&'a str, DiskLeg) {
     let device = leg_of(layout, disk, leg).unwrap_or(&disk.device);
-    let which = if device == disk.device {
-        format!("its leg number {leg}, counted from 0")
+    let leg = if device == disk.device {
+        DiskLeg::Number(leg.to_owned())
     } else {
-        layout.called(device)
+        DiskLeg::Drive(layout.called(device))
     };
-    (device, which)
-}
-
-fn remedy(disk: &Disk) -> String {
-    if disk.kind == DiskKind::Array {
-        format!("replace it: `mdadm /dev/{} --add NEW-DRIVE`", disk.device)
-    } else {
-        format!(
-            "replace it: `vgextend` with a new drive, then `lvconvert --repair {0}`; a drive that only was away: `lvchange --refresh {0}`",
-            disk.name
-        )
-    }
+    (device, leg)
 }
 
 /// The drive of a leg: by its own name, or by the place in the name of the image that stands on it

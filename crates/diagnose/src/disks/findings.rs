@@ -7,13 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::disk::{DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic, DiskTrouble};
-use linerate_model::units::{percent, short};
+use linerate_model::disk::{DiskEvidence, DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTraffic};
 
 use super::RULES;
-use super::degraded::{degraded, drives_of_rebuilding, rebuilding};
+use super::degraded::{Found, degraded, drives_of_rebuilding, rebuilding};
 use super::equals;
-use super::reach::counted;
 use super::tree::Layout;
 use crate::stats::median;
 
@@ -27,28 +25,30 @@ pub fn findings(layout: &Layout, intervals: &[DiskInterval]) -> Vec<DiskFinding>
 pub(super) fn findings_of(layout: &Layout, intervals: &[&DiskInterval]) -> Vec<DiskFinding> {
     let Some(host) = intervals.first().map(|i| i.host.clone()) else { return Vec::new() };
     let seen = Seen { layout, intervals, filled: drives_of_rebuilding(layout) };
-    let mut found: Vec<(String, DiskTrouble, String)> = Vec::new();
     // A failed drive has no rates that could be compared.
-    found.extend(degraded(layout));
+    let mut found = degraded(layout);
     found.extend(rebuilding(layout));
-    let failed: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
-    found.extend(seen.slow().into_iter().filter(|(device, _, _)| !failed.contains(device)));
-    let slow: BTreeSet<String> = found.iter().map(|(device, _, _)| device.clone()).collect();
+    let failed: BTreeSet<String> = found.iter().map(|(device, _)| device.clone()).collect();
+    found.extend(seen.slow().into_iter().filter(|(device, _)| !failed.contains(device)));
+    let slow: BTreeSet<String> = found.iter().map(|(device, _)| device.clone()).collect();
     // A slow drive is busy all the time and gets less to do because it is slow: one thing to say. A failed
     // one gets nothing to do.
     let others = seen.saturated().into_iter().chain(seen.uneven());
-    found.extend(others.filter(|(device, _, _)| !slow.contains(device)));
+    found.extend(others.filter(|(device, _)| !slow.contains(device)));
     found.extend(seen.merged());
-    found
-        .into_iter()
-        .map(|(device, what, sentence)| DiskFinding { host: host.clone(), device, what, sentence })
-        .collect()
+    let finding = |(device, evidence): (String, DiskEvidence)| DiskFinding {
+        host: host.clone(),
+        device,
+        what: evidence.trouble(),
+        evidence: Some(evidence),
+        sentence: String::new(),
+    };
+    found.into_iter().map(finding).collect()
 }
 
-type Found = Vec<(String, DiskTrouble, String)>;
-/// One way through a device, with its name.
-type Way = (&'static str, fn(&DiskRates) -> &DiskTraffic);
-const WAYS: [Way; 2] = [("write", |d| &d.write), ("read", |d| &d.read)];
+/// One direction through a device, and whether it is that of writes.
+type Way = (bool, fn(&DiskRates) -> &DiskTraffic);
+const WAYS: [Way; 2] = [(true, |d| &d.write), (false, |d| &d.read)];
 
 struct Seen<'a> {
     layout: &'a Layout,
@@ -88,18 +88,6 @@ impl Compared {
     fn usually(&self, figure: fn(&Slow) -> Option<f64>) -> Option<f64> {
         median(&self.slow.iter().filter_map(figure).collect::<Vec<_>>())
     }
-
-    /// 99 of 100 requests beside those of the equals: a mean may hide a few long ones.
-    fn tail(&self) -> String {
-        let Some((own, others)) = self.usually(|s| s.p99).zip(self.usually(|s| s.usual_p99)) else {
-            return String::new();
-        };
-        format!(
-            "; inside the drive 99 of 100 take at most {} ms, of the others {} ms",
-            short(own),
-            short(others)
-        )
-    }
 }
 
 impl Seen<'_> {
@@ -113,7 +101,7 @@ impl Seen<'_> {
         let mut found = Found::new();
         for (above, mut group) in equals::groups(self.layout) {
             group.retain(|drive| !self.filled.contains(drive));
-            for (word, way) in WAYS {
+            for (writes, way) in WAYS {
                 let compared: Vec<Compared> = group.iter().map(|d| self.compared(d, &group, way)).collect();
                 let is_slow =
                     |c: &Compared| c.slow.len() >= RULES.slow_intervals_min && 2 * c.slow.len() >= c.seen;
@@ -122,22 +110,20 @@ impl Seen<'_> {
                     continue;
                 }
                 for (device, seen) in group.iter().zip(&compared).filter(|(_, c)| is_slow(c)) {
-                    if found.iter().any(|(d, _, _): &(String, _, _)| d == device) {
+                    if found.iter().any(|(d, _)| d == device) {
                         continue;
                     }
                     let pick = |f: fn(&Slow) -> Option<f64>| seen.usually(f).unwrap_or_default();
-                    let sentence = format!(
-                        "{} is slow among its equals: a {word} takes {} ms, one of the {} others of {} {} ms under the same load (in {} of {} intervals){}",
-                        self.layout.called(device),
-                        short(pick(|s| Some(s.wait))),
-                        group.len() - 1,
-                        self.layout.called(&above.device),
-                        short(pick(|s| Some(s.usual))),
-                        seen.slow.len(),
-                        seen.seen,
-                        seen.tail()
-                    );
-                    found.push(((*device).to_owned(), DiskTrouble::SlowAmongEquals, sentence));
+                    let evidence = DiskEvidence::Slow {
+                        drive: self.layout.called(device),
+                        of: above.called(),
+                        others: group.len() - 1,
+                        writes,
+                        wait_ms: (pick(|s| Some(s.wait)), pick(|s| Some(s.usual))),
+                        p99_ms: seen.usually(|s| s.p99).zip(seen.usually(|s| s.usual_p99)),
+                        intervals: (seen.slow.len(), seen.seen),
+                    };
+                    found.push(((*device).to_owned(), evidence));
                 }
             }
         }
@@ -178,17 +164,14 @@ impl Seen<'_> {
         let full = drives.filter_map(|disk| {
             let busy = self.mean(&disk.device, |d| d.busy).filter(|busy| *busy >= RULES.saturated)?;
             let mean = |value: fn(&DiskRates) -> f64| self.mean(&disk.device, value).unwrap_or_default();
-            let merged = mean(|d| d.read.merged_per_s + d.write.merged_per_s);
-            let after =
-                if merged >= 1.0 { format!(" after merging {}", short(merged)) } else { String::new() };
-            let sentence = format!(
-                "{} has no time left: {} busy with {} reads and {} writes a second{after}",
-                self.layout.called(&disk.device),
-                percent(busy),
-                short(mean(|d| d.read.requests_per_s)),
-                short(mean(|d| d.write.requests_per_s)),
-            );
-            Some((disk.device.clone(), DiskTrouble::Saturated, sentence))
+            let evidence = DiskEvidence::Saturated {
+                drive: disk.called(),
+                busy,
+                reads_per_s: mean(|d| d.read.requests_per_s),
+                writes_per_s: mean(|d| d.write.requests_per_s),
+                merged_per_s: mean(|d| d.read.merged_per_s + d.write.merged_per_s),
+            };
+            Some((disk.device.clone(), evidence))
         });
         full.collect()
     }
@@ -208,14 +191,12 @@ impl Seen<'_> {
             for (device, rate) in writes {
                 let beyond = rate > usual * RULES.uneven_ratio || rate < usual / RULES.uneven_ratio;
                 if beyond && (rate - usual).abs() > RULES.uneven_per_s {
-                    let sentence = format!(
-                        "{} gets {} writes a second, the others of {} {}: they do not carry the same",
-                        self.layout.called(device),
-                        short(rate),
-                        self.layout.called(&above.device),
-                        short(usual)
-                    );
-                    found.push((device.to_owned(), DiskTrouble::Uneven, sentence));
+                    let evidence = DiskEvidence::Uneven {
+                        drive: self.layout.called(device),
+                        of: above.called(),
+                        writes_per_s: (rate, usual),
+                    };
+                    found.push((device.to_owned(), evidence));
                 }
             }
         }
@@ -231,22 +212,17 @@ impl Seen<'_> {
             let sum = |value: fn(&DiskRates) -> f64| -> f64 {
                 drives.iter().filter_map(|d| self.mean(d, value)).sum()
             };
-            let (reached, merged) =
-                (sum(DiskRates::requests_per_s), sum(|d| d.read.merged_per_s + d.write.merged_per_s));
-            let Some(asked) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
-            if merged > RULES.merged_share * (merged + reached)
-                && asked > RULES.merged_rate_min
-                && asked > reached
+            let reached_per_s = sum(DiskRates::requests_per_s);
+            let merged_per_s = sum(|d| d.read.merged_per_s + d.write.merged_per_s);
+            let Some(asked_per_s) = self.mean(&top.device, DiskRates::requests_per_s) else { continue };
+            if merged_per_s > RULES.merged_share * (merged_per_s + reached_per_s)
+                && asked_per_s > RULES.merged_rate_min
+                && asked_per_s > reached_per_s
             {
-                let sentence = format!(
-                    "{} is asked {} times a second; {} reach its {}, for {} are merged into others on the way",
-                    self.layout.called(&top.device),
-                    short(asked),
-                    short(reached),
-                    counted(drives.len() as f64),
-                    short(merged)
-                );
-                found.push((top.device.clone(), DiskTrouble::Merged, sentence));
+                let (volume, drives) = (top.called(), drives.len());
+                let evidence =
+                    DiskEvidence::Merged { volume, drives, asked_per_s, reached_per_s, merged_per_s };
+                found.push((top.device.clone(), evidence));
             }
         }
         found

@@ -8,6 +8,7 @@ use linerate_model::disk::{
     DiskFinding, DiskInterval, DiskKind, DiskRates, DiskTimes, DiskTraffic, DiskTrouble,
 };
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_report::words::disks::sentence;
 
 use super::{Layout, between, findings, join_paths, layout};
 
@@ -102,7 +103,7 @@ fn one_drive_of_36_becomes_slow_and_is_the_only_one_named() {
     assert_eq!(told(&findings(&layout, &intervals[..5])), []);
     let found = findings(&layout, &intervals);
     assert_eq!(told(&found), [("sdh", DiskTrouble::SlowAmongEquals)], "{found:#?}");
-    let sentence = &found[0].sentence;
+    let sentence = sentence(&found[0]);
     assert!(sentence.contains("one of the 35 others of md0"), "{sentence}");
     // Soon afterwards as well.
     assert_eq!(told(&findings(&layout, &intervals[5..8])), [("sdh", DiskTrouble::SlowAmongEquals)]);
@@ -124,7 +125,7 @@ fn the_slow_drive_is_quoted_with_its_longest_requests_where_they_are_known() {
     let sentence = |known| {
         let found = findings(&layout, &[interval(known), interval(known), interval(false)]);
         assert_eq!(told(&found), [("sdc", DiskTrouble::SlowAmongEquals)]);
-        found[0].sentence.clone()
+        sentence(&found[0])
     };
     let with = sentence(true);
     assert!(with.ends_with("inside the drive 99 of 100 take at most 410 ms, of the others 9 ms"), "{with}");
@@ -198,11 +199,15 @@ fn two_saturated_drives_below_an_array_that_takes_more_than_they_do() {
         told(&found),
         [("sdx", DiskTrouble::Saturated), ("sdy", DiskTrouble::Saturated), ("md1", DiskTrouble::Merged)]
     );
-    assert!(found[0].sentence.contains("94 % busy with 222 reads and 888 writes"), "{}", found[0].sentence);
     assert!(
-        found[2].sentence.starts_with("md1 is asked 8208 times a second; 2161 reach its 2 drives"),
+        sentence(&found[0]).contains("94 % busy with 222 reads and 888 writes"),
         "{}",
-        found[2].sentence
+        sentence(&found[0])
+    );
+    assert!(
+        sentence(&found[2]).starts_with("md1 is asked 8208 times a second; 2161 reach its 2 drives"),
+        "{}",
+        sentence(&found[2])
     );
 }
 
@@ -237,9 +242,9 @@ fn a_volume_is_called_by_its_name_and_its_drives_are_not_full() {
     );
     assert_eq!(told(&found), [("dm-2", DiskTrouble::Merged)], "{found:#?}");
     assert!(
-        found[0].sentence.starts_with("vg0/home-dirs (dm-2) is asked 65955 times"),
+        sentence(&found[0]).starts_with("vg0/home-dirs (dm-2) is asked 65955 times"),
         "{}",
-        found[0].sentence
+        sentence(&found[0])
     );
 }
 
@@ -451,8 +456,8 @@ fn a_leg_that_failed_is_named_as_what_it_is() {
     let interval = DiskInterval { host: "store".into(), at_ms: 0, seconds: 2.0, disks, times_missing: None };
     let found = findings(&layout, &[interval]);
     assert_eq!(told(&found), [("sdc", DiskTrouble::Degraded), ("md0", DiskTrouble::Degraded)], "{found:#?}");
-    assert!(found[0].sentence.contains("lvconvert --repair vg0/home"), "{}", found[0].sentence);
-    assert!(found[1].sentence.contains("its leg number 3"), "{}", found[1].sentence);
+    assert!(sentence(&found[0]).contains("lvconvert --repair vg0/home"), "{}", sentence(&found[0]));
+    assert!(sentence(&found[1]).contains("its leg number 3"), "{}", sentence(&found[1]));
 }
 
 /// Drives of which some are written to five times as much as the others.
@@ -474,7 +479,7 @@ fn legs_are_not_called_uneven_while_some_are_being_filled() {
     let said = |more: &[(&str, FactValue)], device: &str, what: DiskTrouble| {
         let found = findings(&above("md0", &drives, false, more), std::slice::from_ref(&interval));
         assert_eq!(told(&found), [(device, what)], "{more:?}");
-        found[0].sentence.clone()
+        sentence(&found[0])
     };
     said(&[], "sdc", DiskTrouble::Uneven);
     let leg = [("disk.md0.rebuilding_legs", list(&["sdc".to_owned()]))];
@@ -516,7 +521,7 @@ fn all_legs_of_a_volume_that_are_left_are_brought_in_line() {
     }
     let found = findings(&layout(&facts), &[written(&drives(1), &[])]);
     assert_eq!(found[1].device, "dm-8");
-    assert!(found[1].sentence.starts_with("vg0/home (dm-8) is being synchronised"), "{found:#?}");
+    assert!(sentence(&found[1]).starts_with("vg0/home (dm-8) is being synchronised"), "{found:#?}");
 }
 
 /// One drive is filled and another one read for it, both at their limit and with long requests: neither is

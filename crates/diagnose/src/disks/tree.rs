@@ -163,10 +163,7 @@ impl Layout {
     /// What people call a device: its name, and the kernel's behind it where that is another.
     #[must_use]
     pub fn called(&self, device: &str) -> String {
-        match self.get(device) {
-            Some(disk) if disk.name != disk.device => format!("{} ({})", disk.name, disk.device),
-            _ => device.to_owned(),
-        }
+        self.get(device).map_or_else(|| device.to_owned(), Disk::called)
     }
 
     fn mount(&mut self, facts: &HostFacts) {

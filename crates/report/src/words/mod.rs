@@ -5,6 +5,7 @@ mod advice;
 mod cause;
 mod ceiling;
 mod diff;
+pub mod disks;
 mod finding;
 mod headline;
 mod remark;

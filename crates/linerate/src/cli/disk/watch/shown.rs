@@ -15,6 +15,7 @@ use linerate_fleet::clock;
 use linerate_report::disk_watch::{self as report, WatchedHosts};
 use linerate_report::disks::{self, DiskView};
 use linerate_report::heat::Style;
+use linerate_report::words;
 
 /// How a watch is shown.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +40,7 @@ fn finding_record(change: &IntervalChange) -> anyhow::Result<serde_json::Value> 
         IntervalChange::Began(all) => ("began", all),
         IntervalChange::Ended(all) => ("ended", all),
     };
-    let mut record = serde_json::to_value(all)?;
+    let mut record = serde_json::to_value(words::disks::written(all))?;
     record["schema"] = SCHEMA.into();
     record["finding"] = word.into();
     Ok(record)
@@ -174,6 +175,7 @@ impl Output {
         let (unseen, gaps) = (unseen(watch), watch.all_gaps());
         let reach = reach(watch, &unseen, &gaps);
         if self.json {
+            let findings: Vec<_> = findings.iter().map(words::disks::written).collect();
             return out::json_line(&serde_json::json!({
                 "schema": SCHEMA, "findings": findings, "gaps": gaps,
                 "hosts": { "asked": reach.asked, "seen": reach.seen, "unseen": unseen }
