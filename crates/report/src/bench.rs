@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use super::distribution::{self, Line};
 use super::view::View;
+use super::words::volumes;
 
 /// A figure below this share of what should be reached is a finding.
 const LOW: f64 = 0.5;
@@ -102,7 +103,7 @@ fn table(plan: &DiskPlan, end: &DiskEnd, facts: Option<&HostFacts>) -> String {
     let way = end.phases.first().map_or("", |p| p.way.as_str());
     let mut text = format!("{} of {}, by {}\n", size(end.bytes), place(plan, end, facts), one_line(way));
     if let Some(volume) = &volume {
-        let _ = writeln!(text, "{}", volume.words());
+        let _ = writeln!(text, "{}", volumes::members(volume));
     }
     let _ = write!(text, "{:NAME$}", "test");
     for (head, width) in HEADS.iter().zip(WIDTHS) {
@@ -110,7 +111,7 @@ fn table(plan: &DiskPlan, end: &DiskEnd, facts: Option<&HostFacts>) -> String {
     }
     text.push('\n');
     let seen: Vec<(&DiskResult, Beside)> =
-        end.phases.iter().map(|p| (p, disks::beside(volume.as_ref(), p))).collect();
+        end.phases.iter().map(|p| (p, volumes::beside(volume.as_ref(), p))).collect();
     for (result, beside) in &seen {
         let _ = writeln!(text, "{}", row(result, beside));
     }
@@ -240,7 +241,7 @@ pub fn told(snapshot: &Snapshot) -> Vec<BenchPhaseView> {
             bytes_per_s: result.bytes_per_s(),
             is_evidence: result.is_evidence(),
             doubts: result.doubts.iter().map(|d| result.reason(*d)).collect(),
-            beside: disks::beside(volume.as_ref(), result),
+            beside: volumes::beside(volume.as_ref(), result),
         }));
     }
     all

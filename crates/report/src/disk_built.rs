@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::{self, Beside, VolumeMembers};
+use linerate_diagnose::disks::{Beside, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
 use linerate_model::printable::one_line;
 use linerate_model::units;
@@ -11,6 +11,7 @@ use linerate_storage::plan::{DriveKind, Rates, VolumeSpread};
 use serde::Serialize;
 
 use super::heat::Style;
+use super::words::volumes;
 
 /// A figure below this share of what its drives promise is a finding, as in `linerate disk bench`.
 const LOW: f64 = 0.5;
@@ -103,7 +104,7 @@ pub fn rows(
         let trusted = alone.and_then(|alone| alone.phases.get(at)).is_some_and(DiskResult::is_evidence);
         let by_drive = by_drive.as_ref().map(pick).filter(|rate| trusted && *rate > 0.0);
         let (by_class, measured) = (pick(&planned), pick(&measured));
-        let Beside { should, mut binds, mut sentence, .. } = disks::beside(volume, result);
+        let Beside { should, mut binds, mut sentence, .. } = volumes::beside(volume, result);
         let promised = by_drive.unwrap_or(by_class).max(f64::MIN_POSITIVE);
         let share = measured / promised;
         // What should bind does not, when so little was reached.

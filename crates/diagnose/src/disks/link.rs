@@ -1,9 +1,8 @@
 //! The wire to a drive: what it carries at most.
 //!
-//! In: the facts of a host and the name of a device. Out: bytes per second and words for them. Pure.
+//! In: the facts of a host and the name of a device. Out: the bus with its speed, and bytes per second. Pure.
 
 use linerate_model::fact::HostFacts;
-use serde::Serialize;
 
 use super::RULES;
 use super::readings::reading;
@@ -11,12 +10,28 @@ use crate::ceilings::lanes_bps;
 use crate::rules::Rules;
 
 /// The wire to a drive.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DriveLink {
     /// Bytes of content per second, after the coding of the wire and before all headers.
     pub bytes_per_s: f64,
-    /// `SATA at 6 Gbit/s`, `PCIe at 8 GT/s x 4`.
-    pub words: String,
+    /// What it is.
+    pub bus: DriveBus,
+}
+
+/// The bus of a drive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DriveBus {
+    /// PCI Express.
+    Pcie {
+        /// Speed of a lane, GT/s.
+        gts: f64,
+        /// Lanes.
+        lanes: f64,
+    },
+    /// SATA at so many Gbit/s.
+    Sata(f64),
+    /// SAS at so many Gbit/s.
+    Sas(f64),
 }
 
 const GBIT: f64 = 1e9;
@@ -27,23 +42,18 @@ pub(super) fn of(facts: &HostFacts, device: &str) -> Option<DriveLink> {
         reading(facts, device, field)?.number(0).filter(|value| value.is_finite() && *value > 0.0)
     };
     let lanes = || {
-        let (speed, width) = (number("pcie.speed_gts")?, number("pcie.width")?);
-        Some(DriveLink {
-            bytes_per_s: lanes_bps(speed, width, &Rules::DEFAULT.ceilings) / 8.0,
-            words: format!("PCIe at {speed} GT/s x {width}"),
-        })
+        let (gts, lanes) = (number("pcie.speed_gts")?, number("pcie.width")?);
+        let bytes_per_s = lanes_bps(gts, lanes, &Rules::DEFAULT.ceilings) / 8.0;
+        Some(DriveLink { bytes_per_s, bus: DriveBus::Pcie { gts, lanes } })
     };
     let sata = || {
         let speed = number("sata_gbit")?;
-        Some(DriveLink {
-            bytes_per_s: speed * GBIT / RULES.bits_8b10b,
-            words: format!("SATA at {speed} Gbit/s"),
-        })
+        Some(DriveLink { bytes_per_s: speed * GBIT / RULES.bits_8b10b, bus: DriveBus::Sata(speed) })
     };
     let sas = || {
         let speed = number("sas_gbit")?;
         let bits = if speed > 12.0 { RULES.bits_128b150b } else { RULES.bits_8b10b };
-        Some(DriveLink { bytes_per_s: speed * GBIT / bits, words: format!("SAS at {speed} Gbit/s") })
+        Some(DriveLink { bytes_per_s: speed * GBIT / bits, bus: DriveBus::Sas(speed) })
     };
     lanes().or_else(sata).or_else(sas)
 }

@@ -25,9 +25,9 @@ const RULES: &DiskRules = &Rules::DEFAULT.disks;
 
 pub use findings::findings;
 pub use history::{History, IntervalChange};
-pub use link::DriveLink;
+pub use link::{DriveBus, DriveLink};
 pub use rates::{between, join_paths};
-pub use reach::{Beside, DiskExpectation, Term, beside, reach};
+pub use reach::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
 pub use tree::{Layout, Leaf, layout};
 pub use volume::{Class, VolumeMembers, volume};
 

@@ -1,16 +1,14 @@
 //! What a volume should reach under a load, and which term binds.
 //!
 //! What comes in: what the volume is made of, what is asked of it. What goes out: requests and bytes per
-//! second with the arithmetic in a sentence, or nothing where nobody can know it from the outside. Pure.
-
-use std::fmt::Write as _;
+//! second with their arithmetic, or nothing where nobody can know it from the outside. Pure.
 
 use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
-use linerate_model::units::{percent, short};
 use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
 use serde::Serialize;
 
 use super::RULES;
+use super::link::{DriveBus, DriveLink};
 use super::volume::{Class, VolumeMembers};
 
 /// What binds.
@@ -52,17 +50,72 @@ pub struct DiskExpectation {
     pub bytes_per_s: f64,
     /// What binds.
     pub binds: Term,
-    /// The arithmetic in words.
+    /// How it comes about.
+    #[serde(skip)]
+    pub arithmetic: Arithmetic,
+    /// The arithmetic in words; empty until a report writes it.
     pub sentence: String,
 }
 
-/// How many drives.
-pub(super) fn counted(drives: f64) -> String {
-    if (drives - 1.0).abs() < 1e-9 { "1 drive".to_owned() } else { format!("{} drives", short(drives)) }
+/// What a bound is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arithmetic {
+    /// Requests at random offsets.
+    Seeks {
+        /// Drives that have something to do.
+        busy: f64,
+        /// Requests per second of each.
+        each_per_s: f64,
+        /// Requests to drives for one to the volume.
+        cost: f64,
+        /// All drives, and requests under way that would keep them busy, where there are fewer.
+        shortage: Option<(u32, f64)>,
+    },
+    /// Bytes in a row.
+    Row {
+        /// Drives that what is under way reaches.
+        reached: f64,
+        /// All drives with content of their own.
+        drives: f64,
+        /// Bytes under way.
+        under_way: f64,
+    },
+    /// Waiting for the medium.
+    Flush {
+        /// Whether each write waits by itself, for lack of a write cache.
+        by_itself: bool,
+        /// What is waited for beside the data.
+        also: Option<AlsoSafe>,
+    },
+    /// A write misses its offset each time, for lack of a write cache.
+    Missed,
+    /// The wire to each of so many drives.
+    Wire(f64, DriveLink),
 }
 
-/// A bound: requests per second, what it comes from, and how.
-type Bound = (f64, Term, String);
+/// What a file system has to have safe beside the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlsoSafe {
+    /// A record in its journal.
+    Journal,
+    /// The tree that leads to the data.
+    Tree,
+}
+
+impl Arithmetic {
+    fn binds(&self) -> Term {
+        match self {
+            Self::Seeks { shortage: None, .. } => Term::Seeks,
+            Self::Row { reached, drives, .. } if reached >= drives => Term::Transfer,
+            Self::Seeks { .. } | Self::Row { .. } | Self::Missed => Term::Depth,
+            Self::Flush { .. } => Term::Flush,
+            Self::Wire(..) => Term::Link,
+        }
+    }
+}
+
+/// Requests per second, and what they come from.
+type Bound = (f64, Arithmetic);
 
 /// What a volume should reach; `None` where its drives do not tell (virtual ones, those behind a controller,
 /// files, NVMe whose lanes nobody knows): there is no figure to hold against it.
@@ -78,9 +131,14 @@ pub fn reach(volume: &VolumeMembers, phase: &DiskPhase) -> Option<DiskExpectatio
         Class::Nvme => vec![volume.link.as_ref().map(|_| wire(volume, phase))?],
         Class::Virtual | Class::Controller | Class::Made => return None,
     };
-    let (requests_per_s, binds, sentence) = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-    let bytes_per_s = requests_per_s * f64::from(phase.block_bytes);
-    Some(DiskExpectation { requests_per_s, bytes_per_s, binds, sentence })
+    let (requests_per_s, arithmetic) = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(DiskExpectation {
+        requests_per_s,
+        bytes_per_s: requests_per_s * f64::from(phase.block_bytes),
+        binds: arithmetic.binds(),
+        arithmetic,
+        sentence: String::new(),
+    })
 }
 
 /// Shares of reads and writes.
@@ -120,7 +178,8 @@ fn rotating(volume: &VolumeMembers, phase: &DiskPhase) -> Vec<Bound> {
         Durable::Each => bounds.push(flush(volume, phase, 1)),
         // One after the other in a row; of several the next one is there in time.
         Durable::Never if each_waits && !phase.random && phase.reads == 0 && phase.depth == 1 => {
-            bounds.push(without_cache(phase));
+            // When the next one comes, its offset has just gone by.
+            bounds.push((turns(phase), Arithmetic::Missed));
         }
         Durable::Never => {}
     }
@@ -148,24 +207,9 @@ fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let rate = 1.0 / (1.0 / seek_rate + piece / ROTATING_BYTES_PER_S);
     // Small requests cost no time for their bytes worth a word.
     let rate = if piece <= 16_384.0 { seek_rate } else { rate };
-    let requests = busy * rate / cost;
-    let depth = busy < drives || each < RULES.queue_choice;
-    let mut sentence = format!("{} x {} a second", counted(busy), short(rate));
-    if (cost - 1.0).abs() > 1e-9 {
-        let _ = write!(sentence, ", {} requests to drives for each", short(cost));
-    }
-    let _ = write!(sentence, " = {} requests a second", short(requests));
-    if depth {
-        let needed = (RULES.queue_choice * drives / cost).ceil();
-        let _ = write!(
-            sentence,
-            "; {} under way leave {} little choice or nothing to do, {} would keep them busy (--depth)",
-            phase.outstanding(),
-            counted(f64::from(volume.drives)),
-            short(needed)
-        );
-    }
-    (requests, if depth { Term::Depth } else { Term::Seeks }, sentence)
+    let short = busy < drives || each < RULES.queue_choice;
+    let shortage = short.then(|| (volume.drives, (RULES.queue_choice * drives / cost).ceil()));
+    (busy * rate / cost, Arithmetic::Seeks { busy, each_per_s: rate, cost, shortage })
 }
 
 /// In a row: bytes per second of the drives that work at the same time.
@@ -174,42 +218,24 @@ fn transfer(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let drives = f64::from(volume.data_drives());
     let under_way = f64::from(phase.outstanding()) * block;
     // Without the cache of the kernel nobody reads ahead: only what is under way keeps drives busy.
-    let spread = match volume.chunk_bytes {
+    let reached = match volume.chunk_bytes {
         Some(chunk) if phase.direct => (under_way / chunk as f64).ceil().clamp(1.0, drives),
         _ => drives,
     };
-    let bytes = spread * ROTATING_BYTES_PER_S;
-    let mut sentence = format!(
-        "{} x {} MB/s = {} MB/s in a row, where neighbours are merged",
-        counted(spread),
-        short(ROTATING_BYTES_PER_S / 1e6),
-        short(bytes / 1e6)
-    );
-    if spread < drives {
-        let _ = write!(
-            sentence,
-            "; {} KiB under way reach {} of {} drives",
-            short(under_way / 1024.0),
-            short(spread),
-            short(drives)
-        );
-    }
-    (bytes / block, if spread < drives { Term::Depth } else { Term::Transfer }, sentence)
+    (reached * ROTATING_BYTES_PER_S / block, Arithmetic::Row { reached, drives, under_way })
 }
 
-/// How often a file system waits for the medium until a write is safe, and for what beside the data.
+/// What a file system waits for until a write is safe, beside the data.
 ///
 /// A new time of a file is a record of the journal of ext4 and of the log of XFS (`fs/ext4/fsync.c`,
 /// `fs/xfs/xfs_file.c` of Linux); its last block is sent behind a flush of what came before, and flushed
 /// itself. `fdatasync` of content in its old place needs no record. Where content gets a new place each time,
 /// the tree that leads to it has to be safe too (`fs/btrfs/tree-log.c`).
-fn waits(filesystem: &str, durable: Durable) -> (f64, &'static str) {
+fn also_safe(filesystem: &str, durable: Durable) -> Option<AlsoSafe> {
     match (filesystem, durable) {
-        ("btrfs", _) => (2.0, ", once for the data and once for the tree of btrfs"),
-        ("ext3" | "ext4" | "xfs", Durable::Full(_)) => {
-            (2.0, ", once for the data and once for the record in the journal")
-        }
-        _ => (1.0, ""),
+        ("btrfs", _) => Some(AlsoSafe::Tree),
+        ("ext3" | "ext4" | "xfs", Durable::Full(_)) => Some(AlsoSafe::Journal),
+        _ => None,
     }
 }
 
@@ -222,49 +248,20 @@ fn turns(phase: &DiskPhase) -> f64 {
 /// cache each write waits by itself.
 fn flush(volume: &VolumeMembers, phase: &DiskPhase, every: u32) -> Bound {
     let every = f64::from(every.max(1));
-    let (waits, what) = waits(&volume.filesystem, phase.durable);
+    let also = also_safe(&volume.filesystem, phase.durable);
+    let waits = if also.is_some() { 2.0 } else { 1.0 };
     let by_itself = phase.direct && volume.write_back == Some(false);
     let turns_for_all = if by_itself { every + waits - 1.0 } else { waits };
-    let requests = turns(phase) * every / turns_for_all;
-    let sentence = format!(
-        "{} waits for {}, {} ms each at 7,200 a minute{what}: {} safe writes a second of {} threads",
-        if by_itself { "without a write cache a write" } else { "a flush" },
-        if waits > 1.0 { "two revolutions" } else { "a revolution" },
-        short(RULES.revolution_ms),
-        short(requests),
-        phase.threads
-    );
-    (requests, Term::Flush, sentence)
-}
-
-/// Writes in a row, one after the other, on drives without a write cache: when the next one comes, its place
-/// has just gone by.
-fn without_cache(phase: &DiskPhase) -> Bound {
-    let requests = turns(phase);
-    let sentence = format!(
-        "without a write cache each write waits for a revolution, {} ms at 7,200 a minute: {} writes a second of {} threads; more under way would not miss their place (--depth)",
-        short(RULES.revolution_ms),
-        short(requests),
-        phase.threads
-    );
-    (requests, Term::Depth, sentence)
+    (turns(phase) * every / turns_for_all, Arithmetic::Flush { by_itself, also })
 }
 
 /// The wire to each drive: of one without moving parts all that is known.
 fn wire(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let (reads, _) = shares(phase);
     let drives = f64::from(if reads >= 1.0 { volume.drives } else { volume.data_drives() });
-    let (each, words) = match &volume.link {
-        Some(link) => (link.bytes_per_s, link.words.as_str()),
-        None => (RULES.sata_bytes_per_s, "SATA at 6 Gbit/s"),
-    };
-    let bytes = drives * each;
-    let sentence = format!(
-        "{} x {} MB/s of {words}: no drive can be faster than its wire, many are slower",
-        counted(drives),
-        short(each / 1e6)
-    );
-    (bytes / f64::from(phase.block_bytes), Term::Link, sentence)
+    let usual = DriveLink { bytes_per_s: RULES.sata_bytes_per_s, bus: DriveBus::Sata(6.0) };
+    let link = volume.link.unwrap_or(usual);
+    (drives * link.bytes_per_s / f64::from(phase.block_bytes), Arithmetic::Wire(drives, link))
 }
 
 /// A measured phase beside what should be reached.
@@ -274,14 +271,40 @@ pub struct Beside {
     pub should: Option<DiskExpectation>,
     /// Measured over it; `None` without one, or where the figure is no evidence.
     pub share: Option<f64>,
-    /// What binds, in a word for a column.
+    /// What binds, as far as the measurement shows it.
+    #[serde(skip)]
+    pub limit: DiskLimit,
+    /// Requests that were asked for, and those that reached the device, where neighbours were merged.
+    #[serde(skip)]
+    pub merged: Option<(f64, f64)>,
+    /// What binds, in a word for a column; empty until a report writes it.
     pub binds: String,
-    /// The same in a sentence with figures.
+    /// The same in a sentence with figures; empty until a report writes it.
     pub sentence: String,
 }
 
-/// Compares a measured phase with what should be reached, and says what binds as far as the measurement shows
-/// it.
+/// What a measured phase is limited by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum DiskLimit {
+    /// The figure is no evidence.
+    Unknown(Doubt),
+    /// So many CPUs that the load took.
+    Cpu(f64),
+    /// Flushes: medians of one and of a safe write with it, ms.
+    Flush(f64, f64),
+    /// Writes ended in memory.
+    Cache,
+    /// What is expected to.
+    Expected,
+    /// Each request takes so many microseconds, and there is one at a time.
+    Latency(f64),
+    /// The device, which is busy all the time.
+    Busy,
+    /// The device.
+    Device,
+}
+
+/// Compares a measured phase with what should be reached.
 #[must_use]
 pub fn beside(volume: Option<&VolumeMembers>, result: &DiskResult) -> Beside {
     let should = volume.and_then(|volume| reach(volume, &result.phase));
@@ -290,69 +313,44 @@ pub fn beside(volume: Option<&VolumeMembers>, result: &DiskResult) -> Beside {
         .as_ref()
         .filter(|s| s.requests_per_s > 0.0 && result.is_evidence())
         .map(|s| measured / s.requests_per_s);
-    let (binds, sentence) = binds(result, should.as_ref());
-    Beside { should, share, binds, sentence }
+    let limit = limit(result, should.is_some());
+    Beside { should, share, limit, merged: merged(result), binds: String::new(), sentence: String::new() }
 }
 
-fn binds(result: &DiskResult, should: Option<&DiskExpectation>) -> (String, String) {
+fn limit(result: &DiskResult, is_expected: bool) -> DiskLimit {
     if let Some(doubt) = result.doubts.iter().find(|d| d.refuses_rate()) {
-        return ("no evidence".to_owned(), result.reason(*doubt));
+        return DiskLimit::Unknown(*doubt);
     }
     let busy = result.cpu_s / result.elapsed_s.max(f64::MIN_POSITIVE);
-    let threads = f64::from(result.phase.threads);
-    if busy >= RULES.cpu_full * threads {
-        let sentence = format!(
-            "the CPU is what limits: {} of a CPU for {threads} threads; more --threads would show",
-            percent(busy)
-        );
-        return ("CPU".to_owned(), sentence);
+    if busy >= RULES.cpu_full * f64::from(result.phase.threads) {
+        return DiskLimit::Cpu(busy);
     }
-    let merged = merged(result);
     let p50 = |histogram: &linerate_model::histogram::Histogram| histogram.quantile(0.5).unwrap_or(0) as f64;
     let (flush, whole) = (p50(&result.flush_ns), p50(&result.write.took_ns));
     if flush > 0.0 && flush >= RULES.flush_share * whole {
-        let of = short(flush / 1e6);
-        return (
-            "flush".to_owned(),
-            format!("the flush takes {of} of the {} ms of a safe write{merged}", short(whole / 1e6)),
-        );
+        return DiskLimit::Flush(flush / 1e6, whole / 1e6);
     }
     if result.doubts.contains(&Doubt::WriteBack) {
-        let (last, all) = (short(result.last_flush_s * 1e3), short(result.elapsed_s * 1e3));
-        return (
-            "cache".to_owned(),
-            format!("writes ended in memory; the flush at the end took {last} of {all} ms{merged}"),
-        );
+        return DiskLimit::Cache;
     }
-    if let Some(should) = should {
-        return (should.binds.word().to_owned(), format!("{}{merged}", should.sentence));
+    if is_expected {
+        return DiskLimit::Expected;
     }
     if result.phase.outstanding() == 1 {
         // The mean, with what a flush after several adds to each: a median of what is waited for now and then
         // says nothing of the rate.
         let requests = (result.read.requests + result.write.requests).max(1);
-        let each_us = result.elapsed_s * 1e6 / requests as f64;
-        return (
-            "latency".to_owned(),
-            format!("one request at a time: each takes {} us on average{merged}", short(each_us)),
-        );
+        return DiskLimit::Latency(result.elapsed_s * 1e6 / requests as f64);
     }
-    let what = if result.device.is_some_and(|d| d.busy > RULES.busy_device) {
-        "the device has always something to do"
-    } else {
-        "the device answers no faster"
-    };
-    ("device".to_owned(), format!("{what} at {} requests under way{merged}", result.phase.outstanding()))
+    let is_busy = result.device.is_some_and(|d| d.busy > RULES.busy_device);
+    if is_busy { DiskLimit::Busy } else { DiskLimit::Device }
 }
 
-/// What became of requests on the way to the device, where neighbours were joined.
-fn merged(result: &DiskResult) -> String {
-    let Some(device) = result.device else { return String::new() };
+/// Requests that were asked for, and those of them that reached the device, where neighbours were joined.
+fn merged(result: &DiskResult) -> Option<(f64, f64)> {
+    let device = result.device?;
     let asked = (result.read.requests + result.write.requests) as f64;
+    let reached = device.requests as f64;
     // A tenth more or less is the file system's own.
-    if (device.merged as f64) <= asked * RULES.merged_min || device.requests as f64 >= asked {
-        return String::new();
-    }
-    let (asked, reached) = (short(asked), short(device.requests as f64));
-    format!("; of {asked} requests {reached} reached the device, for neighbours were merged")
+    ((device.merged as f64) > asked * RULES.merged_min && reached < asked).then_some((asked, reached))
 }

@@ -7,7 +7,8 @@ use linerate_model::histogram::Histogram;
 use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, VolumeSpec, plan};
 
 use super::layout;
-use super::reach::{Term, beside, reach};
+use super::link::DriveBus;
+use super::reach::{AlsoSafe, Arithmetic, DiskLimit, Term, beside, reach};
 use super::volume::{Class, VolumeMembers, volume};
 
 fn phase(random: bool, reads: u8, block_bytes: u32, depth: u16) -> DiskPhase {
@@ -42,7 +43,6 @@ fn of_36() -> VolumeMembers {
 fn thirty_six_drives_read_5400_times_a_second_and_write_half_of_it() {
     let reads = reach(&of_36(), &phase(true, 100, 4096, 256)).unwrap();
     assert_eq!((reads.requests_per_s.round(), reads.binds), (5400.0, Term::Seeks));
-    assert_eq!(reads.sentence, "36 drives x 150 a second = 5400 requests a second");
     let writes = reach(&of_36(), &phase(true, 0, 4096, 256)).unwrap();
     assert_eq!((writes.requests_per_s.round(), writes.binds), (2700.0, Term::Seeks));
     let mixed = reach(&of_36(), &phase(true, 50, 4096, 256)).unwrap();
@@ -71,7 +71,11 @@ fn few_requests_do_not_keep_many_drives_busy() {
     let should = reach(&of_36(), &phase(true, 100, 4096, 18)).unwrap();
     // Half of the drives have one request each: 8.5 ms + 4.17 ms.
     assert_eq!((should.requests_per_s.round(), should.binds), (1421.0, Term::Depth));
-    assert!(should.sentence.contains("144 would keep them busy"), "{}", should.sentence);
+    let shortage = Some((36, 144.0));
+    assert!(
+        matches!(should.arithmetic, Arithmetic::Seeks { shortage: s, .. } if s == shortage),
+        "{should:?}"
+    );
     let one = reach(&VolumeMembers::drive(Class::Rotating), &phase(true, 100, 4096, 1)).unwrap();
     about(one.requests_per_s, 79.0);
 }
@@ -116,11 +120,8 @@ fn the_file_system_and_the_write_cache_decide_what_a_safe_write_costs() {
     about(rate("xfs", Some(false), Durable::Data(8)), 120.0);
     about(rate("xfs", Some(false), Durable::Full(8)), 107.0);
     let xfs = VolumeMembers { write_back: Some(true), ..of_36() }.under("xfs");
-    let sentence = reach(&xfs, &safe(Durable::Full(1))).unwrap().sentence;
-    assert!(
-        sentence.contains("two revolutions") && sentence.contains("the record in the journal"),
-        "{sentence}"
-    );
+    let flush = Arithmetic::Flush { by_itself: false, also: Some(AlsoSafe::Journal) };
+    assert_eq!(reach(&xfs, &safe(Durable::Full(1))).unwrap().arithmetic, flush);
 }
 
 #[test]
@@ -182,31 +183,28 @@ fn measured_figures_stand_beside_what_should_be_reached() {
     let all = phase(true, 100, 4096, 256);
     let seen = beside(Some(&of_36()), &result(all, 2700, 5_000_000));
     assert_eq!(seen.share, Some(0.5));
-    assert_eq!(seen.binds, "seeks");
+    assert_eq!(seen.limit, DiskLimit::Expected);
     // Casebook E3: 8000 MB/s from the page cache is no share of anything.
     let cached = DiskResult { doubts: vec![Doubt::FromCache], ..result(all, 2_000_000, 1000) };
     let seen = beside(Some(&of_36()), &cached);
-    assert_eq!((seen.share, seen.binds.as_str()), (None, "no evidence"));
-    assert!(seen.sentence.starts_with("the kernel's cache answered"), "{}", seen.sentence);
+    assert_eq!((seen.share, seen.limit), (None, DiskLimit::Unknown(Doubt::FromCache)));
 }
 
 #[test]
 fn what_binds_is_seen_where_the_drive_is_unknown() {
     let unknown = VolumeMembers::drive(Class::Virtual);
     let one = beside(Some(&unknown), &result(phase(true, 100, 4096, 1), 5000, 200_000));
-    assert_eq!((one.binds.as_str(), one.should), ("latency", None));
+    assert_eq!((one.limit, one.should), (DiskLimit::Latency(200.0), None));
     let full = DiskResult { cpu_s: 0.97, ..result(phase(true, 100, 4096, 64), 400_000, 150_000) };
-    assert_eq!(beside(None, &full).binds, "CPU");
+    assert_eq!(beside(None, &full).limit, DiskLimit::Cpu(0.97));
     let mut safe =
         result(DiskPhase { durable: Durable::Data(1), ..phase(false, 0, 4096, 1) }, 400, 2_500_000);
     safe.flush_ns.record_many(2_000_000, 400);
-    let seen = beside(Some(&unknown), &safe);
-    assert_eq!(seen.binds, "flush");
-    assert!(seen.sentence.starts_with("the flush takes 2 of the 2.5 ms"), "{}", seen.sentence);
+    let DiskLimit::Flush(flush, whole) = beside(Some(&unknown), &safe).limit else { panic!("{safe:?}") };
+    assert!((flush / 2.0 - 1.0).abs() < 0.1 && (whole / 2.5 - 1.0).abs() < 0.1, "{flush} of {whole} ms");
     let merged = DeviceShare { requests: 1000, merged: 63_000, ..DeviceShare::default() };
     let row = DiskResult { device: Some(merged), ..result(phase(false, 0, 4096, 32), 64_000, 400_000) };
-    let seen = beside(Some(&unknown), &row);
-    assert!(seen.sentence.contains("of 64000 requests 1000 reached the device"), "{}", seen.sentence);
+    assert_eq!(beside(Some(&unknown), &row).merged, Some((64_000.0, 1000.0)));
 }
 
 /// The recorded server: SATA at 6 and at 3 Gbit/s below one mirror, SAS with two ways, an NVMe drive with two
@@ -216,15 +214,12 @@ fn the_wire_to_a_drive_is_known_from_its_host() {
     let readings = serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();
     let facts = HostFacts { readings, ..HostFacts::default() };
     let link = |device: &str| volume(&layout(&facts), &facts, device).unwrap().link.unwrap();
-    let seen = ["md0", "dm-1", "nvme0n1"].map(link).map(|l| (l.words, l.bytes_per_s.round()));
-    let wanted =
-        [("SATA at 3 Gbit/s", 300e6), ("SAS at 12 Gbit/s", 1200e6), ("PCIe at 8 GT/s x 2", 1_969_230_769.0)];
-    assert_eq!(seen, wanted.map(|(words, rate)| (words.to_owned(), rate)));
+    let seen = ["md0", "dm-1", "nvme0n1"].map(link).map(|l| (l.bus, l.bytes_per_s.round()));
+    let pcie = DriveBus::Pcie { gts: 8.0, lanes: 2.0 };
+    assert_eq!(seen, [(DriveBus::Sata(3.0), 300e6), (DriveBus::Sas(12.0), 1200e6), (pcie, 1_969_230_769.0)]);
     let nvme = volume(&layout(&facts), &facts, "nvme0n1").unwrap();
     let should = reach(&nvme, &phase(false, 100, 1 << 20, 8)).unwrap();
     assert_eq!((should.bytes_per_s.round(), should.binds), (1_969_230_769.0, Term::Link));
-    let words = "1 drive x 1969 MB/s of PCIe at 8 GT/s x 2: no drive can be faster than its wire";
-    assert!(should.sentence.starts_with(words), "{}", should.sentence);
 }
 
 /// What a controller or a hypervisor shows rotates, if one believes the kernel.
@@ -274,10 +269,6 @@ fn an_array_of_md_is_read_from_its_facts() {
     assert_eq!((found.drives, found.copies, found.chunk_bytes), (4, 2, Some(65_536)));
     assert_eq!((found.class, found.write_back), (Class::Rotating, Some(true)));
     assert_eq!(found.layers, ["DRBD", "partition", "md raid10"]);
-    assert_eq!(
-        found.words(),
-        "4 drives with rotating discs, each block twice, pieces of 64 KiB, with a write cache (DRBD, partition, md raid10)"
-    );
     assert_eq!(volume(&layout(&facts), &facts, "sdz"), None);
 }
 

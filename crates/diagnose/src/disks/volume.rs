@@ -5,19 +5,15 @@
 //! follows the stack down through partitions, LVM, md, DRBD and multipath to the drives, and takes those of
 //! one volume for equal.
 
-use std::fmt::Write as _;
-
 use linerate_model::disk::DiskKind;
 use linerate_model::fact::HostFacts;
-use serde::Serialize;
 
 use super::link::{self, DriveLink};
 use super::readings::{number, text};
 use super::tree::Layout;
 
 /// What kind of drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// With rotating discs and one set of heads.
     Rotating,
@@ -34,7 +30,7 @@ pub enum Class {
 }
 
 /// What a volume is made of.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VolumeMembers {
     /// Class of its drives.
     pub class: Class,
@@ -99,53 +95,6 @@ impl VolumeMembers {
         } else {
             self.clone()
         }
-    }
-
-    /// In a few words: `36 drives with rotating discs, each block twice, 64 KiB pieces`.
-    #[must_use]
-    pub fn words(&self) -> String {
-        let class = match self.class {
-            Class::Rotating => "with rotating discs",
-            Class::Solid => "solid state (SATA or SAS)",
-            Class::Nvme => "NVMe",
-            Class::Virtual => "of a hypervisor",
-            Class::Controller => "of a RAID controller or storage array",
-            Class::Made => "made of a file or memory",
-        };
-        let mut words = if self.drives == 1 {
-            format!("a drive {class}")
-        } else {
-            format!("{} drives {class}", self.drives)
-        };
-        match self.copies {
-            0 | 1 => {}
-            2 => words += ", each block twice",
-            n => {
-                let _ = write!(words, ", each block {n} times");
-            }
-        }
-        if self.reads_one {
-            words += ", reads from the first copy alone";
-        }
-        if self.parity > 0 {
-            let _ = write!(words, ", parity of {}", self.parity);
-        }
-        if let Some(chunk) = self.chunk_bytes.filter(|_| self.drives > 1) {
-            let _ = write!(words, ", pieces of {} KiB", chunk >> 10);
-        }
-        if let Some(link) = &self.link {
-            let _ = write!(words, ", {}", link.words);
-        }
-        // Of what a hypervisor shows it says nothing of the drive.
-        match self.write_back.filter(|_| !matches!(self.class, Class::Virtual | Class::Made)) {
-            Some(true) => words += ", with a write cache",
-            Some(false) => words += ", without a write cache",
-            None => {}
-        }
-        if !self.layers.is_empty() {
-            let _ = write!(words, " ({})", self.layers.join(", "));
-        }
-        words
     }
 }
 

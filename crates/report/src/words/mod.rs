@@ -10,6 +10,7 @@ mod finding;
 mod headline;
 mod remark;
 mod trial;
+pub mod volumes;
 
 pub use diff::{RunDifference, difference};
 pub use finding::{location, loss};
