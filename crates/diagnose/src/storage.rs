@@ -6,7 +6,6 @@ use linerate_model::finding::{Direction, LayerScope, Metric, ReplicaLoss, Replic
 use linerate_model::names::natural;
 use linerate_model::remark::{DiskRemark, Refused};
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
-use linerate_model::units::{percent, short};
 
 use crate::attribute::shape::Shape;
 use crate::disks::figures;
@@ -20,8 +19,6 @@ pub(crate) struct StorageLoss {
     pub measured: f64,
     /// Bytes per second of the slower of disk and transport.
     pub expected: f64,
-    /// In words.
-    pub evidence: Vec<String>,
     /// Values for the knowledge.
     pub shape: Shape,
 }
@@ -177,76 +174,51 @@ impl Figures<'_> {
         }
     }
 
+    fn transport(&self, variant: &str) -> Option<f64> {
+        self.find(StorageSubject::Transport, StoragePattern::Stream, Some(variant))
+    }
+
     /// Sequential writes: the slower of disk and transport is their ceiling.
     fn replicated(&self, f: &StorageFigure) -> Option<StorageLoss> {
         let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?;
-        let transport = self.find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))?;
-        let last = format!(
-            "replicated over {}: {} MB/s, {} of the disk and {} of the transport",
-            f.variant,
-            short(f.bytes_per_s / 1e6),
-            percent(f.bytes_per_s / disk),
-            percent(f.bytes_per_s / transport)
-        );
-        let evidence = vec![
-            format!("the local disk writes {} MB/s", short(disk / 1e6)),
-            format!("the transport {} carries {} MB/s", f.variant, short(transport / 1e6)),
-            last,
-        ];
-        self.below(f, ReplicaPattern::Write, disk.min(transport), evidence)
+        self.below(f, ReplicaPattern::Write, Some(disk), Some(self.transport(&f.variant)?))
     }
 
     /// Random writes, where sequential ones are fine: then each write costs more than its bytes.
     fn random(&self, f: &StorageFigure) -> Option<StorageLoss> {
         let disk = self.find(StorageSubject::LocalDisk, StoragePattern::RandomWrite, None)?;
         let stream = self.find(StorageSubject::Replicated, StoragePattern::Write, Some(&f.variant))?;
-        let transport = self
-            .find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))
-            .unwrap_or(f64::INFINITY);
-        let stream_share =
-            stream / self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?.min(transport);
-        let expected = disk.min(transport);
-        if stream_share < self.1.replica_share_min {
+        let transport = self.transport(&f.variant);
+        let local = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None)?;
+        let sequential = stream / local.min(transport.unwrap_or(f64::INFINITY));
+        if sequential < self.1.replica_share_min {
             return None;
         }
-        let evidence = vec![
-            format!("the local disk writes {} MB/s at random", short(disk / 1e6)),
-            format!("sequential writes reach {} of the slower of disk and transport", percent(stream_share)),
-            format!(
-                "replicated random writes: {} MB/s, {} of the disk",
-                short(f.bytes_per_s / 1e6),
-                percent(f.bytes_per_s / disk)
-            ),
-        ];
-        let mut loss = self.below(f, ReplicaPattern::RandomWrite, expected, evidence)?;
-        loss.shape.set("random_over_stream", f.bytes_per_s / expected / stream_share);
+        let mut loss = self.below(f, ReplicaPattern::RandomWrite, Some(disk), transport)?;
+        loss.of.sequential_share = Some(sequential);
+        loss.shape.set("random_over_stream", f.bytes_per_s / loss.expected / sequential);
         Some(loss)
     }
 
     /// A replica that is brought up to date.
     fn resync(&self, f: &StorageFigure) -> Option<StorageLoss> {
-        let transport = self
-            .find(StorageSubject::Transport, StoragePattern::Stream, Some(&f.variant))
-            .or_else(|| self.find(StorageSubject::Transport, StoragePattern::Stream, None))?;
-        let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None).unwrap_or(f64::INFINITY);
-        let mut evidence = vec![format!("the transport carries {} MB/s", short(transport / 1e6))];
-        if disk.is_finite() {
-            evidence.push(format!("the local disk writes {} MB/s", short(disk / 1e6)));
-        }
-        evidence.push(format!("the resync runs at {} MB/s", short(f.bytes_per_s / 1e6)));
-        let mut loss = self.below(f, ReplicaPattern::Resync, disk.min(transport), evidence)?;
+        let any = || self.find(StorageSubject::Transport, StoragePattern::Stream, None);
+        let transport = self.transport(&f.variant).or_else(any)?;
+        let disk = self.find(StorageSubject::LocalDisk, StoragePattern::Write, None);
+        let mut loss = self.below(f, ReplicaPattern::Resync, disk, Some(transport))?;
         loss.shape.set("resync", 1.0);
         Some(loss)
     }
 
-    /// A loss where a figure is below its share of the ceiling.
+    /// A loss where a figure is below its share of the slower of disk and transport.
     fn below(
         &self,
         f: &StorageFigure,
         pattern: ReplicaPattern,
-        expected: f64,
-        evidence: Vec<String>,
+        disk: Option<f64>,
+        transport: Option<f64>,
     ) -> Option<StorageLoss> {
+        let expected = disk.into_iter().chain(transport).fold(f64::INFINITY, f64::min);
         let share = f.bytes_per_s / expected;
         if !share.is_finite() || share >= self.1.replica_share_min {
             return None;
@@ -254,8 +226,14 @@ impl Figures<'_> {
         let mut shape = Shape::default();
         shape.set("throughput_share", share);
         shape.set("resync", 0.0);
-        let of = ReplicaLoss { pattern, transport: f.variant.clone() };
-        Some(StorageLoss { of, measured: f.bytes_per_s, expected, evidence, shape })
+        let of = ReplicaLoss {
+            pattern,
+            transport: f.variant.clone(),
+            disk_bytes_per_s: disk,
+            transport_bytes_per_s: transport,
+            sequential_share: None,
+        };
+        Some(StorageLoss { of, measured: f.bytes_per_s, expected, shape })
     }
 }
 

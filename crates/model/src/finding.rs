@@ -195,6 +195,15 @@ pub struct ReplicaLoss {
     pub pattern: ReplicaPattern,
     /// The transport that was used.
     pub transport: String,
+    /// What the local disk writes, bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes_per_s: Option<f64>,
+    /// What the transport carries, bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport_bytes_per_s: Option<f64>,
+    /// Share of the slower of the two that sequential writes reach, beside random ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential_share: Option<f64>,
 }
 
 /// What a replica does.

@@ -1,7 +1,7 @@
 //! Replicated storage below its ceiling becomes a finding with ranked causes, like a loss between hosts.
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Clue, Finding, LossLocation};
+use linerate_model::finding::{Finding, LossLocation};
 
 use super::finding::ranked;
 use super::{Place, Subjects, probabilities, rank};
@@ -40,11 +40,7 @@ pub(crate) fn of_storage(
                 .iter()
                 .zip(shares)
                 .take(rules.causes_max)
-                .map(|(s, p)| {
-                    let mut cause = ranked(&context.facts, &place, s, p);
-                    cause.supports.extend(loss.evidence.iter().cloned().map(Clue::Text));
-                    cause
-                })
+                .map(|(s, p)| ranked(&context.facts, &place, s, p))
                 .collect();
             Finding {
                 places: vec![LossLocation { suspect: suspect.clone(), direction, probability: 1.0 }],

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use linerate_model::finding::{
-    Direction, Finding, LayerScope, Metric, NextTest, RankedCause, ReplicaPattern, Suspect,
+    Direction, Finding, LayerScope, Metric, NextTest, RankedCause, ReplicaLoss, ReplicaPattern, Suspect,
 };
-use linerate_model::units::{factor, percent_lost, sure, value};
+use linerate_model::units::{factor, percent, percent_lost, short, sure, value};
 
 /// Below this, the first of the causes is one of several.
 pub(super) const LIKELY: f64 = 0.4;
@@ -121,6 +121,46 @@ fn causes(finding: &Finding) -> String {
         let _ = write!(text, " It could also be: {}.", others.join("; "));
     }
     text
+}
+
+/// Adds the figures of a replica to the evidence of each cause.
+pub(super) fn add_figures_of_replica(finding: &mut Finding) {
+    let lines = finding.replica.as_ref().map_or(Vec::new(), |loss| of_replica(loss, finding.measured));
+    for cause in &mut finding.causes {
+        let new = lines.iter().filter(|line| !cause.evidence.contains(line)).cloned().collect::<Vec<_>>();
+        cause.evidence.extend(new);
+    }
+}
+
+fn of_replica(loss: &ReplicaLoss, reached: f64) -> Vec<String> {
+    let mb = |bytes: f64| format!("{} MB/s", short(bytes / 1e6));
+    let (disk, transport) = (loss.disk_bytes_per_s, loss.transport_bytes_per_s);
+    let (name, own) = (&loss.transport, mb(reached));
+    let lines = match loss.pattern {
+        ReplicaPattern::Write => [
+            disk.map(|disk| format!("the local disk writes {}", mb(disk))),
+            transport.map(|transport| format!("the transport {name} carries {}", mb(transport))),
+            disk.zip(transport).map(|(disk, transport)| {
+                let (disk, transport) = (percent(reached / disk), percent(reached / transport));
+                format!("replicated over {name}: {own}, {disk} of the disk and {transport} of the transport")
+            }),
+        ],
+        ReplicaPattern::RandomWrite => [
+            disk.map(|disk| format!("the local disk writes {} at random", mb(disk))),
+            loss.sequential_share.map(|share| {
+                format!("sequential writes reach {} of the slower of disk and transport", percent(share))
+            }),
+            disk.map(|disk| {
+                format!("replicated random writes: {own}, {} of the disk", percent(reached / disk))
+            }),
+        ],
+        ReplicaPattern::Resync => [
+            transport.map(|transport| format!("the transport carries {}", mb(transport))),
+            disk.map(|disk| format!("the local disk writes {}", mb(disk))),
+            Some(format!("the resync runs at {own}")),
+        ],
+    };
+    lines.into_iter().flatten().collect()
 }
 
 /// The measurement that would decide what is open.

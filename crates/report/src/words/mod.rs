@@ -41,6 +41,7 @@ pub fn written(mut diagnosis: Diagnosis) -> Diagnosis {
         for difference in &mut finding.benign {
             cause::benign(difference).clone_into(&mut difference.why);
         }
+        finding::add_figures_of_replica(finding);
         finding.decide = finding::next_test(finding);
         finding.sentence = finding::sentence(finding);
     }
