@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use linerate_knowledge::{Cause, Condition, Knowledge};
-use linerate_model::drbd::{DrbdAlarm, DrbdTrouble};
+use linerate_model::drbd::{DrbdAlarm, DrbdEvidence, DrbdTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
@@ -111,13 +111,14 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Readings that are as a condition wants them, in words.
-    fn holding(&self, condition: &Condition) -> Vec<String> {
+    /// Readings that are as a condition wants them.
+    fn holding(&self, condition: &Condition) -> Vec<(String, String)> {
         let head = format!("drbd.{}.", self.key);
         let readings = condition.keys.iter().flat_map(|pattern| self.facts.matching(self.host, pattern));
         let holding =
             readings.filter(|(key, value)| attribute::fits(&self.facts, self.host, key, value, condition));
-        holding.map(|(key, value)| format!("{} is {value}", key.strip_prefix(&head).unwrap_or(key))).collect()
+        let named = |key: &str| key.strip_prefix(&head).unwrap_or(key).to_owned();
+        holding.map(|(key, value)| (named(key), value.to_string())).collect()
     }
 
     /// The alarm that a cause is worth without a measurement, where all holds that it asks for.
@@ -127,33 +128,38 @@ impl Seen<'_> {
             return None;
         }
         let indicators = cause.indicators.iter().filter(|test| test.required).map(Condition::from);
-        let mut seen: Vec<String> = Vec::new();
+        let mut readings: Vec<(String, String)> = Vec::new();
         for condition in indicators.chain(further.iter().cloned()) {
             let holding = self.holding(&condition);
             if holding.is_empty() {
                 return None;
             }
-            seen.extend(holding);
+            readings.extend(holding);
         }
-        seen.dedup();
-        let remedy = cause.remedy.as_ref().map_or(String::new(), |remedy| {
+        readings.dedup();
+        let remedy = cause.remedy.as_ref().map(|remedy| {
             let instruction = remedy.instruction.replace("<resource>", &self.name);
             let instruction = instruction.replace("{host}", self.host).replace("{hosts}", &self.hosts);
-            format!("{instruction}; risk: {}", remedy.risk_text)
+            (instruction, remedy.risk_text.clone())
         });
-        Some(DrbdAlarm {
-            resource: self.name.clone(),
-            what,
-            sentence: format!(
-                "{} on {}: {}: {}. {}",
-                self.name,
-                self.host,
-                cause.title,
-                seen.join(", "),
-                cause.mechanism.trim()
-            ),
-            advice: remedy,
-        })
+        let evidence = DrbdEvidence::Cause {
+            host: self.host.to_owned(),
+            title: cause.title.clone(),
+            mechanism: cause.mechanism.trim().to_owned(),
+            readings,
+            remedy,
+        };
+        Some(alarm(&self.name, what, evidence))
+    }
+}
+
+fn alarm(resource: &str, what: DrbdTrouble, evidence: DrbdEvidence) -> DrbdAlarm {
+    DrbdAlarm {
+        resource: resource.to_owned(),
+        what,
+        evidence: Some(evidence),
+        sentence: String::new(),
+        advice: String::new(),
     }
 }
 
@@ -171,21 +177,15 @@ fn kib(text: &str) -> Option<f64> {
 
 fn full(side: &SideFacts, resource: &str, folder: &str, space: Space) -> Option<DrbdAlarm> {
     let share = space.free_bytes as f64 / space.size_bytes as f64;
-    (space.size_bytes > 0 && share < Rules::DEFAULT.disks.full_filesystem).then(|| DrbdAlarm {
-        resource: resource.to_owned(),
-        what: DrbdTrouble::Full,
-        sentence: format!(
-            "the filesystem of {resource} on {} ({folder}) is full: {} of {} MiB are left to programs; the replica is well, and every write fails",
-            side.host,
-            space.free_bytes >> 20,
-            space.size_bytes >> 20
-        ),
-        advice: "remove files, or grow the devices of both sides, then the resource (`drbdadm resize`) and the filesystem".to_owned(),
-    })
+    let is_full = space.size_bytes > 0 && share < Rules::DEFAULT.disks.full_filesystem;
+    let evidence = DrbdEvidence::Full { host: side.host.clone(), folder: folder.to_owned(), space };
+    is_full.then(|| alarm(resource, DrbdTrouble::Full, evidence))
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_report::words::drbd::written;
+
     use super::*;
 
     fn side(host: &str, changed: &[(&str, &str)]) -> SideFacts {
@@ -208,6 +208,7 @@ mod tests {
     fn said(sides: &[SideFacts], rate: Option<f64>) -> Vec<DrbdTrouble> {
         let syncing: Vec<(String, f64)> = rate.map(|rate| ("a.b".to_owned(), rate)).into_iter().collect();
         let found = limits(sides, &syncing, &Knowledge::builtin().unwrap());
+        let found: Vec<DrbdAlarm> = found.into_iter().map(written).collect();
         assert!(
             found.iter().all(|alarm| alarm.resource == "a.b" && alarm.sentence.contains("a.b")),
             "{found:?}"
@@ -244,7 +245,7 @@ mod tests {
     fn an_alarm_says_what_its_cause_says_with_the_values_that_were_read() {
         let knowledge = Knowledge::builtin().unwrap();
         let said = |changed: &[(&str, &str)], rate: f64| {
-            limits(&[side("one", changed)], &[("a.b".to_owned(), rate)], &knowledge).remove(0)
+            written(limits(&[side("one", changed)], &[("a.b".to_owned(), rate)], &knowledge).remove(0))
         };
         for (changed, id, value) in [
             (("disk.al-extents", "67"), "drbd-activity-log", ": disk.al-extents is 67. "),

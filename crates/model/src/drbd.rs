@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
+use crate::step::Space;
 
 /// What is done to a resource that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,10 +130,41 @@ pub struct DrbdAlarm {
     pub resource: String,
     /// What.
     pub what: DrbdTrouble,
+    /// What it follows from, where its text is written by a report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<DrbdEvidence>,
     /// In words, with figures.
     pub sentence: String,
     /// What to do.
     pub advice: String,
+}
+
+/// What is wrong with a resource that no state shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DrbdEvidence {
+    /// A cause that the knowledge has.
+    Cause {
+        /// Host that shows it.
+        host: HostName,
+        /// Its title.
+        title: String,
+        /// Its mechanism.
+        mechanism: String,
+        /// Readings that it follows from, with their values.
+        readings: Vec<(String, String)>,
+        /// What to do, and its risk.
+        remedy: Option<(String, String)>,
+    },
+    /// The filesystem on it is full.
+    Full {
+        /// Host that has it mounted.
+        host: HostName,
+        /// Where.
+        folder: String,
+        /// Its size.
+        space: Space,
+    },
 }
 
 /// What can be wrong with a resource.

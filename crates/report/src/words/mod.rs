@@ -6,6 +6,7 @@ mod cause;
 mod ceiling;
 mod diff;
 pub mod disks;
+pub mod drbd;
 mod finding;
 mod headline;
 mod remark;

@@ -25,6 +25,7 @@ pub fn alarms(replicas: &[Replica], known: &Known, not_up: &[(String, String)]) 
     found.extend(not_up.iter().map(|(host, resource)| DrbdAlarm {
         resource: resource.clone(),
         what: DrbdTrouble::NotUp,
+        evidence: None,
         sentence: format!("{host} has {resource} in its files and not in use"),
         advice: format!("`drbdadm up {resource}` there; without metadata it prints an error"),
     }));
@@ -51,6 +52,7 @@ impl Seen<'_> {
         DrbdAlarm {
             resource: self.resource.to_owned(),
             what,
+            evidence: None,
             sentence,
             advice: advice.replace("RESOURCE", self.resource).replace("HOSTS", &self.hosts()),
         }

@@ -16,6 +16,7 @@ use super::wait::Follow;
 use crate::observe::drbd::{self as seen, Replicas};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
+use linerate_report::words;
 
 /// Show all replicas in one table, and problems: split brain (also impending), differing blocks, disconnected
 /// sides
@@ -58,7 +59,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let mut found = alarms(&now.all, &now.known, &now.not_up);
         let sides = seen::sides(fleet, inventory, &now).await;
-        found.extend(limits(&sides, &follow.rates(), &knowledge));
+        found.extend(limits(&sides, &follow.rates(), &knowledge).into_iter().map(words::drbd::written));
         let is_blind = now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty();
         if args.json || !is_blind {
             show(args, &now, &follow, &found)?;
