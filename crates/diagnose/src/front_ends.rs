@@ -4,7 +4,7 @@
 //! medians and ranges of each step, and for the slow ones the step with the largest loss. Pure. A front end
 //! is compared with the best ones, not with the average: three slow ones of five must not look normal.
 
-use linerate_model::http::{HttpFetch, Step};
+use linerate_model::http::{HttpFetch, HttpStep};
 
 use crate::rules::{HttpRules, Rules};
 use crate::stats::median;
@@ -13,7 +13,7 @@ use crate::stats::median;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Which.
-    pub step: Step,
+    pub step: HttpStep,
     /// Median.
     pub median: f64,
     /// Smallest and largest.
@@ -24,7 +24,7 @@ pub struct Spread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowReason {
     /// The step with the largest loss.
-    pub step: Step,
+    pub step: HttpStep,
     /// How many times worse than the best front ends, by the medians.
     pub times: f64,
     /// Probability that it is no chance, corrected for the number of comparisons; `None` when there were too
@@ -60,7 +60,7 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             names.push(&fetch.via);
         }
     }
-    let of = |name: &str, step: Step| -> Vec<f64> {
+    let of = |name: &str, step: HttpStep| -> Vec<f64> {
         fetches
             .iter()
             .filter(|f| f.via == name)
@@ -69,15 +69,16 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
             .collect()
     };
     let all: Vec<Vec<Vec<f64>>> =
-        Step::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
+        HttpStep::ALL.iter().map(|step| names.iter().map(|name| of(name, *step)).collect()).collect();
     names
         .iter()
         .enumerate()
         .map(|(index, name)| {
             let mine: Vec<&HttpFetch> = fetches.iter().filter(|f| f.via == *name).collect();
             let failed = mine.iter().filter(|f| f.error.is_some()).count();
-            let steps = Step::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
-            let slow = Step::ALL
+            let steps =
+                HttpStep::ALL.iter().zip(&all).filter_map(|(step, values)| spread(*step, &values[index]));
+            let slow = HttpStep::ALL
                 .iter()
                 .zip(&all)
                 .filter_map(|(step, values)| judged(*step, values, index, rules))
@@ -93,22 +94,22 @@ pub(crate) fn compare_with(fetches: &[HttpFetch], rules: &HttpRules) -> Vec<Fron
         .collect()
 }
 
-fn spread(step: Step, values: &[f64]) -> Option<Spread> {
+fn spread(step: HttpStep, values: &[f64]) -> Option<Spread> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
     Some(Spread { step, median: median(values)?, range: (least, most) })
 }
 
 /// Whether one front end is slow in a step. `values` has those of all front ends.
-fn judged(step: Step, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<SlowReason> {
+fn judged(step: HttpStep, values: &[Vec<f64>], index: usize, rules: &HttpRules) -> Option<SlowReason> {
     // Bigger is worse: for a rate the time of a bit.
-    let cost = |v: f64| if step == Step::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
+    let cost = |v: f64| if step == HttpStep::Rate { 1.0 / v.max(1e-9) } else { v.max(1e-6) };
     let costs: Vec<Vec<f64>> = values.iter().map(|list| list.iter().map(|v| cost(*v)).collect()).collect();
     let medians: Vec<Option<f64>> = costs.iter().map(|list| median(list)).collect();
     let best = medians.iter().flatten().copied().reduce(f64::min)?;
     let mine = medians[index]?;
     let times = mine / best;
-    if times < rules.slower_min || (step != Step::Rate && mine - best < rules.lost_ms_min) {
+    if times < rules.slower_min || (step != HttpStep::Rate && mine - best < rules.lost_ms_min) {
         return None;
     }
     let others: Vec<f64> = costs
@@ -210,7 +211,10 @@ mod tests {
         };
         assert_eq!(names(&once), ["arc-1", "arc-2", "arc-4"]);
         assert!(
-            compare(&once).iter().filter_map(|f| f.slow).all(|s| s.sure.is_none() && s.step == Step::Rate)
+            compare(&once)
+                .iter()
+                .filter_map(|f| f.slow)
+                .all(|s| s.sure.is_none() && s.step == HttpStep::Rate)
         );
         let often: Vec<HttpFetch> = (0..5)
             .flat_map(|n| rates.map(|(via, rate)| fetch(via, 1.0, rate * (1.0 + f64::from(n) / 50.0))))
@@ -237,7 +241,7 @@ mod tests {
             })
             .collect();
         let slow = compare(&late).remove(1).slow.expect("b is slow");
-        assert_eq!(slow.step, Step::FirstByte);
+        assert_eq!(slow.step, HttpStep::FirstByte);
         assert!((slow.times - 12.0).abs() < 1e-9 && slow.sure.is_some_and(|p| p > 0.95), "{slow:?}");
         // Three milliseconds that overlap with the others are no news.
         let wild = [2.0, 30.0, 1.0, 40.0, 3.0, 2.0];

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::draft::Remark;
+use super::draft::ListRemark;
 
 /// Remarks that are given.
 const REMARKS_MAX: usize = 100;
@@ -13,7 +13,7 @@ const LETTERS: &str = "аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwкkмmтtвbнh
     οoαaνvρpτtυuιiκkΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX";
 
 /// One remark for each lookalike of an earlier name.
-pub fn remarks<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Remark> {
+pub fn remarks<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<ListRemark> {
     // Among plain ASCII names none is taken for another; most inventories end here.
     if names.clone().all(str::is_ascii) {
         return Vec::new();
@@ -39,12 +39,12 @@ fn table() -> HashMap<char, char> {
     pairs.chain(wide).collect()
 }
 
-fn remark(one: &str, other: &str) -> Remark {
+fn remark(one: &str, other: &str) -> ListRemark {
     let odd = [one, other].into_iter().find_map(|name| {
         let (at, c) = name.chars().enumerate().find(|(_, c)| !c.is_ascii())?;
         Some(format!("character {} of {} is U+{:04X}", at + 1, name.escape_default(), u32::from(c)))
     });
-    Remark {
+    ListRemark {
         line: 0,
         what: format!("{one} and {other}"),
         why: format!("two names that look the same: {}", odd.unwrap_or_default()),

@@ -94,7 +94,7 @@ pub struct HostRead {
 
 /// Something about a line that a person should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct ListRemark {
     /// Line, 1-based; 0 when the line is unknown.
     pub line: usize,
     /// What stands there.
@@ -118,9 +118,9 @@ pub struct Understood {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
     /// What was left out, and why.
-    pub ignored: Vec<Remark>,
+    pub ignored: Vec<ListRemark>,
     /// Worth knowing, but without a key in an inventory.
-    pub notes: Vec<Remark>,
+    pub notes: Vec<ListRemark>,
 }
 
 impl Understood {
@@ -189,9 +189,9 @@ pub(super) struct Draft {
     group_index: BTreeMap<GroupName, usize>,
     members: BTreeSet<(usize, usize)>,
     owners: BTreeMap<IpAddr, usize>,
-    ignored: Vec<Remark>,
+    ignored: Vec<ListRemark>,
     ignored_more: usize,
-    notes: Vec<Remark>,
+    notes: Vec<ListRemark>,
 }
 
 impl Draft {
@@ -344,7 +344,7 @@ impl Draft {
     /// Remarks that something was left out.
     pub(super) fn ignore(&mut self, line: usize, what: impl Into<String>, why: impl Into<String>) {
         if self.ignored.len() < REMARKS_MAX {
-            self.ignored.push(Remark { line, what: shown(&what.into()), why: shown(&why.into()) });
+            self.ignored.push(ListRemark { line, what: shown(&what.into()), why: shown(&why.into()) });
         } else {
             self.ignored_more += 1;
         }
@@ -353,7 +353,7 @@ impl Draft {
     /// Remarks what has no key in an inventory.
     pub(super) fn note(&mut self, line: usize, what: impl Into<String>, why: impl Into<String>) {
         if self.notes.len() < REMARKS_MAX {
-            self.notes.push(Remark { line, what: shown(&what.into()), why: shown(&why.into()) });
+            self.notes.push(ListRemark { line, what: shown(&what.into()), why: shown(&why.into()) });
         }
     }
 
@@ -426,7 +426,7 @@ impl Draft {
         }
         if self.ignored_more > 0 {
             let what = format!("{} more", self.ignored_more);
-            self.ignored.push(Remark { line: 0, what, why: format!("only {REMARKS_MAX} are listed") });
+            self.ignored.push(ListRemark { line: 0, what, why: format!("only {REMARKS_MAX} are listed") });
         }
         let parent = |group: &GroupDraft| Some(self.groups[*group.parents.first()?].name.clone());
         let groups = self

@@ -4,7 +4,7 @@
 use linerate_model::inventory::TransportSpec;
 use proptest::prelude::*;
 
-use super::draft::{ConnectMethod, Remark};
+use super::draft::{ConnectMethod, ListRemark};
 use super::reader::SourceText;
 use super::readers::{READERS, understand};
 use super::*;
@@ -74,8 +74,8 @@ fn groups(understood: &Understood) -> String {
     understood.groups.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-fn has(remarks: &[Remark], line: usize, part: &str) {
-    let fits = |r: &Remark| r.line == line && format!("{}: {}", r.what, r.why).contains(part);
+fn has(remarks: &[ListRemark], line: usize, part: &str) {
+    let fits = |r: &ListRemark| r.line == line && format!("{}: {}", r.what, r.why).contains(part);
     assert!(remarks.iter().any(fits), "no remark at {line} with `{part}` in {remarks:#?}");
 }
 

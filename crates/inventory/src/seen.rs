@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Group, GroupName, HostName};
 
-use super::draft::{Remark, Understood, name_fits};
+use super::draft::{ListRemark, Understood, name_fits};
 
 /// Facts that are needed: beginnings of their keys.
 pub const NEEDED: [&str; 3] = ["machine.", "nic.", "lldp."];
@@ -21,7 +21,7 @@ pub struct InventoryEntry {
     /// Groups with their members and the fact that proves it, in the order of their names.
     pub groups: Vec<(Group, Vec<(HostName, String)>)>,
     /// Virtual machines without a known hypervisor.
-    pub untold: Vec<Remark>,
+    pub untold: Vec<ListRemark>,
 }
 
 /// Members by group, each with its evidence.
@@ -115,7 +115,7 @@ fn hypervisors(facts: &BTreeMap<HostName, HostFacts>, seen: &mut InventoryEntry)
         } else if guest.readings.get("machine.virtual") == Some(&FactValue::Flag(true)) {
             let product = text(guest, "machine.product").unwrap_or("of an unknown kind");
             let why = "its hypervisor is unknown: survey the hypervisors too, or write the groups by hand";
-            seen.untold.push(Remark {
+            seen.untold.push(ListRemark {
                 line: 0,
                 what: format!("{name}, a virtual machine ({product})"),
                 why: why.to_owned(),
@@ -216,7 +216,7 @@ impl Understood {
                     self.hosts.iter_mut().find(|h| h.name == name && !h.groups.contains(&group.name))
                 {
                     host.groups.push(group.name.clone());
-                    self.notes.push(Remark {
+                    self.notes.push(ListRemark {
                         line: 0,
                         what: format!("{name} in {} {}", group.kind, group.name),
                         why,

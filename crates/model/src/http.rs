@@ -71,7 +71,7 @@ impl HttpFetch {
 /// A step of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Step {
+pub enum HttpStep {
     /// Resolving the name.
     Dns,
     /// TCP connection.
@@ -84,7 +84,7 @@ pub enum Step {
     Rate,
 }
 
-impl Step {
+impl HttpStep {
     /// All, in the order of a download.
     pub const ALL: [Self; 5] = [Self::Dns, Self::Connect, Self::Tls, Self::FirstByte, Self::Rate];
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clue::Clue;
 use crate::difference::{Difference, FixProof};
-use crate::http::Step;
+use crate::http::HttpStep;
 use crate::inventory::{HostName, Layer};
 use crate::snapshot::{StorageFigure, StoragePattern};
 use crate::suspect::{AtRest, Direction, Suspect};
@@ -239,7 +239,7 @@ pub enum Remark {
     /// Front ends through which downloads are slow: each with the step and how many times worse.
     FrontEnds {
         /// Slow ones.
-        slow: Vec<(String, Step, f64)>,
+        slow: Vec<(String, HttpStep, f64)>,
         /// The others.
         fine: Vec<String>,
     },

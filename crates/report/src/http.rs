@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linerate_diagnose::front_ends::{self, FrontEnd};
-use linerate_model::http::Step;
+use linerate_model::http::HttpStep;
 use linerate_model::kind::HttpPlan;
 use linerate_model::load::LoadReport;
 use linerate_model::printable;
@@ -21,12 +21,12 @@ pub struct Http;
 /// A column: as wide as two times and their dash.
 const WIDTH: usize = 15;
 
-fn cell(front: &FrontEnd, step: Step) -> (String, String) {
+fn cell(front: &FrontEnd, step: HttpStep) -> (String, String) {
     let Some(spread) = front.steps.iter().find(|s| s.step == step) else {
         return ("-".into(), String::new());
     };
     let words = |value: f64| match step {
-        Step::Rate => units::rate_cell(value),
+        HttpStep::Rate => units::rate_cell(value),
         _ => units::duration_us(value * 1e3),
     };
     let range = format!("{}..{}", words(spread.range.0), words(spread.range.1)).replace(' ', "");
@@ -49,7 +49,7 @@ fn verdicts(fronts: &[FrontEnd]) -> Vec<String> {
                 None => "measured too seldom to be sure; repeat with --repeat 5".to_owned(),
             };
             let what = match slow.step {
-                Step::Rate => "slower in the rate of the body".to_owned(),
+                HttpStep::Rate => "slower in the rate of the body".to_owned(),
                 step => format!("slower in {}", words::step(step)),
             };
             lines
@@ -75,7 +75,7 @@ impl View for Http {
         match (slow.as_slice(), failing) {
             ([], false) if fronts.len() > 1 => "no front end stands out".to_owned(),
             ([], false) => {
-                let rate = fronts.first().map(|f| cell(f, Step::Rate).0).unwrap_or_default();
+                let rate = fronts.first().map(|f| cell(f, HttpStep::Rate).0).unwrap_or_default();
                 format!("downloaded at {rate}bit/s")
             }
             _ => verdicts(&fronts).into_iter().next().unwrap_or_default() + &others(slow.len()),
@@ -85,18 +85,18 @@ impl View for Http {
     fn text(&self, sample: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
         let fronts = front_ends::compare(&tx.http);
         let mut out = String::new();
-        let steps: Vec<Step> = Step::ALL
+        let steps: Vec<HttpStep> = HttpStep::ALL
             .into_iter()
             .filter(|step| fronts.iter().any(|f| f.steps.iter().any(|s| s.step == *step)))
             .collect();
         let _ = write!(out, "{:<20}", "through");
         for step in &steps {
             let title = match step {
-                Step::Dns => "name",
-                Step::Connect => "connect",
-                Step::Tls => "TLS",
-                Step::FirstByte => "first byte",
-                Step::Rate => "bit/s",
+                HttpStep::Dns => "name",
+                HttpStep::Connect => "connect",
+                HttpStep::Tls => "TLS",
+                HttpStep::FirstByte => "first byte",
+                HttpStep::Rate => "bit/s",
             };
             let _ = write!(out, " {title:>WIDTH$}");
         }

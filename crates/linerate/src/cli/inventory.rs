@@ -18,7 +18,7 @@ use super::{open, out, progress};
 use crate::observe::join;
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::ProgressPhase;
-use linerate_inventory::draft::{ConnectMethod, HostRead, Remark, SshAccess, Understood};
+use linerate_inventory::draft::{ConnectMethod, HostRead, ListRemark, SshAccess, Understood};
 use linerate_inventory::seen::{self, InventoryEntry};
 use linerate_inventory::{readers, understand, write};
 
@@ -261,7 +261,7 @@ fn addresses(host: &HostRead) -> String {
     host.endpoints.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn remarks(text: &mut String, heading: &str, remarks: &[Remark]) {
+fn remarks(text: &mut String, heading: &str, remarks: &[ListRemark]) {
     if remarks.is_empty() {
         return;
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_model::fact::Gap;
 use linerate_model::finding::AtRest;
-use linerate_model::http::Step;
+use linerate_model::http::HttpStep;
 use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
 use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, Together};
@@ -48,7 +48,7 @@ pub(super) fn note(remark: &Remark) -> String {
             rest.as_ref().map_or(String::new(), at_rest)
         ),
         Remark::FrontEnds { slow, fine } => {
-            let one = |(name, of, times): &(String, Step, f64)| {
+            let one = |(name, of, times): &(String, HttpStep, f64)| {
                 format!("{name} ({} {} worse)", step(*of), ratio(*times))
             };
             let slow: Vec<String> = slow.iter().map(one).collect();
@@ -71,13 +71,13 @@ pub(super) fn unmeasured((layer, pairs, of): &(Layer, usize, usize)) -> Gap {
 }
 
 /// What a step of a download is called.
-pub(crate) fn step(step: Step) -> &'static str {
+pub(crate) fn step(step: HttpStep) -> &'static str {
     match step {
-        Step::Dns => "resolving its name",
-        Step::Connect => "connecting",
-        Step::Tls => "the TLS handshake",
-        Step::FirstByte => "the first byte",
-        Step::Rate => "the rate",
+        HttpStep::Dns => "resolving its name",
+        HttpStep::Connect => "connecting",
+        HttpStep::Tls => "the TLS handshake",
+        HttpStep::FirstByte => "the first byte",
+        HttpStep::Rate => "the rate",
     }
 }
 
