@@ -47,14 +47,14 @@ pub(super) struct Pipes {
     /// `None` when it is closed.
     pub(super) stdin: Option<ToNode>,
     pub(super) stdout: FromNode,
-    said: Arc<Mutex<Vec<u8>>>,
+    shown: Arc<Mutex<Vec<u8>>>,
     stderr: Option<JoinHandle<()>>,
 }
 
 /// Streams have no words of their own.
 impl std::fmt::Debug for Pipes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pipes").field("child", &self.child).field("said", &self.said).finish_non_exhaustive()
+        f.debug_struct("Pipes").field("child", &self.child).field("said", &self.shown).finish_non_exhaustive()
     }
 }
 
@@ -77,13 +77,13 @@ impl Pipes {
         else {
             return Err(StartError::NoPipes);
         };
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let stderr = tokio::spawn(keep_stderr(stderr, Arc::clone(&said)));
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let stderr = tokio::spawn(keep_stderr(stderr, Arc::clone(&shown)));
         Ok(Self {
             child: Some(child),
             stdin: Some(Box::new(stdin)),
             stdout: Box::new(stdout),
-            said,
+            shown,
             stderr: Some(stderr),
         })
     }
@@ -95,8 +95,8 @@ impl Pipes {
     }
 
     /// A stream whose process somebody else started, who also keeps what is said about it.
-    pub(super) fn over(stdout: FromNode, stdin: ToNode, said: Arc<Mutex<Vec<u8>>>) -> Self {
-        Self { child: None, stdin: Some(stdin), stdout, said, stderr: None }
+    pub(super) fn over(stdout: FromNode, stdin: ToNode, shown: Arc<Mutex<Vec<u8>>>) -> Self {
+        Self { child: None, stdin: Some(stdin), stdout, shown, stderr: None }
     }
 
     /// Process id of the child.
@@ -106,14 +106,14 @@ impl Pipes {
     }
 
     /// What the child said on stderr so far: the last few KiB.
-    pub(super) fn said(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&said).into_owned()
+    pub(super) fn shown(&self) -> String {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&shown).into_owned()
     }
 
     /// What was said until now explains nothing that comes later.
     pub(super) fn forget_said(&self) {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Closes stdin, reaps the child, which has `patience` to end by itself, and words the reason.
@@ -135,7 +135,7 @@ impl Pipes {
         if let Some(stderr) = &mut self.stderr {
             let _ = timeout(STDERR_WAIT, stderr).await;
         }
-        if self.child.is_none() && self.said.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if self.child.is_none() && self.shown.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             // Whoever started the process hears of its end a little later than its stream does.
             tokio::time::sleep(STDERR_WAIT).await;
         }
@@ -143,27 +143,27 @@ impl Pipes {
         if let Some(status) = status.filter(|s| !s.success()) {
             words = format!("{words} ({status})");
         }
-        let said = quoted(&self.said());
-        if !said.is_empty() {
-            words = format!("{words}; it said: {said}");
+        let shown = quoted(&self.shown());
+        if !shown.is_empty() {
+            words = format!("{words}; it said: {shown}");
         }
         words
     }
 }
 
-async fn keep_stderr(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+async fn keep_stderr(mut stderr: ChildStderr, shown: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        keep(&said, &buffer[..count]);
+        keep(&shown, &buffer[..count]);
     }
 }
 
 /// Keeps words, the last few KiB.
-pub(super) fn keep(said: &Mutex<Vec<u8>>, words: &[u8]) {
-    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-    said.extend_from_slice(words);
-    let surplus = said.len().saturating_sub(STDERR_KEPT_BYTES);
-    said.drain(..surplus);
+pub(super) fn keep(shown: &Mutex<Vec<u8>>, words: &[u8]) {
+    let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    shown.extend_from_slice(words);
+    let surplus = shown.len().saturating_sub(STDERR_KEPT_BYTES);
+    shown.drain(..surplus);
 }
 
 /// The last lines, on one line, with everything escaped that a terminal could take for a command. Lines of

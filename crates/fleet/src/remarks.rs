@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn wrong_clocks_are_one_sentence_each() {
         let hour = 3_600_000;
-        let said = clocks(
+        let shown = clocks(
             [
                 ("a", Some(-hour - 15_000)),
                 ("b", Some(9_999)),
@@ -85,12 +85,12 @@ mod tests {
             ]
             .into_iter(),
         );
-        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(shown.len(), 2, "{shown:?}");
         assert!(
-            said[0].starts_with("hosts d, e: the clock is 1 h 0 min ahead of this machine's"),
-            "{said:?}"
+            shown[0].starts_with("hosts d, e: the clock is 1 h 0 min ahead of this machine's"),
+            "{shown:?}"
         );
-        assert!(said[1].starts_with("host a: the clock is 1 h 0 min behind this machine's"), "{said:?}");
+        assert!(shown[1].starts_with("host a: the clock is 1 h 0 min behind this machine's"), "{shown:?}");
         let odd = clocks([("a", Some(i64::MIN)), ("b", Some(i64::MAX)), ("c", Some(-40_500))].into_iter());
         assert_eq!(odd.len(), 3, "{odd:?}");
     }
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn another_build_is_named_once() {
         let own = linerate_wire::BUILD;
-        let said = builds([("a", "0.0.1-x"), ("b", own), ("c", "0.0.1-x")].into_iter());
-        assert_eq!(said.len(), 1);
-        assert!(said[0].starts_with("hosts a, c: the node program is of the build 0.0.1-x"), "{said:?}");
+        let shown = builds([("a", "0.0.1-x"), ("b", own), ("c", "0.0.1-x")].into_iter());
+        assert_eq!(shown.len(), 1);
+        assert!(shown[0].starts_with("hosts a, c: the node program is of the build 0.0.1-x"), "{shown:?}");
     }
 }

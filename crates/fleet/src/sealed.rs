@@ -22,7 +22,7 @@ const READ_BYTES: usize = 4 << 10;
 pub(super) type Said = Arc<Mutex<Vec<u8>>>;
 
 /// The pipes of a session over this connection.
-pub(super) fn pipes(connection: TcpStream, sealed: Sealed, said: Said) -> Pipes {
+pub(super) fn pipes(connection: TcpStream, sealed: Sealed, shown: Said) -> Pipes {
     let (from_node, to_node) = connection.into_split();
     // What is written has to be sealed whole and then sent on, also when nobody writes any more: a task of
     // its own does that.
@@ -33,9 +33,9 @@ pub(super) fn pipes(connection: TcpStream, sealed: Sealed, said: Said) -> Pipes 
         opener: sealed.opener,
         ready: Vec::new(),
         taken: 0,
-        said: Arc::clone(&said),
+        shown: Arc::clone(&shown),
     };
-    Pipes::over(Box::new(opened), Box::new(stdin), said)
+    Pipes::over(Box::new(opened), Box::new(stdin), shown)
 }
 
 /// Sends on until either end closes.
@@ -58,7 +58,7 @@ struct Opened {
     opener: Opener,
     ready: Vec<u8>,
     taken: usize,
-    said: Said,
+    shown: Said,
 }
 
 impl Opened {
@@ -72,7 +72,7 @@ impl Opened {
             }
             Err(error) => {
                 let words = format!("its sealed stream is broken: {error}\n");
-                keep(&self.said, words.as_bytes());
+                keep(&self.shown, words.as_bytes());
                 Err(io::Error::other(error))
             }
         }

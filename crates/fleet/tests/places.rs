@@ -102,22 +102,22 @@ fn a_process_inside_a_host_is_an_end_by_the_command_line_alone() {
     }
     let site = Site::new();
     let (from, to) = (site.place(0), site.place(1));
-    let [said, errors] = site.run(&["facts", "-i", "plain.toml", &from, "nic.eth0.addresses"]);
-    assert!(said.contains("10.88.0.1/24") && !said.contains("10.99.0.1"), "{said} {errors}");
+    let [shown, errors] = site.run(&["facts", "-i", "plain.toml", &from, "nic.eth0.addresses"]);
+    assert!(shown.contains("10.88.0.1/24") && !shown.contains("10.99.0.1"), "{shown} {errors}");
 
     let transfer = ["measure", "-i", "plain.toml", &from, &to, "--time", "2s", "--no-calibration", "--json"];
-    let [said, errors] = site.run(&transfer);
+    let [shown, errors] = site.run(&transfer);
     let json: serde_json::Value =
-        serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said} {errors}"));
+        serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {shown} {errors}"));
     let sample = &json["samples"][0];
     assert_eq!(sample["test"]["layer"], "overlay");
     assert!(sample["outcome"]["measured"]["throughput_bps"].as_f64() > Some(0.0), "{sample}");
 
     // What is not there is named with its host, and with what is there instead.
-    let [said, errors] = site.run(&["facts", "-i", "plain.toml", "h1!container:web", "nic."]);
+    let [shown, errors] = site.run(&["facts", "-i", "plain.toml", "h1!container:web", "nic."]);
     assert!(
         errors.contains("container:web") && errors.contains("no container is called `web`"),
-        "{said} {errors}"
+        "{shown} {errors}"
     );
     let [_, errors] =
         site.run(&["measure", "-i", "plain.toml", &from, "h1!pid:4294967294", "--time", "500ms"]);
@@ -169,11 +169,11 @@ fn groups_that_can_be_seen_are_added() {
         // Down for the listener, up again would be another test: the addresses stay.
         host.run(&["ip", "link", "set", "eth0", "down"]);
     }
-    let [said, errors] = site.run(&["inventory", "plain.toml", "--probe", "--toml"]);
-    assert!(said.contains("name = \"net-10.99.0.0-24\"\nkind = \"subnet\""), "{said} {errors}");
-    assert_eq!(said.matches("groups = [\"net-10.99.0.0-24\"]").count(), 2, "{said}");
-    assert!(said.contains("# note: h0 in subnet net-10.99.0.0-24: 10.99.0.1 on eth0"), "{said}");
-    std::fs::write(site.folder.path().join("again.toml"), &said).unwrap();
+    let [shown, errors] = site.run(&["inventory", "plain.toml", "--probe", "--toml"]);
+    assert!(shown.contains("name = \"net-10.99.0.0-24\"\nkind = \"subnet\""), "{shown} {errors}");
+    assert_eq!(shown.matches("groups = [\"net-10.99.0.0-24\"]").count(), 2, "{shown}");
+    assert!(shown.contains("# note: h0 in subnet net-10.99.0.0-24: 10.99.0.1 on eth0"), "{shown}");
+    std::fs::write(site.folder.path().join("again.toml"), &shown).unwrap();
     let [again, errors] = site.run(&["inventory", "again.toml"]);
     assert!(again.contains("3 hosts, 1 groups"), "{again} {errors}");
 }

@@ -17,10 +17,10 @@ fn three_names_are_surveyed_and_cleaned() {
     let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&survey);
-    let said = text(&done.stderr);
-    assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
-    assert!(said.contains("measuring in 10.99.0.0/24 on eth0: all 3 hosts are in it"), "{said}");
-    assert!(said.contains("copied the node program") && said.contains("to h1, h2, h3"), "{said}");
+    let shown = text(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{shown}");
+    assert!(shown.contains("measuring in 10.99.0.0/24 on eth0: all 3 hosts are in it"), "{shown}");
+    assert!(shown.contains("copied the node program") && shown.contains("to h1, h2, h3"), "{shown}");
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h1", "h3"), ("h3", "h1"), ("h2", "h3"), ("h3", "h2")] {
@@ -192,12 +192,12 @@ fn a_password_for_sudo_is_asked_once_and_never_shown() {
         lab.edit(&format!("h{number}/shadow"), "ops:*:", &format!("ops:{}:", hash.trim()));
     }
     for (typed, root) in [(password, true), ("wrong", false), ("", false)] {
-        let said = lab.typing(&["survey", "o1", "o2", "--time", "4s", "-q", "--snapshot", "s.json"], typed);
+        let shown = lab.typing(&["survey", "o1", "o2", "--time", "4s", "-q", "--snapshot", "s.json"], typed);
         // Written again when the second host asks as well.
-        let prompts: Vec<&str> = said.split("password for sudo on ").skip(1).collect();
-        assert!(matches!(prompts.len(), 1 | 2), "{said}");
-        assert!(prompts.iter().all(|p| p.starts_with("o1") || p.starts_with("o2")), "{said}");
-        assert!(!said.contains("battery"), "{said}");
+        let prompts: Vec<&str> = shown.split("password for sudo on ").skip(1).collect();
+        assert!(matches!(prompts.len(), 1 | 2), "{shown}");
+        assert!(prompts.iter().all(|p| p.starts_with("o1") || p.starts_with("o2")), "{shown}");
+        assert!(!shown.contains("battery"), "{shown}");
         let missing = gaps(&lab.snapshot());
         let without_root = missing.iter().filter(|g| g.starts_with("root on host")).count();
         assert_eq!(without_root, if root { 0 } else { 2 }, "{typed}: {missing:?}");
@@ -214,8 +214,8 @@ fn one_ipv6_only_host_and_one_host_under_two_names() {
     let names = ["h1", "h2", "h3", "alias3"];
     let survey = ["--json", "-q", "--snapshot", "s.json"];
     let done = lab.output(&[&["survey"], &names[..], &survey[..]].concat());
-    let said = text(&done.stderr);
-    assert!(said.contains("measuring in 2001:db8::/64 on eth0: all 3 hosts are in it"), "{said}");
+    let shown = text(&done.stderr);
+    assert!(shown.contains("measuring in 2001:db8::/64 on eth0: all 3 hosts are in it"), "{shown}");
     let snapshot = lab.snapshot();
     let expected = ["host alias3: it is the same machine as h3, by its addresses; it takes part once"];
     assert_eq!(gaps(&snapshot), expected);

@@ -14,10 +14,10 @@ const CACHE: &str = "/root/.cache/linerate";
 /// `linerate facts` of a host that cannot answer: what is said.
 fn refused(lab: &Lab, host: &str) -> String {
     let output = lab.output(&["facts", "--", host, "kernel.release"]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let shown = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{shown}");
     lab.nothing_is_left();
-    said
+    shown
 }
 
 fn kill(signal: &str, pid: u32) {
@@ -32,24 +32,27 @@ fn keys_that_are_not_known_or_not_accepted() {
     let lab = Lab::new(&[Spec::default()]);
     let known = std::fs::read_to_string(lab.path("known_hosts")).unwrap();
     std::fs::write(lab.path("known_hosts"), "").unwrap();
-    let said = refused(&lab, "h1");
-    assert!(said.contains("Host key verification failed") && said.contains("log in once by hand"), "{said}");
+    let shown = refused(&lab, "h1");
+    assert!(
+        shown.contains("Host key verification failed") && shown.contains("log in once by hand"),
+        "{shown}"
+    );
     assert_eq!(std::fs::read_to_string(lab.path("known_hosts")).unwrap(), "", "no key is taken silently");
     run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &lab.path("other").display().to_string()]);
     let other = std::fs::read_to_string(lab.path("other.pub")).unwrap();
     std::fs::write(lab.path("known_hosts"), format!("h1 {other}")).unwrap();
-    let said = refused(&lab, "h1");
-    assert!(said.contains("its host key is not the known one") && said.contains("-R h1`"), "{said}");
+    let shown = refused(&lab, "h1");
+    assert!(shown.contains("its host key is not the known one") && shown.contains("-R h1`"), "{shown}");
     // The command runs as it is printed, and does what it should.
-    let command = said.split('`').find(|part| part.starts_with("ssh-keygen")).unwrap();
+    let command = shown.split('`').find(|part| part.starts_with("ssh-keygen")).unwrap();
     run("sh", &["-c", command]);
     assert!(!std::fs::read_to_string(lab.path("known_hosts")).unwrap().contains("h1 "), "{command}");
     std::fs::write(lab.path("known_hosts"), known).unwrap();
     std::fs::write(lab.path("authorized"), other).unwrap();
-    let said = refused(&lab, "h1");
-    assert!(said.contains("Permission denied") && said.contains("ssh-add"), "{said}");
-    let said = refused(&lab, "-oProxyCommand=true");
-    assert!(said.contains("ssh host `-oProxyCommand=true` is not allowed"), "{said}");
+    let shown = refused(&lab, "h1");
+    assert!(shown.contains("Permission denied") && shown.contains("ssh-add"), "{shown}");
+    let shown = refused(&lab, "-oProxyCommand=true");
+    assert!(shown.contains("ssh host `-oProxyCommand=true` is not allowed"), "{shown}");
 }
 
 #[test]
@@ -66,8 +69,8 @@ fn a_shell_with_a_banner_is_passed_over_and_a_flood_is_not() {
     let facts = lab.output(&["facts", "h1", "kernel.release"]);
     assert!(text(&facts.stdout).starts_with("kernel.release = "), "{}", text(&facts.stderr));
     assert!(!text(&facts.stderr).contains("complaint"), "{}", text(&facts.stderr));
-    let said = refused(&lab, "h2");
-    assert!(said.contains("its shell printed more than 65536 bytes"), "{said}");
+    let shown = refused(&lab, "h2");
+    assert!(shown.contains("its shell printed more than 65536 bytes"), "{shown}");
 }
 
 #[test]
@@ -77,9 +80,12 @@ fn machines_without_a_program_and_programs_that_do_not_run() {
     }
     let machine = |name| Spec { machine: Some(name), ..Spec::default() };
     let lab = Lab::new(&[machine("aarch64"), machine("riscv64")]);
-    let said = refused(&lab, "h1");
-    assert!(said.contains("there is no node program for aarch64"), "{said}");
-    assert!(said.contains("cargo xtask node --arch aarch64") && said.contains("LINERATE_NODE_DIR"), "{said}");
+    let shown = refused(&lab, "h1");
+    assert!(shown.contains("there is no node program for aarch64"), "{shown}");
+    assert!(
+        shown.contains("cargo xtask node --arch aarch64") && shown.contains("LINERATE_NODE_DIR"),
+        "{shown}"
+    );
     assert!(refused(&lab, "h2").contains("its machine is riscv64"));
     // The head of an ELF file for aarch64: a good program for what the host says, a bad one for what it is.
     let mut elf = vec![0_u8; 4096];
@@ -91,8 +97,8 @@ fn machines_without_a_program_and_programs_that_do_not_run() {
         .env("LINERATE_NODE_DIR", lab.folder.path())
         .output()
         .unwrap();
-    let said = text(&output.stderr);
-    assert!(said.contains("the node program does not run there (exit status: "), "{said}");
+    let shown = text(&output.stderr);
+    assert!(shown.contains("the node program does not run there (exit status: "), "{shown}");
     assert!(!lab.inside_host(1, CACHE).exists() || lab.names(1, CACHE).is_empty(), "nothing is installed");
     // A program of the wrong machine beside us is noticed before anything is copied.
     std::fs::copy(lab.path("linerate-node-aarch64"), lab.path("wrong")).unwrap();
@@ -102,8 +108,8 @@ fn machines_without_a_program_and_programs_that_do_not_run() {
         .env("LINERATE_NODE", lab.path("wrong"))
         .output()
         .unwrap();
-    let said = text(&output.stderr);
-    assert!(said.contains("is no program for x86_64"), "{said}");
+    let shown = text(&output.stderr);
+    assert!(shown.contains("is no program for x86_64"), "{shown}");
 }
 
 #[test]
@@ -112,15 +118,15 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
         return;
     }
     let lab = Lab::new(&[Spec { home_kib: 512, shared_kib: 512, ..Spec::default() }]);
-    let said = refused(&lab, "h1");
+    let shown = refused(&lab, "h1");
     assert!(
-        said.contains("cannot store the node program") && said.contains("No space left on device"),
-        "{said}"
+        shown.contains("cannot store the node program") && shown.contains("No space left on device"),
+        "{shown}"
     );
     for folder in [CACHE, "/run/user/0/linerate: ", "/dev/shm/linerate-0: ", "/var/tmp/linerate-0: "] {
-        assert!(said.contains(folder), "{folder}: {said}");
+        assert!(shown.contains(folder), "{folder}: {shown}");
     }
-    assert!(said.contains("`ssh h1 df -h` shows the room; `cache_dir`"), "{said}");
+    assert!(shown.contains("`ssh h1 df -h` shows the room; `cache_dir`"), "{shown}");
     assert_eq!(lab.names(1, CACHE), Vec::<String>::new());
     let survey = lab.output(&["survey", "h1", "-q"]);
     assert_eq!(survey.status.code(), Some(2));
@@ -142,12 +148,12 @@ fn a_home_that_will_not_do_is_named_and_the_next_folder_taken() {
     ];
     for (number, (host, why)) in (1..).zip(homes) {
         let first = lab.output(&["facts", host, "kernel.release"]);
-        let said = text(&first.stderr);
-        assert_eq!(first.status.code().map(|code| code % 3), Some(0), "{said}");
+        let shown = text(&first.stderr);
+        assert_eq!(first.status.code().map(|code| code % 3), Some(0), "{shown}");
         let uid = if host == "o3" { 61_234 } else { 0 };
         let folder = format!("/dev/shm/linerate-{uid}");
-        assert!(said.contains(&format!("host {host}: the node program is stored in {folder}: ")), "{said}");
-        assert!(said.contains(why), "{said}");
+        assert!(shown.contains(&format!("host {host}: the node program is stored in {folder}: ")), "{shown}");
+        assert!(shown.contains(why), "{shown}");
         // The next time it is found there, and nothing is said about it.
         let second = text(&lab.output(&["facts", host, "kernel.release"]).stderr);
         assert!(!second.contains("copied") && !second.contains("is stored in"), "{second}");
@@ -169,8 +175,8 @@ fn a_home_that_will_not_do_is_named_and_the_next_folder_taken() {
     assert!(text(&cleaned.stdout).contains("h1: removed /var/tmp/of ops/linerate-0\n"));
     std::fs::remove_dir(lab.inside_host(1, "/var/tmp/of ops")).unwrap();
     file("/root/cache");
-    let said = text(&lab.output(&["facts", "-i", "one.toml", "h1", "kernel.release"]).stderr);
-    assert!(said.contains("/root/cache/linerate-0: ") && !said.contains("/dev/shm"), "{said}");
+    let shown = text(&lab.output(&["facts", "-i", "one.toml", "h1", "kernel.release"]).stderr);
+    assert!(shown.contains("/root/cache/linerate-0: ") && !shown.contains("/dev/shm"), "{shown}");
     std::fs::remove_dir_all(lab.inside_host(1, "/root/cache")).unwrap();
     lab.nothing_is_left();
 }
@@ -187,8 +193,8 @@ fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
     let port = silent.local_addr().unwrap().port();
     let reach = "HostName 10.99.0.254\nUser root\n";
     lab.append("config", &format!("Host silent\n{reach}Port {port}\nHost closed shut\n{reach}Port 9\n"));
-    let said = refused(&lab, "silent");
-    assert!(said.contains("takes TCP connections") && !said.contains("the host is off"), "{said}");
+    let shown = refused(&lab, "silent");
+    assert!(shown.contains("takes TCP connections") && !shown.contains("the host is off"), "{shown}");
     for test in ["measure", "latency", "udp", "mtu", "connects"] {
         let output = lab.output(&[test, "closed", "shut", "--json"]);
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -199,9 +205,9 @@ fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
         assert_eq!(output.status.code(), Some(2), "{test}: {reason}");
     }
     let output = lab.output(&["measure", "closed", "h1"]);
-    let (page, said) = (text(&output.stdout), text(&output.stderr));
+    let (page, shown) = (text(&output.stdout), text(&output.stderr));
     assert!(page.starts_with("closed to h1: host closed cannot be reached: over ssh: "), "{page}");
-    assert!(!page.contains("endpoint") && said.contains("connecting: 1 of 2 hosts"), "{page}{said}");
+    assert!(!page.contains("endpoint") && shown.contains("connecting: 1 of 2 hosts"), "{page}{shown}");
     lab.nothing_is_left();
 }
 
@@ -209,27 +215,27 @@ fn a_silent_port_and_hosts_out_of_reach_are_what_is_said_first() {
 fn contended(lab: &Lab, what: impl FnOnce(&Lab, u32)) -> String {
     // Without a budget: what is planned is measured, however long the host was away.
     let arguments = ["survey", "h1", "h2", "h3", "--json", "--snapshot", "s.json"];
-    let (mut survey, said) = lab.surveying(&arguments);
+    let (mut survey, shown) = lab.surveying(&arguments);
     what(lab, survey.id());
     let mut stdout = String::new();
     std::io::Read::read_to_string(&mut survey.stdout.take().unwrap(), &mut stdout).unwrap();
     let code = survey.wait().unwrap().code();
-    let said = said.join().unwrap();
-    assert!(matches!(code, Some(1 | 3)), "{code:?}: {said}");
-    said
+    let shown = shown.join().unwrap();
+    assert!(matches!(code, Some(1 | 3)), "{code:?}: {shown}");
+    shown
 }
 
 /// One gap says that h2 was lost and is there again, and it was measured later.
-fn was_taken_up(lab: &Lab, said: &str, why: &str) {
+fn was_taken_up(lab: &Lab, shown: &str, why: &str) {
     let snapshot = lab.snapshot();
     let gaps = gaps(&snapshot);
-    assert_eq!(gaps.len(), 1, "{gaps:?}\n{said}");
+    assert_eq!(gaps.len(), 1, "{gaps:?}\n{shown}");
     assert!(gaps[0].starts_with("session with h2: it was lost and taken up again: "), "{gaps:?}");
     assert!(gaps[0].contains(why), "{gaps:?}");
     println!("{}", gaps[0]);
     for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h3", "h2"), ("h2", "h3"), ("h1", "h3")] {
-        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}\n{said}");
-        assert_eq!(outcomes(&snapshot, from, to, "gap"), 0, "{from} to {to}\n{said}");
+        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}\n{shown}");
+        assert_eq!(outcomes(&snapshot, from, to, "gap"), 0, "{from} to {to}\n{shown}");
     }
     lab.nothing_is_left();
 }
@@ -240,8 +246,8 @@ fn a_node_killed_in_mid_survey_is_taken_up_again() {
         return;
     }
     let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
-    let said = contended(&lab, |lab, _| lab.nodes(2).into_iter().for_each(|pid| kill("-9", pid)));
-    was_taken_up(&lab, &said, "it closed the stream");
+    let shown = contended(&lab, |lab, _| lab.nodes(2).into_iter().for_each(|pid| kill("-9", pid)));
+    was_taken_up(&lab, &shown, "it closed the stream");
 }
 
 #[test]
@@ -250,7 +256,7 @@ fn a_session_cut_in_mid_survey_is_taken_up_again() {
         return;
     }
     let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
-    let said = contended(&lab, |lab, survey| {
+    let shown = contended(&lab, |lab, survey| {
         // Whoever cleans up there meanwhile is no harm either: the program is copied again.
         std::fs::remove_dir_all(lab.inside_host(2, CACHE)).unwrap();
         let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -260,7 +266,7 @@ fn a_session_cut_in_mid_survey_is_taken_up_again() {
         assert_eq!(ssh.len(), 1, "one session per host");
         kill("-9", ssh[0]);
     });
-    was_taken_up(&lab, &said, "signal: 9");
+    was_taken_up(&lab, &shown, "signal: 9");
 }
 
 #[test]
@@ -270,14 +276,14 @@ fn a_frozen_node_is_ended_and_taken_up_again() {
     }
     let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
     let mut frozen = Vec::new();
-    let said = contended(&lab, |lab, _| {
+    let shown = contended(&lab, |lab, _| {
         frozen = lab.nodes(2);
         for pid in &frozen {
             kill("-STOP", *pid);
         }
     });
     assert!(!frozen.is_empty());
-    was_taken_up(&lab, &said, "no data for 4000 ms");
+    was_taken_up(&lab, &shown, "no data for 4000 ms");
 }
 
 #[test]
@@ -286,13 +292,13 @@ fn a_host_whose_sshd_is_gone_is_a_gap_and_the_survey_goes_on() {
         return;
     }
     let lab = Lab::new(&[Spec::default(), Spec::default(), Spec::default()]);
-    let said = contended(&lab, |lab, _| {
+    let shown = contended(&lab, |lab, _| {
         lab.arrange(2, &["ip", "link", "set", "eth0", "down"]);
     });
     let gaps = gaps(&lab.snapshot());
-    assert_eq!(gaps.len(), 1, "{gaps:?}\n{said}");
+    assert_eq!(gaps.len(), 1, "{gaps:?}\n{shown}");
     assert!(gaps[0].contains("it could not be taken up again: over ssh: "), "{gaps:?}");
-    assert!(outcomes(&lab.snapshot(), "h1", "h3", "measured") > 1, "{said}");
+    assert!(outcomes(&lab.snapshot(), "h1", "h3", "measured") > 1, "{shown}");
     // Cut off, the node program ends by itself.
     wait_until("the node program is gone", || lab.nodes(2).is_empty());
     lab.nothing_is_left();
@@ -304,18 +310,18 @@ fn a_killed_operator_leaves_nothing_on_the_hosts() {
         return;
     }
     let lab = Lab::new(&[Spec::default(), Spec::default()]);
-    let (mut survey, said) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
+    let (mut survey, shown) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
     assert!(!lab.nodes(1).is_empty());
     survey.kill().unwrap();
     survey.wait().unwrap();
-    drop(said.join());
+    drop(shown.join());
     lab.nothing_is_left();
     let runs = text(&lab.output(&["runs"]).stdout);
     assert!(runs.contains("did not come to its end"), "{runs}");
-    let (mut survey, said) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
+    let (mut survey, shown) = lab.surveying(&["survey", "h1", "h2", "--time", "60s"]);
     kill("-INT", survey.id());
     assert_eq!(survey.wait().unwrap().code(), Some(130));
-    assert!(said.join().unwrap().contains("everything was cleaned up"));
+    assert!(shown.join().unwrap().contains("everything was cleaned up"));
     lab.nothing_is_left();
 }
 
@@ -365,11 +371,11 @@ fn a_change_is_not_made_where_its_old_value_cannot_be_written_down() {
     let filler = lab.inside_host(3, "/var/lib/linerate/filler");
     assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is full");
     let tried = lab.output(&["try", "forgotten-shaper", "--on", "h3", "-q"]);
-    let said = text(&tried.stdout) + &text(&tried.stderr);
-    println!("{said}");
-    assert!(said.contains("No space left on device") && said.contains("/var/lib/linerate"), "{said}");
-    assert!(said.contains("h3") && said.contains("Nothing was left changed"), "{said}");
-    assert_ne!(tried.status.code(), Some(0), "{said}");
+    let shown = text(&tried.stdout) + &text(&tried.stderr);
+    println!("{shown}");
+    assert!(shown.contains("No space left on device") && shown.contains("/var/lib/linerate"), "{shown}");
+    assert!(shown.contains("h3") && shown.contains("Nothing was left changed"), "{shown}");
+    assert_ne!(tried.status.code(), Some(0), "{shown}");
     std::fs::remove_file(filler).unwrap();
     lab.nothing_is_left();
 }
@@ -394,11 +400,11 @@ fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
         arguments.extend(hosts.split(' '));
         arguments.push("-q");
         let survey = lab.command(&arguments).env("LINERATE_DATA", &store).output().unwrap();
-        let said = text(&survey.stderr);
-        println!("{kib} KiB: {said}");
-        assert_eq!(survey.status.code(), Some(2), "{said}");
-        assert!(said.contains("error: database: "), "{said}");
-        assert!(said.contains(&format!("hint: make room in {}", store.display())), "{said}");
+        let shown = text(&survey.stderr);
+        println!("{kib} KiB: {shown}");
+        assert_eq!(survey.status.code(), Some(2), "{shown}");
+        assert!(shown.contains("error: database: "), "{shown}");
+        assert!(shown.contains(&format!("hint: make room in {}", store.display())), "{shown}");
         lab.nothing_is_left();
     }
     // A trial that cannot be recorded is not begun.
@@ -408,10 +414,10 @@ fn a_full_disk_of_the_operator_is_said_and_changes_nothing() {
     assert!(std::fs::write(store.join("filler"), vec![0; 16 << 20]).is_err(), "the disk is full");
     let tried =
         lab.command(&["try", "forgotten-shaper", "-q"]).env("LINERATE_DATA", &store).output().unwrap();
-    let said = text(&tried.stderr);
-    println!("try: {said}");
-    assert_eq!(tried.status.code(), Some(2), "{said}");
-    assert!(said.contains("error: database: ") && said.contains("hint: make room in"), "{said}");
+    let shown = text(&tried.stderr);
+    println!("try: {shown}");
+    assert_eq!(tried.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("error: database: ") && shown.contains("hint: make room in"), "{shown}");
     lab.nothing_is_left();
 }
 
@@ -439,9 +445,9 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
     let there = run(&lab.path("ssh").display().to_string(), &["h3", "date", "+%s"]);
     assert!((3_500..3_700).contains(&(seconds(&there) - seconds(&run("date", &["+%s"])))), "{there}");
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
-    let said = text(&lab.output(&survey).stderr);
-    assert!(said.contains("host h3: the clock is 1 h 0 min ahead of this machine's"), "{said}");
-    assert!(!said.contains("host h1: the clock") && !said.contains("host h2: the clock"), "{said}");
+    let shown = text(&lab.output(&survey).stderr);
+    assert!(shown.contains("host h3: the clock is 1 h 0 min ahead of this machine's"), "{shown}");
+    assert!(!shown.contains("host h1: the clock") && !shown.contains("host h2: the clock"), "{shown}");
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     for (from, to) in [("h1", "h3"), ("h3", "h1"), ("h3", "h2"), ("h2", "h3")] {
@@ -474,13 +480,13 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
     let node = lab.path("other-node");
     std::fs::write(&node, bytes).unwrap();
     let facts = lab.command(&["facts", "h1", "kernel.release"]).env("LINERATE_NODE", &node).output().unwrap();
-    let said = text(&facts.stderr);
-    assert!(text(&facts.stdout).starts_with("kernel.release = "), "{said}");
+    let shown = text(&facts.stderr);
+    assert!(text(&facts.stdout).starts_with("kernel.release = "), "{shown}");
     let expected = format!(
         "host h1: the node program is of the build {other}, this program of {}",
         linerate_wire::BUILD
     );
-    assert!(said.contains(&expected), "{said}");
+    assert!(shown.contains(&expected), "{shown}");
     let own = lab.output(&["facts", "h1", "kernel.release"]);
     assert!(!text(&own.stderr).contains("of the build"), "{}", text(&own.stderr));
     lab.nothing_is_left();
@@ -495,9 +501,9 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
         .envs(ordinary.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env_remove("LINERATE_NODE");
     let output = command.output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(&format!("there is no node program for {}", std::env::consts::ARCH)), "{said}");
-    assert!(said.contains("cargo xtask node --arch") && said.contains("LINERATE_NODE_DIR"), "{said}");
+    let shown = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{shown}");
+    assert!(shown.contains(&format!("there is no node program for {}", std::env::consts::ARCH)), "{shown}");
+    assert!(shown.contains("cargo xtask node --arch") && shown.contains("LINERATE_NODE_DIR"), "{shown}");
     lab.nothing_is_left();
 }

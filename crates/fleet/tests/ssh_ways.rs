@@ -13,9 +13,9 @@ use sshd::{Lab, Spec, gaps, inside, outcomes, run, text, wait_until};
 fn answers(lab: &Lab, host: &str, variables: &[(&str, &str)]) -> String {
     let output =
         lab.command(&["facts", host, "kernel.release"]).envs(variables.iter().copied()).output().unwrap();
-    let said = text(&output.stderr);
-    assert!(text(&output.stdout).starts_with("kernel.release = "), "{said}");
-    said
+    let shown = text(&output.stderr);
+    assert!(text(&output.stdout).starts_with("kernel.release = "), "{shown}");
+    shown
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn every_login_shell_will_do() {
     let lab = Lab::new(&there.iter().map(spec).collect::<Vec<_>>());
     for (number, (_, shell)) in (1..).zip(&there) {
         let host = format!("h{number}");
-        let said = answers(&lab, &host, &[]);
-        assert!(said.contains("copied the node program"), "{shell}: {said}");
+        let shown = answers(&lab, &host, &[]);
+        assert!(shown.contains("copied the node program"), "{shell}: {shown}");
         assert!(!answers(&lab, &host, &[]).contains("copied"), "{shell}");
         lab.nothing_is_left();
         let cleaned = lab.output(&["clean", &host]);
@@ -76,11 +76,11 @@ fn a_jump_host_leads_to_hosts_that_are_out_of_reach() {
     assert_eq!(straight.status.code(), Some(2), "h2 cannot be reached straight: {}", text(&straight.stderr));
     assert!(text(&straight.stderr).contains("timed out"), "{}", text(&straight.stderr));
     let survey = ["survey", "h1", "behind2", "behind3", "--json", "-q", "--snapshot", "s.json"];
-    let said = text(&lab.output(&survey).stderr);
+    let shown = text(&lab.output(&survey).stderr);
     let snapshot = lab.snapshot();
-    assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{said}");
+    assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{shown}");
     for (from, to) in [("h1", "behind2"), ("behind2", "behind3"), ("behind3", "h1")] {
-        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}: {said}");
+        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}: {shown}");
     }
     lab.nothing_is_left();
 }
@@ -151,8 +151,8 @@ fn a_passphrase_is_asked_by_the_program_that_the_user_chose() {
     let here = lab.path("").display().to_string();
     lab.script("ask", &format!("#!/bin/sh\necho asked >>{here}asked\necho 'open sesame'\n"));
     let program = lab.path("ask").display().to_string();
-    let said = answers(&lab, "h1", &[("SSH_ASKPASS", &program), ("SSH_ASKPASS_REQUIRE", "force")]);
-    assert!(!said.contains("sesame"), "{said}");
+    let shown = answers(&lab, "h1", &[("SSH_ASKPASS", &program), ("SSH_ASKPASS_REQUIRE", "force")]);
+    assert!(!shown.contains("sesame"), "{shown}");
     assert_eq!(std::fs::read_to_string(lab.path("asked")).unwrap(), "asked\n");
     lab.nothing_is_left();
 }
@@ -168,11 +168,11 @@ fn names_that_mean_something_else_on_the_hosts_do_no_harm() {
     let spec = Spec { names: wrong, ..Spec::default() };
     let lab = Lab::new(&[spec.clone(), spec.clone(), spec]);
     let survey = ["survey", "h1", "h2", "h3", "--json", "-q", "--snapshot", "s.json"];
-    let said = text(&lab.output(&survey).stderr);
+    let shown = text(&lab.output(&survey).stderr);
     let snapshot = lab.snapshot();
-    assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{said}");
+    assert_eq!(gaps(&snapshot), Vec::<String>::new(), "{shown}");
     for (from, to) in [("h1", "h2"), ("h2", "h3"), ("h3", "h1")] {
-        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}: {said}");
+        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}: {shown}");
     }
     lab.nothing_is_left();
 }

@@ -39,8 +39,8 @@ fn what_is_written_is_seen_by_its_device() {
         file.sync_data().unwrap();
     }
     let output = watch.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{shown}");
     let lines: Vec<Value> = String::from_utf8(output.stdout)
         .unwrap()
         .lines()
@@ -113,18 +113,18 @@ fn without_the_right_there_are_means_and_the_reason() {
             .env("LINERATE_NODE", &node)
             .output()
             .unwrap();
-        let said = linerate_testkit::text(&output.stderr);
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-        (linerate_testkit::text(&output.stdout), said)
+        let shown = linerate_testkit::text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{shown}");
+        (linerate_testkit::text(&output.stdout), shown)
     };
-    let (table, said) = watch(&["--all"]);
-    assert!(said.contains(": no percentiles: ") && said.contains("needs root of the machine"), "{said}");
+    let (table, shown) = watch(&["--all"]);
+    assert!(shown.contains(": no percentiles: ") && shown.contains("needs root of the machine"), "{shown}");
     assert!(table.starts_with("device") && table.contains("r ms"), "{table}");
     let (json, _) = watch(&["--json"]);
     let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines[..2].iter().all(|line| line["times_missing"].as_str().unwrap().contains("needs root")));
-    let (json, said) = watch(&["--json", "--no-percentiles"]);
-    assert!(json.contains("not asked for") && !said.contains("no percentiles"), "{said}");
+    let (json, shown) = watch(&["--json", "--no-percentiles"]);
+    assert!(json.contains("not asked for") && !shown.contains("no percentiles"), "{shown}");
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn intervals_that_make_no_sense_are_refused() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{interval}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("a number of seconds from 0.2 to 3600 is needed"), "{interval}: {said}");
+        let shown = String::from_utf8_lossy(&output.stderr);
+        assert!(shown.contains("a number of seconds from 0.2 to 3600 is needed"), "{interval}: {shown}");
     }
 }
 
@@ -168,9 +168,9 @@ fn a_folder_is_measured_stored_and_left_as_it_was() {
         ["--size", "4M", "--time", "60s", "--requests", "5000", "--cached", "--json", "--do", tests, "--in"];
     let arguments: Vec<&str> = shape.into_iter().chain([place.to_str().unwrap()]).collect();
     let Some(output) = bench(NAME, folder.path(), &arguments) else { return };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let shown = String::from_utf8_lossy(&output.stderr);
     // 20 MB of a file of 4 MB: what a cache answers is no evidence.
-    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert_eq!(output.status.code(), Some(3), "{shown}");
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let tests = json["tests"].as_array().unwrap();
     assert_eq!(tests.len(), 3, "{json}");
@@ -209,9 +209,9 @@ fn devices_are_not_written_by_mistake() {
     ];
     for (arguments, answer) in cases {
         let Some(output) = bench(NAME, folder.path(), arguments) else { return };
-        let said = linerate_testkit::text(&output.stderr) + &linerate_testkit::text(&output.stdout);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(said.replace('\n', " ").contains(answer), "{arguments:?}: {said}");
+        let shown = linerate_testkit::text(&output.stderr) + &linerate_testkit::text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {shown}");
+        assert!(shown.replace('\n', " ").contains(answer), "{arguments:?}: {shown}");
     }
     assert_eq!(std::fs::read(&file).unwrap(), vec![7_u8; 8 << 20]);
 }

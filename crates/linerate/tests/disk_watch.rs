@@ -31,7 +31,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn said(output: &Output) -> (String, String) {
+fn shown(output: &Output) -> (String, String) {
     (linerate_testkit::text(&output.stdout), linerate_testkit::text(&output.stderr))
 }
 
@@ -48,7 +48,7 @@ fn hosts_that_are_not_reached_are_named_first_and_last() {
     let folder = folder();
     let arguments = ["disk", "watch", "-i", "0.2", "-c", "1", "localhost", REFUSED];
     let Some(mut command) = linerate(NAME, folder.path(), &arguments) else { return };
-    let (text, notes) = said(&command.output().unwrap());
+    let (text, notes) = shown(&command.output().unwrap());
     assert_eq!(text.lines().next(), Some("1 of 2 hosts seen; not seen: 127.0.0.1"), "{text}{notes}");
     let second = text.lines().nth(1).unwrap();
     assert!(second.starts_with("  127.0.0.1: ") && text.contains("refused"), "{text}");
@@ -57,11 +57,11 @@ fn hosts_that_are_not_reached_are_named_first_and_last() {
         assert!(line.ends_with(" on the 1 of 2 hosts that were seen"), "{line}");
     }
     let runs = linerate(NAME, folder.path(), &["runs"]).unwrap().output().unwrap();
-    assert!(said(&runs).0.contains("disks of 1 of 2 hosts watched for "), "{runs:?}");
+    assert!(shown(&runs).0.contains("disks of 1 of 2 hosts watched for "), "{runs:?}");
 
     let arguments = [&arguments[..], &["--json"]].concat();
     let output = linerate(NAME, folder.path(), &arguments).unwrap().output().unwrap();
-    let lines = lines(&said(&output).0);
+    let lines = lines(&shown(&output).0);
     let first = &lines[0];
     assert_eq!((&first["contact"], &first["host"]), (&"unseen".into(), &"127.0.0.1".into()), "{first}");
     assert!(first["reason"].as_str().unwrap().contains("refused"), "{first}");
@@ -144,7 +144,7 @@ fn idle_devices_are_counted_and_with_all_shown() {
     let interval = |more: &[&str]| {
         let arguments = [&["disk", "watch", "-i", "0.2", "-c", "1", "--json"], more].concat();
         let output = linerate(NAME, folder.path(), &arguments)?.output().unwrap();
-        let all = lines(&said(&output).0);
+        let all = lines(&shown(&output).0);
         all.into_iter().find(|line| line["disks"].is_array())
     };
     let Some(few) = interval(&[]) else { return };
@@ -183,7 +183,7 @@ fn names_beside_an_inventory_select_its_hosts() {
     for command in commands {
         let run = |host: &str| {
             let output = linerate(NAME, folder.path(), &[command, &[host]].concat())?.output().unwrap();
-            let (text, notes) = said(&output);
+            let (text, notes) = shown(&output);
             Some((output.status.code(), text + &notes))
         };
         let Some((_, one)) = run("one") else { return };

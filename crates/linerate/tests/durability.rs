@@ -42,9 +42,9 @@ impl Stage {
     fn written(&self, records: &str) -> Value {
         let list = self.path("list");
         let fast = ["--rate", "100000", "--files", "3", "--same-disk", "--json", "--promises", "list"];
-        let (code, said, errors) = self.run(&[&["write", "test", "--records", records], &fast[..]].concat());
+        let (code, shown, errors) = self.run(&[&["write", "test", "--records", records], &fast[..]].concat());
         assert_eq!(code, Some(0), "{errors}");
-        let promises: Value = serde_json::from_str(&said).unwrap();
+        let promises: Value = serde_json::from_str(&shown).unwrap();
         let boot = promises["place"]["boot"].as_str().unwrap();
         let text = fs::read_to_string(&list).unwrap().replace(boot, "another-start");
         fs::write(list, text).unwrap();
@@ -52,8 +52,8 @@ impl Stage {
     }
 
     fn checked(&self) -> (Option<i32>, Value) {
-        let (code, said, errors) = self.run(&["check", "--promises", "list", "--json"]);
-        (code, serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}{errors}")))
+        let (code, shown, errors) = self.run(&["check", "--promises", "list", "--json"]);
+        (code, serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {shown}{errors}")))
     }
 }
 
@@ -77,10 +77,10 @@ fn what_was_promised_is_found_and_what_was_lost_is_named() {
     // What nobody had promised.
     fs::write(file(&stage, "create", 0), []).unwrap();
     fs::remove_file(file(&stage, "new-name", 1)).unwrap();
-    let (code, said, _) = stage.run(&["check", "--promises", "list"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("bug but a missing fsync") && said.contains("create/00000000: empty"), "{said}");
-    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+    let (code, shown, _) = stage.run(&["check", "--promises", "list"]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("bug but a missing fsync") && shown.contains("create/00000000: empty"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     // What the kernel had promised.
     let kept = file(&stage, "replace+fsync+folder", 2);
     fs::write(&kept, vec![0; fs::read(&kept).unwrap().len()]).unwrap();
@@ -88,8 +88,8 @@ fn what_was_promised_is_found_and_what_was_lost_is_named() {
     assert_eq!((code, &report["verdict"]), (Some(1), &Value::from("broken")));
     assert_eq!(report["lost"][0]["file"], "replace+fsync+folder/00000002");
     assert_eq!(report["lost"][0]["fate"], "zeros");
-    let (code, said, errors) = stage.run(&["check", "--promises", "list", "--clean"]);
-    assert!(code == Some(1) && said.contains("this disk lies about flush"), "{said}");
+    let (code, shown, errors) = stage.run(&["check", "--promises", "list", "--clean"]);
+    assert!(code == Some(1) && shown.contains("this disk lies about flush"), "{shown}");
     assert!(errors.contains("files removed from") && !stage.path("test").exists(), "{errors}");
 }
 
@@ -110,7 +110,7 @@ fn a_folder_that_is_gone_had_been_promised() {
 #[test]
 fn a_host_that_was_not_started_again_proves_nothing() {
     let Some(stage) = Stage::new("a_host_that_was_not_started_again_proves_nothing") else { return };
-    let (code, said, errors) = stage.run(&[
+    let (code, shown, errors) = stage.run(&[
         "write",
         "test",
         "--records",
@@ -124,12 +124,12 @@ fn a_host_that_was_not_started_again_proves_nothing() {
     ]);
     assert_eq!(code, Some(0), "{errors}");
     assert!(
-        said.lines().next().unwrap().contains("\"promises\"") && said.contains("\"promised\":20"),
-        "{said}"
+        shown.lines().next().unwrap().contains("\"promises\"") && shown.contains("\"promised\":20"),
+        "{shown}"
     );
-    fs::write(stage.path("list"), said).unwrap();
-    let (code, said, _) = stage.run(&["check", "--promises", "list"]);
-    assert!(code == Some(3) && said.contains("was not restarted"), "{said}");
+    fs::write(stage.path("list"), shown).unwrap();
+    let (code, shown, _) = stage.run(&["check", "--promises", "list"]);
+    assert!(code == Some(3) && shown.contains("was not restarted"), "{shown}");
     let (code, _, errors) = stage.run(&["clean", "test"]);
     assert!(code == Some(0) && !stage.path("test").exists(), "{errors}");
 }
@@ -150,9 +150,9 @@ fn a_host_that_goes_away_in_the_middle_is_what_it_is_for() {
     let node = child_of(write.id());
     assert!(Command::new("kill").args(["-9", &node.to_string()]).status().unwrap().success());
     let output = write.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("records were acknowledged") && said.contains("is lost"), "{said}");
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("records were acknowledged") && shown.contains("is lost"), "{shown}");
     let (code, report) = stage.checked();
     // The machine itself went on, so that all is there.
     assert_eq!((code, &report["verdict"]), (Some(3), &Value::from("not-restarted")));
@@ -204,16 +204,16 @@ fn what_earlier_power_cuts_have_left_is_counted() {
     fs::write(blocks.join("blk_1"), "data").unwrap();
     fs::write(blocks.join("blk_1_7.meta"), [0, 1, 0, 0, 0, 2, 0]).unwrap();
     let audit = |arguments: &[&str]| stage.run(&[&["--audit", "dn", "--kind", "hadoop"], arguments].concat());
-    let (code, said, errors) = audit(&[]);
-    assert!(code == Some(0) && said.contains("Nothing is lost among 1."), "{said}{errors}");
+    let (code, shown, errors) = audit(&[]);
+    assert!(code == Some(0) && shown.contains("Nothing is lost among 1."), "{shown}{errors}");
     fs::write(blocks.join("blk_2_7.meta"), [0, 1, 2, 0, 0, 2, 0, 1, 2, 3, 4]).unwrap();
     fs::write(blocks.join("blk_3"), "").unwrap();
-    let (code, said, _) = audit(&[]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("2 of 3 are lost") && said.contains("blk_2: only blk_2_7.meta"), "{said}");
-    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
-    let (code, said, _) = audit(&["--json", "--sums"]);
-    let report: Value = serde_json::from_str(&said).unwrap();
+    let (code, shown, _) = audit(&[]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("2 of 3 are lost") && shown.contains("blk_2: only blk_2_7.meta"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+    let (code, shown, _) = audit(&["--json", "--sums"]);
+    let report: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((code, &report["found"]["classes"]["empty-alone"]["count"]), (Some(1), &Value::from(1)));
     let (code, _, errors) = stage.run(&["--audit", "none"]);
     assert!(code == Some(2) && errors.contains("cannot look at"), "{errors}");

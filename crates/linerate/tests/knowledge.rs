@@ -97,10 +97,10 @@ fn a_cause_of_ones_own_is_tested_and_used() {
     let home = Home::new();
     let file = home.write("own.toml", OWN);
     let tested = home.run(&["knowledge", "test", file.to_str().unwrap()]);
-    let said = text(&tested.stdout);
+    let shown = text(&tested.stdout);
     // It finds what it names, and takes the verdict of the cause that the case is there for.
-    assert!(said.contains("case:accept-queue-full: found"), "{said}{}", text(&tested.stderr));
-    assert!(said.contains("accept-queue-full\n    before: ") && said.contains("WRONG:"), "{said}");
+    assert!(shown.contains("case:accept-queue-full: found"), "{shown}{}", text(&tested.stderr));
+    assert!(shown.contains("accept-queue-full\n    before: ") && shown.contains("WRONG:"), "{shown}");
     assert_eq!(tested.status.code(), Some(1));
     let json = home.run(&["knowledge", "test", "own.toml", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -122,15 +122,18 @@ fn a_bad_file_is_code_2_with_its_line() {
     home.write("bad.toml", &OWN.replace("sysctl.net.core.somaxconn", "registry.somaxconn"));
     let refused = home.run(&["knowledge", "test", "bad.toml"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = text(&refused.stderr);
-    assert!(said.contains("bad.toml:16: `registry.somaxconn` is no key") && said.contains("hint:"), "{said}");
+    let shown = text(&refused.stderr);
+    assert!(
+        shown.contains("bad.toml:16: `registry.somaxconn` is no key") && shown.contains("hint:"),
+        "{shown}"
+    );
     home.write("worse.toml", "id = \"x\"\ntitle = 3\n");
-    let said = text(&home.run(&["knowledge", "test", "worse.toml"]).stderr);
-    assert!(said.contains("worse.toml:2:"), "{said}");
+    let shown = text(&home.run(&["knowledge", "test", "worse.toml"]).stderr);
+    assert!(shown.contains("worse.toml:2:"), "{shown}");
     // A proof that does not exist.
     home.write("rumour.toml", &OWN.replace("case:accept-queue-full", "case:hearsay"));
-    let said = text(&home.run(&["knowledge", "test", "rumour.toml"]).stdout);
-    assert!(said.contains("case:hearsay: NOT FOUND: no such case"), "{said}");
+    let shown = text(&home.run(&["knowledge", "test", "rumour.toml"]).stdout);
+    assert!(shown.contains("case:hearsay: NOT FOUND: no such case"), "{shown}");
 }
 
 #[test]
@@ -147,9 +150,9 @@ fn a_run_becomes_a_case_that_names_nobody_and_says_the_same() {
     let case = std::fs::read_to_string(home.0.path().join("case.toml")).unwrap();
     assert!(!case.contains("secret") && case.contains("host-1") && case.contains("[expect]"), "{case}");
     let again = home.run(&["diagnose", "case.toml"]);
-    let (said, before) = (text(&again.stdout), text(&home.run(&["diagnose"]).stdout));
+    let (shown, before) = (text(&again.stdout), text(&home.run(&["diagnose"]).stdout));
     for (old, new) in [("secretalpha", "host-1"), ("secretbeta", "host-2"), ("secretgamma", "host-3")] {
-        assert!(before.contains(old) && said.contains(new), "{before}\n{said}");
+        assert!(before.contains(old) && shown.contains(new), "{before}\n{shown}");
     }
     // A case of one's own beside a file of one's own is run with it.
     home.write("cases/mine.toml", &case);

@@ -100,8 +100,8 @@ fn no_command_waits_for_a_fifo() {
         "linerate http http://127.0.0.1:9/ --ca fifo",
     ] {
         site.file("letter.txt", "net.core.rmem_max = 1\n");
-        let said = site.refused(line);
-        assert!(said.contains("is a FIFO, not a regular file"), "{line}: {said}");
+        let shown = site.refused(line);
+        assert!(shown.contains("is a FIFO, not a regular file"), "{line}: {shown}");
     }
 }
 
@@ -119,12 +119,12 @@ fn devices_sockets_and_streams_of_the_kernel_are_refused() {
             if file == "/dev/fd" && command != "inventory" {
                 continue;
             }
-            let said = site.refused(&format!("linerate {command} {file}"));
-            assert!(said.contains(what), "{command} {file}: {said}");
+            let shown = site.refused(&format!("linerate {command} {file}"));
+            assert!(shown.contains(what), "{command} {file}: {shown}");
         }
     }
-    let said = site.refused("LINERATE_KNOWLEDGE=/dev/zero linerate knowledge");
-    assert!(said.contains("is a character device"), "{said}");
+    let shown = site.refused("LINERATE_KNOWLEDGE=/dev/zero linerate knowledge");
+    assert!(shown.contains("is a character device"), "{shown}");
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn knowledge_is_at_most_a_mebibyte() {
     let site = Site::new();
     site.file("large.toml", vec![b'#'; (1 << 20) + 1]);
     for line in ["LINERATE_KNOWLEDGE=large.toml linerate knowledge", "linerate knowledge test large.toml"] {
-        let said = site.refused(line);
-        assert!(said.contains("large.toml") && said.contains("longer than 1 MiB"), "{said}");
+        let shown = site.refused(line);
+        assert!(shown.contains("large.toml") && shown.contains("longer than 1 MiB"), "{shown}");
     }
 }
 
@@ -175,9 +175,9 @@ fn a_table_that_no_memory_holds_is_refused_with_its_size() {
     }
     site.file("table.csv", table);
     for command in ["diagnose", "import"] {
-        let said = site.refused(&format!("linerate {command} table.csv"));
-        assert!(said.contains("table.csv:1:"), "{said}");
-        assert!(said.contains("1500 rows x 3000 columns has 4500000 pairs, at most 65536"), "{said}");
+        let shown = site.refused(&format!("linerate {command} table.csv"));
+        assert!(shown.contains("table.csv:1:"), "{shown}");
+        assert!(shown.contains("1500 rows x 3000 columns has 4500000 pairs, at most 65536"), "{shown}");
     }
 }
 
@@ -193,8 +193,8 @@ fn a_value_of_ten_megabytes_is_shown_shortened() {
         (&long[..1 << 20], "1".to_owned()),
     ] {
         site.file("a.toml", format!("{HOST}[[host]]\nname = \"b\"\n{key} = {value}\n"));
-        let said = site.refused("linerate inventory a.toml");
-        assert!(said.contains("a.toml:6:") || said.contains("a.toml:5:"), "{said}");
+        let shown = site.refused("linerate inventory a.toml");
+        assert!(shown.contains("a.toml:6:") || shown.contains("a.toml:5:"), "{shown}");
     }
     site.file("a.toml", format!("[[host]]\nname = \"{long}\"\n"));
     assert!(site.refused("linerate inventory a.toml").contains("is not allowed"));
@@ -237,8 +237,8 @@ fn a_long_cycle_of_groups_is_told_in_a_line() {
     let site = Site::new();
     let text = chain(20_000, 1).replace("name = \"g19999\"\n", "name = \"g19999\"\nparent = \"g10000\"\n");
     site.file("cycle.toml", text);
-    let said = site.refused("linerate inventory cycle.toml");
-    assert!(said.contains("group `g10000` contains itself: g10000 in g10001 in"), "{said}");
+    let shown = site.refused("linerate inventory cycle.toml");
+    assert!(shown.contains("group `g10000` contains itself: g10000 in g10001 in"), "{shown}");
 }
 
 #[test]
@@ -246,8 +246,8 @@ fn too_many_hosts_or_groups_are_refused_with_their_number() {
     let site = Site::new();
     for (kind, table) in [("host", "[[host]]\nname = \"x\"\n"), ("group", "[[group]]\nname = \"x\"\n")] {
         site.file("many.toml", table.repeat(65_537));
-        let said = site.refused("linerate inventory many.toml");
-        assert!(said.contains(&format!("65537 {kind}s, at most 65536 are read")), "{said}");
+        let shown = site.refused("linerate inventory many.toml");
+        assert!(shown.contains(&format!("65537 {kind}s, at most 65536 are read")), "{shown}");
     }
 }
 
@@ -299,6 +299,6 @@ fn names_that_look_the_same_are_told_apart() {
 fn numbers_in_messages_have_few_digits() {
     let site = Site::new();
     site.file("rate.toml", format!("[[group]]\nname = \"g\"\nuplink_mbit = 1e308\n{HOST}"));
-    let said = site.refused("linerate inventory rate.toml");
-    assert!(said.contains("uplink_mbit is 1e308"), "{said}");
+    let shown = site.refused("linerate inventory rate.toml");
+    assert!(shown.contains("uplink_mbit is 1e308"), "{shown}");
 }

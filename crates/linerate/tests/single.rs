@@ -41,7 +41,7 @@ impl Home {
     }
 
     /// What a command prints, when it returns this code.
-    fn said(&self, code: i32, arguments: &[&str]) -> String {
+    fn shown(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let [stdout, stderr] =
             [&output.stdout, &output.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
@@ -65,13 +65,13 @@ impl Home {
 #[test]
 fn latency_is_printed_stored_and_drawn() {
     let Some(home) = Home::new("latency_is_printed_stored_and_drawn") else { return };
-    let text = home.said(0, &["latency", "local", "local", "--time", "1s", "--under-load", "--block"]);
+    let text = home.shown(0, &["latency", "local", "local", "--time", "1s", "--under-load", "--block"]);
     for words in ["TCP blocking, idle", "UDP blocking, loaded", "p99.9", "Load adds"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let runs = String::from_utf8(home.run(&["runs"]).stdout).unwrap();
     assert!(runs.contains("loopback"), "{runs}");
-    let again = home.said(0, &["report"]);
+    let again = home.shown(0, &["report"]);
     assert!(again.contains("TCP blocking, idle"), "{again}");
     let page = String::from_utf8(home.run(&["report", "--html", "-o", "-"]).stdout).unwrap();
     for words in ["Distribution of RTTs", "area healthy", "area worst", "over time"] {
@@ -99,13 +99,13 @@ fn datagrams_sizes_and_connections_are_counted() {
     assert_eq!(measured["asked_bps"].as_f64(), Some(20e6));
     assert!(measured["sent_bps"].as_f64().is_some_and(|bps| bps > 0.0), "{measured}");
     assert!(page.contains("of 20 Mbit/s asked for"), "the headline of the page");
-    let text = home.said(0, &["udp", "local", "local", "--flat-out", "--size", "64", "--time", "100ms"]);
+    let text = home.shown(0, &["udp", "local", "local", "--flat-out", "--size", "64", "--time", "100ms"]);
     assert!(text.contains("lost on the path          "), "{text}");
 
-    let text = home.said(0, &["mtu", "local", "local", "--most", "9000"]);
+    let text = home.shown(0, &["mtu", "local", "local", "--most", "9000"]);
     assert!(text.contains("both ways take 9000 bytes, the largest that was tried"), "{text}");
 
-    let text = home.said(0, &["connects", "local", "local", "--count", "200", "--time", "60s"]);
+    let text = home.shown(0, &["connects", "local", "local", "--count", "200", "--time", "60s"]);
     assert!(text.contains("answered by the receiver  200") && text.contains("until connected"), "{text}");
 }
 
@@ -156,7 +156,7 @@ fn a_slow_front_end_is_named() {
     let Some(home) = Home::new("a_slow_front_end_is_named") else { return };
     let (fast, slow) = (Server::start(Duration::ZERO), Server::start(Duration::from_secs(1)));
     let via = format!("{},{}", fast.0, slow.0);
-    let text = home.said(1, &["http", "http://files.example/f", "--via", &via]);
+    let text = home.shown(1, &["http", "http://files.example/f", "--via", &via]);
     let named = format!("{} is", slow.0);
     assert!(text.contains(&named) && text.contains("slower in the first byte"), "{text}");
     let page = String::from_utf8(home.run(&["report", "--html", "-o", "-"]).stdout).unwrap();
@@ -165,7 +165,7 @@ fn a_slow_front_end_is_named() {
     // Nobody can listen at this port of another address of the loopback but who is there on purpose.
     let kept = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = SocketAddr::from(([127, 0, 0, 9], kept.local_addr().unwrap().port()));
-    let text = home.said(1, &["http", &format!("http://{gone}/"), "--repeat", "1"]);
+    let text = home.shown(1, &["http", &format!("http://{gone}/"), "--repeat", "1"]);
     assert!(text.contains("1 of 1 downloads failed: could not connect"), "{text}");
 }
 

@@ -73,9 +73,9 @@ impl Site {
     /// The same for a command that writes and one that only reads.
     fn refuses(&self, parts: &[&str]) {
         for line in ["linerate import --host a sysctl.txt", "linerate runs", "linerate report"] {
-            let said = self.refused(line);
+            let shown = self.refused(line);
             for part in parts {
-                assert!(said.contains(part), "{line}: {said} lacks {part}");
+                assert!(shown.contains(part), "{line}: {shown} lacks {part}");
             }
         }
     }
@@ -94,8 +94,8 @@ fn is_root() -> bool {
 }
 
 /// What a hint says to type.
-fn hint(said: &str) -> &str {
-    said.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap()
+fn hint(shown: &str) -> &str {
+    shown.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap()
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn a_folder_above_that_another_user_could_exchange_is_refused() {
     std::os::unix::fs::symlink("shared", site.path("way")).unwrap();
     let refuses = |line: &str, words: &str| {
         for command in ["linerate import --host a sysctl.txt", "linerate runs"] {
-            let said = site.refused(&format!("LINERATE_DATA=$PWD/{line} {command}"));
-            assert!(said.contains(words), "{command}: {said} lacks {words}");
+            let shown = site.refused(&format!("LINERATE_DATA=$PWD/{line} {command}"));
+            assert!(shown.contains(words), "{command}: {shown} lacks {words}");
         }
     };
     chmod(&site.path("shared"), 0o777);
@@ -183,8 +183,8 @@ fn a_folder_above_that_another_user_could_exchange_is_refused() {
         refuses(line, "mode 0777), who may exchange the store in it\nhint: chmod go-w /");
     }
     assert!(std::fs::read_dir(site.path("shared")).unwrap().next().is_none(), "nothing is made there");
-    let said = site.refused("LINERATE_DATA=shared/data linerate runs");
-    site.good(hint(&said));
+    let shown = site.refused("LINERATE_DATA=shared/data linerate runs");
+    site.good(hint(&shown));
     site.good("LINERATE_DATA=$PWD/way/data linerate import --host a sysctl.txt");
     // As in /tmp: others exchange nothing there that is not theirs.
     chmod(&site.path("shared"), 0o1777);
@@ -205,8 +205,8 @@ fn links_and_special_files_are_refused_before_they_are_opened() {
     std::fs::rename(site.path("data"), site.path("real")).unwrap();
     std::os::unix::fs::symlink(site.path("real"), site.path("data")).unwrap();
     site.refuses(&["/data is a symbolic link, not a folder", "mode 0777"]);
-    let said = site.refused("linerate runs");
-    assert!(site.good(hint(&said)).contains("imported"), "{said}");
+    let shown = site.refused("linerate runs");
+    assert!(site.good(hint(&shown)).contains("imported"), "{shown}");
     std::fs::remove_file(site.path("data")).unwrap();
     std::fs::create_dir(site.path("data")).unwrap();
     std::os::unix::fs::symlink(site.path("real/linerate.sqlite"), site.database()).unwrap();
@@ -215,8 +215,8 @@ fn links_and_special_files_are_refused_before_they_are_opened() {
     // An open would wait for a writer.
     site.good("mkfifo data/linerate.sqlite");
     site.refuses(&["linerate.sqlite is a FIFO, not a file of the database", "hint: mv "]);
-    let said = site.refused("linerate runs");
-    site.good(hint(&said));
+    let shown = site.refused("linerate runs");
+    site.good(hint(&shown));
     assert!(site.good("linerate runs").contains("no run"));
 }
 
@@ -230,8 +230,8 @@ fn a_damaged_store_names_the_file_and_the_command_that_helps() {
     for damaged in [garbage, middle, whole[..whole.len() / 2].to_vec()] {
         std::fs::write(site.database(), damaged).unwrap();
         site.refuses(&["linerate.sqlite is damaged", "hint: mv "]);
-        let said = site.refused("linerate runs");
-        site.good(hint(&said));
+        let shown = site.refused("linerate runs");
+        site.good(hint(&shown));
         site.good("linerate import --host a sysctl.txt");
         assert!(site.good("linerate runs").contains("imported"));
         std::fs::remove_dir_all(site.path("data.bad")).unwrap();
@@ -294,10 +294,10 @@ fn nothing_is_made_without_a_home_or_by_what_only_reads() {
     let site = Site::new();
     let before = std::fs::read_dir(site.0.path()).unwrap().count();
     for home in ["", "HOME=", "HOME=here XDG_DATA_HOME=there"] {
-        let said =
+        let shown =
             site.refused(&format!("env -u LINERATE_DATA -u HOME -u XDG_DATA_HOME {home} $LINERATE runs"));
-        assert!(said.contains("LINERATE_DATA, XDG_DATA_HOME and HOME are not set"), "{said}");
-        assert!(said.contains("hint: LINERATE_DATA="), "{said}");
+        assert!(shown.contains("LINERATE_DATA, XDG_DATA_HOME and HOME are not set"), "{shown}");
+        assert!(shown.contains("hint: LINERATE_DATA="), "{shown}");
     }
     assert!(site.good("linerate runs").contains("no run"));
     assert!(site.refused("linerate report").contains("no run"));

@@ -121,9 +121,13 @@ pub(super) async fn gather(id: u32, program: &ProgramSource, hosts: &[&Host]) ->
 }
 
 /// A node that did not come.
-fn late(addresses: &[SocketAddr], said: String) -> NodeError {
+fn late(addresses: &[SocketAddr], shown: String) -> NodeError {
     let addresses = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-    if said.is_empty() { NodeError::Silent { addresses } } else { NodeError::NotDialled { addresses, said } }
+    if shown.is_empty() {
+        NodeError::Silent { addresses }
+    } else {
+        NodeError::NotDialled { addresses, shown }
+    }
 }
 
 /// A listener with a fresh key, and the order that tells the nodes of it.

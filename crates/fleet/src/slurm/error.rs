@@ -33,12 +33,12 @@ pub enum SlurmError {
         source: io::Error,
     },
     /// A client failed.
-    #[error("{program} failed: {said}")]
+    #[error("{program} failed: {shown}")]
     Failed {
         /// Which.
         program: String,
         /// Its words.
-        said: String,
+        shown: String,
         /// All that it printed on stdout before.
         printed: String,
     },
@@ -60,12 +60,12 @@ pub enum SlurmError {
         refused: Vec<(String, String)>,
     },
     /// Slurm said something else than expected.
-    #[error("{program} said something unexpected: {said}")]
+    #[error("{program} said something unexpected: {shown}")]
     Odd {
         /// Which.
         program: String,
         /// What.
-        said: String,
+        shown: String,
     },
     /// Neither a number nor names of nodes.
     #[error("which nodes?\nhint: -N NUMBER or --nodelist NODES, or run linerate inside a job (salloc)")]
@@ -117,12 +117,12 @@ pub(crate) enum NodeError {
     Unreachable(String),
     #[error("the node program could not be copied: {0}")]
     NotCopied(Box<Self>),
-    #[error("srun ended{}", if said.is_empty() { " without a word".to_owned() } else { format!("; it said: {said}") })]
-    StepEnded { said: String },
+    #[error("srun ended{}", if shown.is_empty() { " without a word".to_owned() } else { format!("; it said: {shown}") })]
+    StepEnded { shown: String },
     #[error(
-        "its step did not start within {} s{}{said}", wait.as_secs(), if said.is_empty() { "" } else { "; srun said: " }
+        "its step did not start within {} s{}{shown}", wait.as_secs(), if shown.is_empty() { "" } else { "; srun said: " }
     )]
-    StepLate { wait: Duration, said: String },
+    StepLate { wait: Duration, shown: String },
     #[error("cannot listen for node programs: {0}")]
     Listen(String),
     #[error("the order cannot be written: {0}")]
@@ -135,8 +135,8 @@ pub(crate) enum NodeError {
         "no address of this machine is known to which its nodes could dial back\nhint: name one in LINERATE_DIAL_TO, or use --slurm-steps each"
     )]
     NoAddress,
-    #[error("its node program did not dial back to {addresses}; Slurm said: {said}")]
-    NotDialled { addresses: String, said: String },
+    #[error("its node program did not dial back to {addresses}; Slurm said: {shown}")]
+    NotDialled { addresses: String, shown: String },
     #[error(
         "its node program did not dial back to {addresses}\nhint: may the node open connections to this machine? LINERATE_DIAL_TO names other addresses of it"
     )]
@@ -166,7 +166,7 @@ impl NodeError {
 
 fn its_words(error: &SlurmError) -> String {
     match error {
-        SlurmError::Failed { said, .. } => said.clone(),
+        SlurmError::Failed { shown, .. } => shown.clone(),
         error => error.to_string(),
     }
 }
@@ -202,13 +202,13 @@ pub(super) async fn run(program: &str, arguments: &[&str], wait: Duration) -> Re
         return Ok(printed);
     }
     // Some of them complain on stdout.
-    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-    Err(SlurmError::Failed { program: program.to_owned(), said: words(said), printed })
+    let shown = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    Err(SlurmError::Failed { program: program.to_owned(), shown: words(shown), printed })
 }
 
 /// The first lines of what a client said, on one line and without what a terminal would obey.
-pub(super) fn words(said: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&said[..said.len().min(SAID_BYTES_MAX)]);
+pub(super) fn words(shown: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&shown[..shown.len().min(SAID_BYTES_MAX)]);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let text: String = lines.join("; ").chars().filter(|c| !c.is_control()).collect();
     if text.is_empty() { "it gave no reason".to_owned() } else { text }

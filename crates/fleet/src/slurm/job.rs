@@ -123,7 +123,7 @@ impl Allocation {
         options.extend(request.partition.iter().map(|p| format!("--partition={p}")));
         options.push(format!("--time={}", request.limit.as_secs().div_ceil(60).max(1)));
         let (watchdog, line) = granted(&options).await?;
-        let odd = || SlurmError::Odd { program: "salloc".to_owned(), said: line.trim().to_owned() };
+        let odd = || SlurmError::Odd { program: "salloc".to_owned(), shown: line.trim().to_owned() };
         let (id, list) = line.trim().split_once(' ').ok_or_else(odd)?;
         let id = id.parse().map_err(|_| odd())?;
         let nodes = nodes::expanded(list).await?;
@@ -192,10 +192,10 @@ async fn granted(options: &[String]) -> Result<(Watchdog, String), SlurmError> {
             Ok((watchdog, line))
         }
         Ok(_) => {
-            let mut said = Vec::new();
+            let mut shown = Vec::new();
             let mut stderr = stderr.expect("it was asked for").take(OUTPUT_BYTES_MAX);
-            let _ = timeout(ANSWER_WAIT, stderr.read_to_end(&mut said)).await;
-            Err(SlurmError::Failed { program: program(), said: words(&said), printed: String::new() })
+            let _ = timeout(ANSWER_WAIT, stderr.read_to_end(&mut shown)).await;
+            Err(SlurmError::Failed { program: program(), shown: words(&shown), printed: String::new() })
         }
         Err(_) => Err(SlurmError::Late { program: program(), waited: QUEUE_WAIT }),
     }

@@ -177,8 +177,8 @@ fn silent_connections_are_bounded_and_keep_nobody_out() {
             let _ = last.write_all(b"LRDIAL").await;
             rest(last).await
         };
-        let (guests, said) = guests_during(&mut listener, half).await;
-        assert!(guests.is_empty() && said.is_empty());
+        let (guests, shown) = guests_during(&mut listener, half).await;
+        assert!(guests.is_empty() && shown.is_empty());
     });
 }
 
@@ -199,8 +199,8 @@ fn a_stream_goes_both_ways_and_a_damaged_one_says_so() {
     run(async |mut listener, to| {
         let (guest, node) = tokio::join!(listener.next(), dial(to, key(1), "n1"));
         let (mut stream, mut node) = node.unwrap();
-        let said = sealed::Said::default();
-        let mut pipes = sealed::pipes(guest.connection, guest.sealed, said.clone());
+        let shown = sealed::Said::default();
+        let mut pipes = sealed::pipes(guest.connection, guest.sealed, shown.clone());
         let text: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
         // Towards the node.
         let mut stdin = pipes.stdin.take().unwrap();
@@ -235,7 +235,7 @@ fn a_stream_goes_both_ways_and_a_damaged_one_says_so() {
         *bytes.last_mut().unwrap() ^= 1;
         stream.write_all(&bytes).await.unwrap();
         assert!(pipes.stdout.read(&mut heard).await.is_err(), "nothing forged gets through");
-        assert!(String::from_utf8_lossy(&said.lock().unwrap()).contains("sealed stream is broken"));
+        assert!(String::from_utf8_lossy(&shown.lock().unwrap()).contains("sealed stream is broken"));
         // The end of the session is the end of the connection.
         drop((stdin, pipes));
         assert_eq!(rest(stream).await, b"");

@@ -111,7 +111,7 @@ pub(super) async fn described(names: &[String]) -> Result<Vec<Node>, SlurmError>
     for names in names.chunks(NAMES_AT_ONCE) {
         let text = match ask("scontrol", &["--oneliner", "show", "node", &names.join(",")]).await {
             // A name that it does not know fails the whole call, after the others were printed.
-            Err(SlurmError::Failed { said, printed, .. }) if said.contains("not found") => printed,
+            Err(SlurmError::Failed { shown, printed, .. }) if shown.contains("not found") => printed,
             text => text?,
         };
         nodes.extend(parsed(&text));

@@ -63,11 +63,11 @@ impl Words {
 
     /// The last words about a node, or about the step.
     pub(super) fn quoted(&self, node: &str) -> String {
-        let text = |said: &Mutex<Vec<u8>>| {
-            let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            quoted(&String::from_utf8_lossy(&said))
+        let text = |shown: &Mutex<Vec<u8>>| {
+            let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            quoted(&String::from_utf8_lossy(&shown))
         };
-        let about = self.by_node.get(node).map(|said| text(said)).unwrap_or_default();
+        let about = self.by_node.get(node).map(|shown| text(shown)).unwrap_or_default();
         if about.is_empty() { text(&self.step) } else { about }
     }
 
@@ -78,8 +78,8 @@ impl Words {
         }
         let line = format!("{line}\n");
         let mut kept = false;
-        for said in names.iter().filter_map(|name| self.by_node.get(*name)) {
-            keep(said, line.as_bytes());
+        for shown in names.iter().filter_map(|name| self.by_node.get(*name)) {
+            keep(shown, line.as_bytes());
             kept = true;
         }
         if !kept {
@@ -225,10 +225,10 @@ async fn line(from: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
 }
 
 /// Nodes that `srun` or `sbcast` blame, each with the reason.
-fn named(said: &str, nodes: &[String]) -> BTreeMap<String, NodeError> {
+fn named(shown: &str, nodes: &[String]) -> BTreeMap<String, NodeError> {
     let known: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
     let mut blamed = BTreeMap::new();
-    for line in said.split(['\n', ';']) {
+    for line in shown.split(['\n', ';']) {
         // `Task launch for StepId=1.1 failed on node n4: Communication connection failure`
         let launch = line.split_once(" failed on node ").and_then(|(_, rest)| rest.split_once(':'));
         // `REQUEST_FILE_BCAST(n4): Communication connection failure`
@@ -273,17 +273,17 @@ impl OneStep {
     async fn unfit(&mut self, waiting: Vec<String>) -> Unfit {
         let ended = timeout(END_WAIT, self.child.wait()).await.is_ok();
         let mut all = String::new();
-        for said in self.words.by_node.values().chain([&self.words.step]) {
-            let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push_str(&String::from_utf8_lossy(&said));
+        for shown in self.words.by_node.values().chain([&self.words.step]) {
+            let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push_str(&String::from_utf8_lossy(&shown));
         }
         let blamed = named(&all, &self.nodes);
         if !blamed.is_empty() {
             return Unfit(blamed);
         }
         let reason = |node: &String| {
-            let said = self.words.quoted(node);
-            if ended { NodeError::StepEnded { said } } else { NodeError::StepLate { wait: UP_WAIT, said } }
+            let shown = self.words.quoted(node);
+            if ended { NodeError::StepEnded { shown } } else { NodeError::StepLate { wait: UP_WAIT, shown } }
         };
         Unfit(waiting.iter().map(|node| (node.clone(), reason(node))).collect())
     }
@@ -326,24 +326,24 @@ mod tests {
     #[test]
     fn nodes_that_slurm_blames_are_found() {
         let nodes = ["n3".to_owned(), "n4".to_owned()];
-        let said = "srun: error: Task launch for StepId=1.1 failed on node n4: Communication connection failure\n\
+        let shown = "srun: error: Task launch for StepId=1.1 failed on node n4: Communication connection failure\n\
                     srun: error: Application launch failed: Communication connection failure\n\
                     srun: error: n3: task 2: Killed\n";
-        let blamed = named(said, &nodes);
+        let blamed = named(shown, &nodes);
         assert_eq!(blamed.keys().collect::<Vec<_>>(), ["n4"]);
         assert!(
             matches!(&blamed["n4"], NodeError::Unreachable(why) if why == "Communication connection failure")
         );
-        let said = "sbcast: error: REQUEST_FILE_BCAST(n3): Communication connection failure";
-        assert_eq!(named(said, &nodes).keys().collect::<Vec<_>>(), ["n3"]);
+        let shown = "sbcast: error: REQUEST_FILE_BCAST(n3): Communication connection failure";
+        assert_eq!(named(shown, &nodes).keys().collect::<Vec<_>>(), ["n3"]);
         assert!(named("failed on node x: a; REQUEST_FILE_BCAST(y): b; n3", &nodes).is_empty());
     }
 
     #[tokio::test]
     async fn words_go_to_the_node_that_they_are_about() {
         let words = Arc::new(Words::about(&["n1".to_owned(), "n2".to_owned()]));
-        let said = b"srun: error: n2: task 1: Killed\nlinerate-node: n1: cannot reach\x1b[2J the operator\nsomething else\n";
-        listen(&said[..], Arc::clone(&words)).await;
+        let shown = b"srun: error: n2: task 1: Killed\nlinerate-node: n1: cannot reach\x1b[2J the operator\nsomething else\n";
+        listen(&shown[..], Arc::clone(&words)).await;
         assert_eq!(words.quoted("n2"), "srun: error: n2: task 1: Killed");
         assert_eq!(words.quoted("n1"), "linerate-node: n1: cannot reach\\u{1b}[2J the operator");
         assert_eq!(words.quoted("n3"), "something else");

@@ -43,7 +43,7 @@ pub(crate) async fn handshake(
 ) -> Result<(Vec<u8>, ConnectInfo), SshError> {
     match talk(pipes, (host, spec), programs, old).await {
         Ok((rest, mut reached)) => {
-            reached.warning = warning(&pipes.said());
+            reached.warning = warning(&pipes.shown());
             pipes.forget_said();
             Ok((rest, reached))
         }

@@ -35,14 +35,14 @@ fn harmless(text: &str) -> Option<&str> {
 }
 
 /// What to do about it.
-pub(super) fn hint(spec: &SshSpec, said: &str) -> Option<String> {
+pub(super) fn hint(spec: &SshSpec, shown: &str) -> Option<String> {
     let host = by_hand(spec);
-    let has = |text: &str| said.contains(text);
+    let has = |text: &str| shown.contains(text);
     let words = if has("IDENTIFICATION HAS CHANGED") {
         format!(
             "its host key is not the known one: the host was installed anew, or something in between poses as it; compare the \
              fingerprint on its console, then `{}` and log in once by hand with `{host}`",
-            forget(spec, said)
+            forget(spec, shown)
         )
     } else if has("Host key verification failed") {
         format!("its host key is not known: log in once by hand with `{host}` and compare the fingerprint")
@@ -66,9 +66,9 @@ pub(super) fn hint(spec: &SshSpec, said: &str) -> Option<String> {
 
 /// The command that makes ssh forget a host key: with the name and the file that ssh itself named, which
 /// differ from the host's with a port, an alias or a file of the configuration.
-fn forget(spec: &SshSpec, said: &str) -> String {
+fn forget(spec: &SshSpec, shown: &str) -> String {
     let between = |start: &str, end: &str| {
-        let line = said.lines().find_map(|line| line.trim().strip_prefix(start))?;
+        let line = shown.lines().find_map(|line| line.trim().strip_prefix(start))?;
         harmless(&line[..line.rfind(end)?])
     };
     let named = between("Host key for ", " has changed and you have requested strict checking");
@@ -80,23 +80,23 @@ fn forget(spec: &SshSpec, said: &str) -> String {
         str::to_owned,
     );
     // `Offending ED25519 key in /home/ops/.ssh/known_hosts:7`
-    let offending = said.lines().find(|line| line.trim().starts_with("Offending "));
+    let offending = shown.lines().find(|line| line.trim().starts_with("Offending "));
     let file = offending.and_then(|line| harmless(line.split_once(" key in ")?.1.rsplit_once(':')?.0));
     let file = file.map(|file| format!("-f {} ", word(file))).unwrap_or_default();
     format!("ssh-keygen {file}-R {}", word(&name))
 }
 
 /// What `ssh` warns of although the session works.
-pub(super) fn warning(said: &str) -> Option<String> {
-    said.lines().find(|l| l.contains("Permanently added") || l.contains("HAS CHANGED")).map(escaped)
+pub(super) fn warning(shown: &str) -> Option<String> {
+    shown.lines().find(|l| l.contains("Permanently added") || l.contains("HAS CHANGED")).map(escaped)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(host: &str, said: &str) -> String {
-        hint(&SshSpec::parse(host).unwrap(), said).unwrap_or_default()
+    fn of(host: &str, shown: &str) -> String {
+        hint(&SshSpec::parse(host).unwrap(), shown).unwrap_or_default()
     }
 
     const CHANGED: &str = "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_changed_key_is_forgotten_under_the_name_that_ssh_has() {
-        let said = of("wrongkey", CHANGED);
+        let shown = of("wrongkey", CHANGED);
         let command = "`ssh-keygen -f /home/ops/.ssh/known_hosts -R '[127.0.0.1]:2204'`";
-        assert!(said.contains(command) && said.contains("`ssh wrongkey`"), "{said}");
+        assert!(shown.contains(command) && shown.contains("`ssh wrongkey`"), "{shown}");
         let bare = "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!";
         assert!(of("arc-1", bare).contains("`ssh-keygen -R arc-1`"), "{}", of("arc-1", bare));
         assert!(of("arc-1:2222", bare).contains("`ssh-keygen -R '[arc-1]:2222'`"));
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn nothing_that_was_said_becomes_a_command() {
         for bad in ["x; reboot", "$(reboot)", "`reboot`", "-oProxyCommand=reboot", "a\u{1b}[2J", ""] {
-            let said = CHANGED.replace("[127.0.0.1]:2204", bad).replace("/home/ops/.ssh/known_hosts", bad);
-            let hint = of("arc-1", &said);
+            let shown = CHANGED.replace("[127.0.0.1]:2204", bad).replace("/home/ops/.ssh/known_hosts", bad);
+            let hint = of("arc-1", &shown);
             assert!(hint.contains("`ssh-keygen -R arc-1`") && !hint.contains("reboot"), "{bad}: {hint}");
         }
     }

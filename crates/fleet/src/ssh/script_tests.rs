@@ -106,7 +106,7 @@ impl Host {
             .spawn()
             .unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut session = Session { child, stdin, stdout, said: Vec::new() };
+        let mut session = Session { child, stdin, stdout, shown: Vec::new() };
         session.send(format!("word 0\n{}\n", self.cache_dir).as_bytes());
         session
     }
@@ -129,7 +129,7 @@ struct Session {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    said: Vec<String>,
+    shown: Vec<String>,
 }
 
 impl Session {
@@ -142,7 +142,7 @@ impl Session {
         let mut line = String::new();
         let count = self.stdout.read_line(&mut line).unwrap();
         let line = line.trim_end().to_owned();
-        self.said.push(line.clone());
+        self.shown.push(line.clone());
         (count > 0).then_some(line)
     }
 
@@ -152,14 +152,14 @@ impl Session {
                 return;
             }
         }
-        panic!("no `{wanted}` in {:?}", self.said);
+        panic!("no `{wanted}` in {:?}", self.shown);
     }
 
     fn end(mut self) -> Vec<String> {
         drop(self.stdin.take());
         while self.line().is_some() {}
         self.child.wait().unwrap();
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.shown)
     }
 }
 
@@ -179,8 +179,8 @@ fn possible(name: &str) -> bool {
     (mounts || testkit::skip(name, "no mount namespaces here")) && testkit::has(name, "setpriv", "util-linux")
 }
 
-fn has(said: &[String], start: &str) -> bool {
-    said.iter().any(|line| line.starts_with(start))
+fn has(shown: &[String], start: &str) -> bool {
+    shown.iter().any(|line| line.starts_with(start))
 }
 
 fn mode(path: &Path) -> u32 {
@@ -227,17 +227,17 @@ fn a_folder_of_another_user_is_refused_before_anything_runs() {
                 }
             });
             for _ in 0..5 {
-                let said = host.greeted(&shell);
-                assert!(!has(&said, "word have") || has(&said, "uid=0"), "{shell:?}: {said:?}");
-                assert!(!host.path("was-run").exists(), "{shell:?}: {said:?}");
+                let shown = host.greeted(&shell);
+                assert!(!has(&shown, "word have") || has(&shown, "uid=0"), "{shell:?}: {shown:?}");
+                assert!(!host.path("was-run").exists(), "{shell:?}: {shown:?}");
                 std::fs::remove_dir_all(host.path("home/.cache")).unwrap();
                 let why = format!(
                     "word no {}: it belongs to uid {STRANGER} and has mode drwxr-xr-x",
                     theirs.display()
                 );
-                assert!(has(&said, &why), "{shell:?}: {said:?}");
+                assert!(has(&shown, &why), "{shell:?}: {shown:?}");
                 let copied = format!("word copied {}", host.path("home/.cache/linerate").display());
-                assert!(has(&said, &copied) && has(&said, "uid=0"), "{shell:?}: {said:?}");
+                assert!(has(&shown, &copied) && has(&shown, "uid=0"), "{shell:?}: {shown:?}");
             }
         });
         assert_eq!((mode(&theirs), std::fs::metadata(&theirs).unwrap().uid()), (0o755, STRANGER));
@@ -270,10 +270,10 @@ fn links_and_folders_that_others_can_write_or_exchange_are_refused() {
             ("writable", "others may write in it: it belongs to uid 0 and has mode drwxrwxr-x".to_owned()),
         ] {
             host.variables = vec![("XDG_CACHE_HOME", host.path(folder).display().to_string())];
-            let said = host.greeted(&shell);
+            let shown = host.greeted(&shell);
             let refused = format!("word no {}: {why}", host.path(folder).join("linerate").display());
-            assert!(has(&said, &refused), "{shell:?}: {said:?}");
-            assert!(has(&said, "word copied ") && has(&said, "uid=0"), "{shell:?}: {said:?}");
+            assert!(has(&shown, &refused), "{shell:?}: {shown:?}");
+            assert!(has(&shown, "word copied ") && has(&shown, "uid=0"), "{shell:?}: {shown:?}");
             std::fs::remove_dir_all(host.path("home/.cache")).unwrap();
         }
         assert_eq!((mode(&target), mode(&group)), (0o755, 0o775), "{shell:?}: nothing of others is changed");
@@ -282,10 +282,10 @@ fn links_and_folders_that_others_can_write_or_exchange_are_refused() {
         host.make("theirs", STRANGER, 0o755);
         host.make("theirs/linerate", 0, 0o700);
         host.variables = vec![("XDG_CACHE_HOME", host.path("theirs").display().to_string())];
-        let said = host.greeted(&shell);
+        let shown = host.greeted(&shell);
         assert!(
-            has(&said, &format!("word no {}", host.path("theirs/linerate").display())),
-            "{shell:?}: {said:?}"
+            has(&shown, &format!("word no {}", host.path("theirs/linerate").display())),
+            "{shell:?}: {shown:?}"
         );
     }
 }
@@ -323,15 +323,15 @@ fn nothing_is_made_through_a_link_or_a_folder_of_another_user() {
             let path = path.display().to_string();
             // Named by the host, and by the inventory, which has no second.
             host.variables = vec![("XDG_CACHE_HOME", path.clone())];
-            let said = host.greeted(&shell);
-            assert!(has(&said, &format!("word no {path}/linerate: {why}")), "{shell:?}: {said:?}");
+            let shown = host.greeted(&shell);
+            assert!(has(&shown, &format!("word no {path}/linerate: {why}")), "{shell:?}: {shown:?}");
             // Or the copy that it went to instead would be found the next time.
             std::fs::remove_dir_all(host.path("home/.cache")).unwrap();
             host.variables.clear();
             host.cache_dir = path.clone();
-            let said = host.greeted(&shell);
-            assert!(has(&said, &format!("word no {path}/linerate-0: {why}")), "{shell:?}: {said:?}");
-            assert!(has(&said, "word fail none"), "{shell:?}: {said:?}");
+            let shown = host.greeted(&shell);
+            assert!(has(&shown, &format!("word no {path}/linerate-0: {why}")), "{shell:?}: {shown:?}");
+            assert!(has(&shown, "word fail none"), "{shell:?}: {shown:?}");
             host.cache_dir.clear();
         }
         for (folder, entries) in [(&target, 0), (&theirs, 0), (&open, 1), (&shared, 2)] {
@@ -341,9 +341,9 @@ fn nothing_is_made_through_a_link_or_a_folder_of_another_user() {
         // A link of ours leads somewhere, and what is missing there is made.
         symlink("etc/../etc", host.path("own")).unwrap();
         host.cache_dir = host.path("own/./new").display().to_string();
-        let said = host.greeted(&shell);
+        let shown = host.greeted(&shell);
         let copied = format!("word copied {}", target.join("new/linerate-0").display());
-        assert!(said.contains(&copied) && has(&said, "uid=0"), "{shell:?}: {said:?}");
+        assert!(shown.contains(&copied) && has(&shown, "uid=0"), "{shell:?}: {shown:?}");
         symlink("circle", host.path("circle")).unwrap();
         host.cache_dir = host.path("circle").display().to_string();
         assert!(host.greeted(&shell).iter().any(|line| line.contains("too many links")), "{shell:?}");
@@ -402,29 +402,29 @@ fn the_first_folder_with_room_that_may_execute_is_taken() {
             (read_only, "Read-only file system".to_owned()),
         ] {
             host.before = format!("{how} $HOME;");
-            let said = host.greeted(&shell);
-            let refused = said.iter().find(|l| l.starts_with(&format!("word no {home}/.cache/linerate: ")));
-            assert!(refused.is_some_and(|line| line.contains(&why)), "{shell:?}: {said:?}");
-            assert!(has(&said, "word copied /dev/shm/linerate-0"), "{shell:?}: {said:?}");
-            assert!(has(&said, "uid=0"), "{shell:?}: {said:?}");
-            assert_eq!(said.iter().filter(|l| *l == "word send").count(), 1, "{shell:?}: sent once");
+            let shown = host.greeted(&shell);
+            let refused = shown.iter().find(|l| l.starts_with(&format!("word no {home}/.cache/linerate: ")));
+            assert!(refused.is_some_and(|line| line.contains(&why)), "{shell:?}: {shown:?}");
+            assert!(has(&shown, "word copied /dev/shm/linerate-0"), "{shell:?}: {shown:?}");
+            assert!(has(&shown, "uid=0"), "{shell:?}: {shown:?}");
+            assert_eq!(shown.iter().filter(|l| *l == "word send").count(), 1, "{shell:?}: sent once");
         }
         // The folder of the session comes before the shared ones, and where nothing will do all of them are
         // named.
         host.before = format!("{noexec} $HOME; mkdir -p -m 700 /run/user/0;");
-        let said = host.greeted(&shell);
-        assert!(has(&said, "word copied /run/user/0/linerate"), "{shell:?}: {said:?}");
+        let shown = host.greeted(&shell);
+        assert!(has(&shown, "word copied /run/user/0/linerate"), "{shell:?}: {shown:?}");
         host.before = format!("{noexec} $HOME; {full} /dev/shm; {noexec} /var/tmp;");
-        let said = host.greeted(&shell);
+        let shown = host.greeted(&shell);
         for folder in [
             &format!("{home}/.cache/linerate"),
             "/run/user/0/linerate",
             "/dev/shm/linerate-0",
             "/var/tmp/linerate-0",
         ] {
-            assert!(has(&said, &format!("word no {folder}: ")), "{shell:?}: {folder}: {said:?}");
+            assert!(has(&shown, &format!("word no {folder}: ")), "{shell:?}: {folder}: {shown:?}");
         }
-        assert!(has(&said, "word fail none") && !has(&said, "uid="), "{shell:?}: {said:?}");
+        assert!(has(&shown, "word fail none") && !has(&shown, "uid="), "{shell:?}: {shown:?}");
     }
 }
 
@@ -441,18 +441,18 @@ fn the_folder_of_the_inventory_is_the_only_one_and_is_never_run() {
         // Slashes in a name are folders.
         let folder = host.path("named").join(name.replace('/', "_"));
         host.cache_dir = folder.display().to_string();
-        let said = host.greeted(&shell);
+        let shown = host.greeted(&shell);
         let copied = format!("word copied {}/linerate-0", folder.display());
-        assert!(said.contains(&copied) && has(&said, "uid=0"), "{shell:?}: {said:?}");
+        assert!(shown.contains(&copied) && has(&shown, "uid=0"), "{shell:?}: {shown:?}");
         assert!(has(&host.greeted(&shell), "word have"), "{shell:?}");
         assert!(!touched.exists() && !host.path("home/.cache").exists(), "{shell:?}");
         let cleaned = host.session(&shell, CLEAN).end();
         assert!(has(&cleaned, "word removed 0") && has(&cleaned, "word done"), "{shell:?}: {cleaned:?}");
         // One that will not do has no second.
         host.cache_dir = host.make("open", 0, 0o777).display().to_string();
-        let said = host.greeted(&shell);
-        assert!(has(&said, "word fail none"), "{shell:?}: {said:?}");
-        assert_eq!(said.iter().filter(|l| l.starts_with("word no ")).count(), 1, "{shell:?}: {said:?}");
+        let shown = host.greeted(&shell);
+        assert!(has(&shown, "word fail none"), "{shell:?}: {shown:?}");
+        assert_eq!(shown.iter().filter(|l| l.starts_with("word no ")).count(), 1, "{shell:?}: {shown:?}");
     }
 }
 
@@ -501,8 +501,8 @@ fn a_password_is_on_no_command_line() {
             if typed == Some(password) {
                 session.send(format!("{password}\n").as_bytes());
             }
-            let said = session.end();
-            assert!(has(&said, &format!("uid={ORDINARY}")), "{shell:?}: {said:?}");
+            let shown = session.end();
+            assert!(has(&shown, &format!("uid={ORDINARY}")), "{shell:?}: {shown:?}");
         }
         let arguments = std::fs::read_to_string(&log).unwrap();
         assert!(arguments.contains("sudo -k -S") && !arguments.contains("horse"), "{shell:?}: {arguments}");

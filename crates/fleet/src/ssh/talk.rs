@@ -92,7 +92,7 @@ impl SshError {
     pub(super) async fn end(error: TalkError, pipes: &mut Pipes, spec: &SshSpec, wait: Duration) -> Self {
         let end = pipes.end(String::new(), wait).await;
         let own = without_hint(&error.to_string()).1.map(str::to_owned);
-        let hint = own.or_else(|| hint(spec, &pipes.said()));
+        let hint = own.or_else(|| hint(spec, &pipes.shown()));
         Self { error, end, hint }
     }
 }

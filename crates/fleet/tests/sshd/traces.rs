@@ -29,8 +29,8 @@ fn settings(lab: &Lab, number: usize) -> BTreeSet<String> {
     let script = "ip -d link; ip address; ip route show table all; tc qdisc; tc filter show dev eth0; \
                   nft list ruleset 2>/dev/null; ethtool -k eth0 2>/dev/null; \
                   grep -r . /proc/sys/net 2>/dev/null || true";
-    let said = lab.on(number, &["sh", "-c", script]);
-    said.lines().filter(|l| !RESTLESS.iter().any(|word| l.contains(word))).map(str::to_owned).collect()
+    let shown = lab.on(number, &["sh", "-c", script]);
+    shown.lines().filter(|l| !RESTLESS.iter().any(|word| l.contains(word))).map(str::to_owned).collect()
 }
 
 /// Paths as the host sees them.

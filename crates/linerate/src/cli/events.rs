@@ -109,8 +109,8 @@ mod tests {
             let row = row.unwrap_or_else(|| panic!("no row for {name}"));
             for field in value.as_object().unwrap().keys() {
                 let common = ["schema", "at_ms", "event"].contains(&field.as_str());
-                let said = if common { PAGE } else { row };
-                assert!(said.contains(&format!("`{field}`")), "{name}: {field}");
+                let shown = if common { PAGE } else { row };
+                assert!(shown.contains(&format!("`{field}`")), "{name}: {field}");
             }
         }
     }

@@ -47,7 +47,7 @@ struct Running {
     total: usize,
     done: usize,
     begun: Instant,
-    said: Instant,
+    shown: Instant,
 }
 
 impl Running {
@@ -59,15 +59,15 @@ impl Running {
             total: phase.total,
             done: 0,
             begun: now,
-            said: now,
+            shown: now,
         }
     }
 
     /// Whether it is time to say something again; if so it counts as said.
     fn is_due(&mut self, every: Duration) -> bool {
-        let due = self.said.elapsed() >= every;
+        let due = self.shown.elapsed() >= every;
         if due {
-            self.said = Instant::now();
+            self.shown = Instant::now();
         }
         due
     }

@@ -51,8 +51,8 @@ pub fn mtu(facts: &Facts, inventory: &Inventory, host: &str, layer: Layer) -> Op
 
 /// Rate of the link behind the endpoint, bit/s: from the inventory, or from the NIC.
 pub fn link_bps(facts: &Facts, inventory: &Inventory, host: &str, layer: Layer) -> Option<f64> {
-    let said = inventory.endpoint(host, layer)?.link_bps;
-    said.or_else(|| number(facts, inventory, host, layer, "speed_mbit").map(|mbit| mbit * 1e6))
+    let shown = inventory.endpoint(host, layer)?.link_bps;
+    shown.or_else(|| number(facts, inventory, host, layer, "speed_mbit").map(|mbit| mbit * 1e6))
 }
 
 /// The smallest known rate on the way between two hosts: both links, and the uplinks of the groups that it

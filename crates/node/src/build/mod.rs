@@ -224,8 +224,8 @@ impl Builds {
     }
 
     fn failed(&self, argv: &Argv, seen: &QueryOutput) -> BuildError {
-        let said = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
-        let words = run::words(said);
+        let shown = if seen.err.trim().is_empty() { &seen.out } else { &seen.err };
+        let words = run::words(shown);
         BuildError::Failed { host: self.host.clone(), command: argv.join(" "), code: seen.code, words }
     }
 

@@ -73,7 +73,7 @@ impl Array<'_> {
 
     fn says(&self, drive: &str, word: &str) -> bool {
         let state = self.root.line(&format!("{}/md/dev-{drive}/state", self.folder)).unwrap_or_default();
-        state.split(',').any(|said| said.trim() == word)
+        state.split(',').any(|shown| shown.trim() == word)
     }
 
     fn failed(&self) -> Vec<String> {
@@ -127,9 +127,9 @@ fn of_volume(number: &str) -> Legs {
 /// Places of legs that are not as they should be.
 fn of_targets(targets: &[DmTarget]) -> Legs {
     let mut legs = Legs::default();
-    for said in targets.iter().filter_map(Said::of) {
-        legs.failed.extend(said.places(|_, sign| said.is_dead(sign)));
-        legs.rebuilding.extend(said.rebuilding());
+    for shown in targets.iter().filter_map(Said::of) {
+        legs.failed.extend(shown.places(|_, sign| shown.is_dead(sign)));
+        legs.rebuilding.extend(shown.rebuilding());
     }
     legs.failed.dedup();
     legs.rebuilding.dedup();

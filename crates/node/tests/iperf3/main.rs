@@ -213,15 +213,15 @@ impl Talk {
         let host = if arguments.contains(&"-6") { "::1" } else { "127.0.0.1" };
         let output = client(client_is, host, &arguments, &[]);
         // A server that no client came to the end with would wait for the next one.
-        let (said, good) = if output.status.success() { server.end() } else { return None };
-        good.then(|| (String::from_utf8_lossy(&output.stdout).into_owned(), said))
+        let (shown, good) = if output.status.success() { server.end() } else { return None };
+        good.then(|| (String::from_utf8_lossy(&output.stdout).into_owned(), shown))
     }
 
     /// Another version than Debian's must do with ours what it does with itself; Debian's everything.
     fn is_left_out(&self) -> bool {
         let out = stage::other_version()
-            && !self.hold(Whose::Debians, Whose::Debians).is_some_and(|(document, said)| {
-                std::panic::catch_unwind(|| (self.check)(&document, &said)).is_ok()
+            && !self.hold(Whose::Debians, Whose::Debians).is_some_and(|(document, shown)| {
+                std::panic::catch_unwind(|| (self.check)(&document, &shown)).is_ok()
             });
         if out {
             println!("LEFT OUT {}: this iperf3 cannot do it with itself", self.client);
@@ -254,19 +254,19 @@ fn other_addresses_and_outputs() {
             client: "-n 1M -J --get-server-output",
             check: |document, _| {
                 let document = read(document);
-                let said = document["server_output_text"].as_str().unwrap_or_else(|| panic!("{document}"));
-                assert!(said.contains("receiver"), "{said}");
+                let shown = document["server_output_text"].as_str().unwrap_or_else(|| panic!("{document}"));
+                assert!(shown.contains("receiver"), "{shown}");
             },
         },
         Talk {
             server: "-1 -J",
             client: "-n 1M -J --get-server-output",
-            check: |document, said| {
+            check: |document, shown| {
                 let document = read(document);
                 let bytes = &document["server_output_json"]["end"]["sum_received"]["bytes"];
                 assert!(bytes.is_number(), "{document}");
-                let said = read(said);
-                assert!(said["start"]["accepted_connection"]["port"].is_u64(), "{said}");
+                let shown = read(shown);
+                assert!(shown["start"]["accepted_connection"]["port"].is_u64(), "{shown}");
             },
         },
         Talk {
@@ -281,10 +281,10 @@ fn other_addresses_and_outputs() {
     for talk in talks.iter().filter(|talk| !talk.is_left_out()) {
         for whose in [Whose::Ours, Whose::Debians] {
             println!("{whose:?} client: {}", talk.client);
-            let (document, said) = talk
+            let (document, shown) = talk
                 .hold(whose, whose.other())
                 .unwrap_or_else(|| panic!("{whose:?} client: {}", talk.client));
-            (talk.check)(&document, &said);
+            (talk.check)(&document, &shown);
         }
     }
 }
@@ -381,8 +381,8 @@ fn who_may_test_is_decided_alike() {
             } else {
                 // Old versions exit with 0 all the same when they write JSON, still older ones have the error
                 // elsewhere.
-                let said = [&output.stdout[..], &output.stderr].concat();
-                assert!(String::from_utf8_lossy(&said).contains("error"), "{client_is:?}: {output:?}");
+                let shown = [&output.stdout[..], &output.stderr].concat();
+                assert!(String::from_utf8_lossy(&shown).contains("error"), "{client_is:?}: {output:?}");
             }
             drop(server);
         }
@@ -444,8 +444,8 @@ fn a_server_of_ours_outlives_its_clients() {
     for whose in [Whose::Ours, Whose::Debians] {
         let busy = client(whose, "127.0.0.1", &test, &[]);
         // Not all versions write it into the document.
-        let said = [&busy.stdout[..], &busy.stderr].concat();
-        assert!(String::from_utf8_lossy(&said).contains("server is busy running a test"), "{busy:?}");
+        let shown = [&busy.stdout[..], &busy.stderr].concat();
+        assert!(String::from_utf8_lossy(&shown).contains("server is busy running a test"), "{busy:?}");
     }
     holder.write_all(&framed).unwrap();
     assert_eq!(byte(&mut holder), Some(10));

@@ -140,8 +140,8 @@ impl What {
     async fn release_of(&self, fleet: &Fleet, names: &[String]) -> anyhow::Result<Release> {
         let mut releases = Vec::new();
         for host in names {
-            let said = build::look(fleet, host, HostQuery::DrbdVersion).await?;
-            let release = Release::parse(&said.out).ok_or_else(|| {
+            let output = build::look(fleet, host, HostQuery::DrbdVersion).await?;
+            let release = Release::parse(&output.out).ok_or_else(|| {
                 anyhow::anyhow!(
                     "{host} does not say which release of DRBD its kernel has\nhint: `modprobe drbd` there; --release 8.4 or 9 plans without it"
                 )

@@ -94,12 +94,12 @@ fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> an
     }
     text.push_str(&shown::alarms(found, style));
     if now.all.is_empty() && now.not_up.is_empty() {
-        let said = if now.gaps.is_empty() {
+        let output = if now.gaps.is_empty() {
             "no resource of DRBD on these hosts"
         } else {
             "no resource of DRBD was seen"
         };
-        text.push_str(said);
+        text.push_str(output);
         text.push('\n');
     }
     out::print(&text)?;

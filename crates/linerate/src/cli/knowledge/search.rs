@@ -40,8 +40,8 @@ fn place(cause: &Cause, word: &str) -> Option<usize> {
         return Some(2);
     }
     let remedy = cause.remedy.iter().flat_map(|r| [&r.title, &r.instruction, &r.persistence, &r.risk_text]);
-    let said = cause.shape.iter().map(|t| &t.says);
-    let texts = remedy.chain(said).chain(&cause.sources).chain([&cause.mechanism]);
+    let shown = cause.shape.iter().map(|t| &t.says);
+    let texts = remedy.chain(shown).chain(&cause.sources).chain([&cause.mechanism]);
     let is_proof = || cause.proof.iter().any(|proof| has(&proof.to_string()));
     (texts.into_iter().any(|text| has(text)) || is_proof()).then_some(3)
 }

@@ -62,7 +62,8 @@ struct Proof {
     name: String,
     /// Not known when the lab was not run.
     found: Option<bool>,
-    said: String,
+    #[serde(rename = "said")]
+    shown: String,
 }
 
 pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
@@ -90,11 +91,11 @@ pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
         tested.changed.extend(changed(name, case, &without, &with));
     }
     for proof in &cause.proof {
-        let (found, said) = match proof {
+        let (found, shown) = match proof {
             CauseProof::Case(name) => by_case(name, &cases, &with, &cause.id),
             CauseProof::Fault(_) => (None, "a fault of the lab; --lab runs it".to_owned()),
         };
-        tested.proofs.push(Proof { name: proof.to_string(), found, said });
+        tested.proofs.push(Proof { name: proof.to_string(), found, shown });
     }
     if args.lab {
         by_lab(&mut tested, &args.file)?;
@@ -153,8 +154,8 @@ fn changed(name: &str, case: &case::Case, without: &Knowledge, with: &Knowledge)
 
 fn by_case(name: &str, cases: &[(String, case::Case)], with: &Knowledge, id: &str) -> (Option<bool>, String) {
     let Some((_, case)) = cases.iter().find(|(n, _)| n == name) else {
-        let said = "no such case: neither built in nor in a folder `cases` beside the file";
-        return (Some(false), said.to_owned());
+        let shown = "no such case: neither built in nor in a folder `cases` beside the file";
+        return (Some(false), shown.to_owned());
     };
     let diagnosis = diagnosed(case, with);
     let found = diagnosis.findings.iter().any(|f| f.causes.first().is_some_and(|c| c.id == id));
@@ -166,7 +167,8 @@ fn by_case(name: &str, cases: &[(String, case::Case)], with: &Knowledge, id: &st
 struct Judged {
     broken: Vec<Broken>,
     #[serde(default)]
-    said: Vec<Said>,
+    #[serde(rename = "said")]
+    shown: Vec<Said>,
     error: Option<String>,
 }
 
@@ -192,7 +194,7 @@ impl Judged {
     }
 
     fn names(&self, cause: &str) -> bool {
-        self.said.iter().any(|said| said.causes.first().is_some_and(|first| first.id == cause))
+        self.shown.iter().any(|shown| shown.causes.first().is_some_and(|first| first.id == cause))
     }
 }
 
@@ -257,8 +259,8 @@ fn by_lab(tested: &mut Tested, file: &Path) -> anyhow::Result<()> {
     for proof in tested.proofs.iter_mut().filter(|p| p.found.is_none()) {
         let Some(run) = runs.iter().find(|run| run.is_of(&proof.name)) else { continue };
         proof.found = Some(run.names(&tested.id));
-        let said = run.said.first().map_or("nothing was found", |s| s.sentence.as_str());
-        proof.said = run.error.clone().unwrap_or_else(|| said.to_owned());
+        let shown = run.shown.first().map_or("nothing was found", |s| s.sentence.as_str());
+        proof.shown = run.error.clone().unwrap_or_else(|| shown.to_owned());
     }
     Ok(())
 }
@@ -282,7 +284,7 @@ fn told(tested: &Tested) -> String {
             Some(false) => "NOT FOUND",
             None => "not run",
         };
-        lines.push(format!("  {}: {mark}: {}", proof.name, proof.said));
+        lines.push(format!("  {}: {mark}: {}", proof.name, proof.shown));
     }
     lines.join("\n")
 }
