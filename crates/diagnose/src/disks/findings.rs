@@ -47,8 +47,8 @@ pub(super) fn findings_of(layout: &Layout, intervals: &[&DiskInterval]) -> Vec<D
 }
 
 /// One direction through a device, and whether it is that of writes.
-type Way = (bool, fn(&DiskRates) -> &DiskTraffic);
-const WAYS: [Way; 2] = [(true, |d| &d.write), (false, |d| &d.read)];
+type DirectionOf = (bool, fn(&DiskRates) -> &DiskTraffic);
+const DIRECTIONS: [DirectionOf; 2] = [(true, |d| &d.write), (false, |d| &d.read)];
 
 struct Seen<'a> {
     layout: &'a Layout,
@@ -101,8 +101,9 @@ impl Seen<'_> {
         let mut found = Found::new();
         for (above, mut group) in equals::groups(self.layout) {
             group.retain(|drive| !self.filled.contains(drive));
-            for (writes, way) in WAYS {
-                let compared: Vec<Compared> = group.iter().map(|d| self.compared(d, &group, way)).collect();
+            for (writes, direction) in DIRECTIONS {
+                let compared: Vec<Compared> =
+                    group.iter().map(|d| self.compared(d, &group, direction)).collect();
                 let is_slow =
                     |c: &Compared| c.slow.len() >= RULES.slow_intervals_min && 2 * c.slow.len() >= c.seen;
                 let slow = compared.iter().filter(|c| is_slow(c)).count();
@@ -131,11 +132,11 @@ impl Seen<'_> {
     }
 
     /// Waits of a drive that are beyond those of its equals, and theirs.
-    fn compared(&self, device: &str, group: &[&str], way: fn(&DiskRates) -> &DiskTraffic) -> Compared {
+    fn compared(&self, device: &str, group: &[&str], direction: fn(&DiskRates) -> &DiskTraffic) -> Compared {
         let mut compared = Compared::default();
         for interval in self.intervals {
             let load = |device: &str| {
-                let traffic = way(of(interval, device)?);
+                let traffic = direction(of(interval, device)?);
                 let wait = traffic
                     .wait_ms
                     .filter(|_| traffic.requests_per_s * interval.seconds >= RULES.requests_min)?;
@@ -149,7 +150,7 @@ impl Seen<'_> {
             let Some(usual) = equals::expected(&others, rate, RULES) else { continue };
             compared.seen += 1;
             if wait > RULES.slow_ratio * usual && wait > usual + RULES.slow_ms {
-                let p99 = |device: &str| Some(way(of(interval, device)?).times?.p99_ms);
+                let p99 = |device: &str| Some(direction(of(interval, device)?).times?.p99_ms);
                 let others: Vec<f64> =
                     group.iter().filter(|d| **d != device).filter_map(|d| p99(d)).collect();
                 compared.slow.push(Slow { wait, usual, p99: p99(device), usual_p99: median(&others) });

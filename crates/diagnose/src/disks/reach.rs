@@ -68,17 +68,17 @@ pub enum Arithmetic {
         each_per_s: f64,
         /// Requests to drives for one to the volume.
         cost: f64,
-        /// All drives, and requests under way that would keep them busy, where there are fewer.
+        /// All drives, and requests in flight that would keep them busy, where there are fewer.
         shortage: Option<(u32, f64)>,
     },
     /// Bytes in a row.
     Row {
-        /// Drives that what is under way reaches.
+        /// Drives that what is in flight reaches.
         reached: f64,
         /// All drives with content of their own.
         drives: f64,
-        /// Bytes under way.
-        under_way: f64,
+        /// Bytes in flight.
+        in_flight: f64,
     },
     /// Waiting for the medium.
     Flush {
@@ -191,15 +191,15 @@ fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let drives = f64::from(volume.drives);
     let cost = per_request(volume, phase);
     // What is under way at the drives, and how many of them have something to do.
-    let under_way = f64::from(phase.outstanding()) * cost;
+    let in_flight = f64::from(phase.outstanding()) * cost;
     // What a write cache has taken has ended for the writer, and the drive puts it down in the order that it
     // likes.
     let taken = volume.write_back == Some(true)
         && phase.reads == 0
         && phase.durable == Durable::Never
         && volume.parity == 0;
-    let busy = if taken { drives } else { drives.min(under_way) };
-    let each = if taken { RULES.queue_choice } else { under_way / busy };
+    let busy = if taken { drives } else { drives.min(in_flight) };
+    let each = if taken { RULES.queue_choice } else { in_flight / busy };
     let alone = 1000.0 / (RULES.seek_ms + RULES.revolution_ms / 2.0);
     let choice = ((each - 1.0) / (RULES.queue_choice - 1.0)).clamp(0.0, 1.0);
     let seek_rate = alone + (ROTATING_PER_S - alone) * choice;
@@ -216,13 +216,13 @@ fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
 fn transfer(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let block = f64::from(phase.block_bytes);
     let drives = f64::from(volume.data_drives());
-    let under_way = f64::from(phase.outstanding()) * block;
+    let in_flight = f64::from(phase.outstanding()) * block;
     // Without the cache of the kernel nobody reads ahead: only what is under way keeps drives busy.
     let reached = match volume.chunk_bytes {
-        Some(chunk) if phase.direct => (under_way / chunk as f64).ceil().clamp(1.0, drives),
+        Some(chunk) if phase.direct => (in_flight / chunk as f64).ceil().clamp(1.0, drives),
         _ => drives,
     };
-    (reached * ROTATING_BYTES_PER_S / block, Arithmetic::Row { reached, drives, under_way })
+    (reached * ROTATING_BYTES_PER_S / block, Arithmetic::Row { reached, drives, in_flight })
 }
 
 /// What a file system waits for until a write is safe, beside the data.

@@ -1,5 +1,5 @@
 //! Stage 6: what is one finding. Wrong settings join the losses that they explain, a path joins its host,
-//! what follows from another finding becomes a remark, and what is wrong on most hosts stands for all of them.
+//! what follows from another finding becomes a remark, and what is wrong on most hosts is one finding.
 
 mod adopt;
 mod gathered;

@@ -1,4 +1,4 @@
-//! What holds a replica back, or fills it, though every state looks well, in words.
+//! What holds a replica back, or fills it, though every state is good, in words.
 
 use linerate_model::drbd::{DrbdAlarm, DrbdEvidence};
 
