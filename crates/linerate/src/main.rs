@@ -6,7 +6,6 @@
 // In a program every `pub` is the border of a room, not of the crate.
 #![allow(unreachable_pub)]
 
-mod anonymous;
 mod build;
 mod cli;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Text comes in, a snapshot goes out; after the diagnosis, the mismatches with what was expected. It reads
 //! no file.
 
+pub mod anonymous;
 mod entries;
 mod expect;
 mod file;

@@ -9,7 +9,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 
 use super::{open, out};
-use crate::anonymous;
+use linerate_diagnose::case::anonymous;
 use linerate_store::Store;
 
 /// Convert a stored run into an anonymised case.

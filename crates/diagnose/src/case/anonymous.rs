@@ -24,7 +24,7 @@ const LEFT_OUT: [&str; 6] = [
 const WORD_MIN: usize = 3;
 
 /// The snapshot with everything replaced, and the names that were.
-pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
+pub fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     let mut renamer = Renamer::new(&snapshot.inventory);
     let mut copy = snapshot.clone();
     "recorded".clone_into(&mut copy.id);
@@ -60,7 +60,7 @@ pub(crate) fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
 
 /// What was replaced by what.
 #[derive(Debug, Default)]
-pub(crate) struct Renamer {
+pub struct Renamer {
     hosts: BTreeMap<String, String>,
     groups: BTreeMap<String, String>,
     /// Addresses, hardware addresses, identifiers, paths, volumes: by kind.
@@ -247,7 +247,7 @@ impl Renamer {
     }
 
     /// A text for people: names where they stand alone, addresses, identifiers.
-    pub(crate) fn text(&mut self, text: &str) -> String {
+    pub fn text(&mut self, text: &str) -> String {
         let text = self.literal(text);
         let mut names: Vec<(&String, &String)> =
             self.hosts.iter().chain(&self.groups).chain(&self.aliases).collect();
@@ -345,7 +345,7 @@ impl Renamer {
     }
 
     /// What of the original is still in a text: names that stand alone, addresses, identifiers.
-    pub(crate) fn left_in(&self, text: &str) -> Vec<String> {
+    pub fn left_in(&self, text: &str) -> Vec<String> {
         let alone = |name: &str| {
             text.match_indices(name).any(|(at, _)| {
                 let side = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
