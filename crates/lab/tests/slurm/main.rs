@@ -125,7 +125,7 @@ fn drained_and_dead_nodes_are_gaps() {
         let (output, snapshot) = survey(cluster, &["--nodelist", "n[1-4]"]);
         assert!(matches!(output.status.code(), Some(1 | 3)), "{output:?}");
         assert_eq!(measured(&snapshot).len(), 6, "{:?}", snapshot.gaps);
-        let gap = snapshot.gaps.iter().find(|g| g.what == "session with n2".into()).unwrap();
+        let gap = snapshot.gaps.iter().find(|g| g.what == "host n2".into()).unwrap();
         assert!(gap.reason.contains("drain") && gap.reason.contains("fan 3 broken"), "{gap:?}");
         nothing_left(cluster, 4);
 
