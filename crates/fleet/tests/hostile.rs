@@ -122,14 +122,9 @@ fn is_harmless(what: &str, text: &str) {
     assert!(!text.lines().any(|line| line.starts_with("error: all is lost")), "{what}: {text}");
 }
 
-/// Whether the operator's program is built; says that the test does not run when it is not.
-fn is_built(name: &str) -> bool {
-    TestPrograms::built().not_built().is_none_or(|why| linerate_testkit::skip(name, &why))
-}
-
 #[test]
 fn floods_end_in_a_gap_and_bounded_memory() {
-    if !is_built("floods_end_in_a_gap_and_bounded_memory") {
+    if !linerate_testkit::are_built("floods_end_in_a_gap_and_bounded_memory") {
         return;
     }
     for behaviour in hostile::FLOODS {
@@ -147,7 +142,7 @@ fn floods_end_in_a_gap_and_bounded_memory() {
 
 #[test]
 fn lies_are_values_and_end_nothing() {
-    if !is_built("lies_are_values_and_end_nothing") {
+    if !linerate_testkit::are_built("lies_are_values_and_end_nothing") {
         return;
     }
     for behaviour in hostile::LIES {

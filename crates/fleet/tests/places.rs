@@ -12,10 +12,7 @@ use linerate_testkit::{self as testkit, Holder, TestEnvironment, TestPrograms, r
 /// Runs the test of this name again inside fresh network and mount namespaces. Gives `true` in the process
 /// inside.
 fn inside(name: &str) -> bool {
-    if let Some(why) = TestPrograms::built().not_built() {
-        return testkit::skip(name, &why);
-    }
-    testkit::inside(name, TestEnvironment::Mounts)
+    testkit::are_built(name) && testkit::inside(name, TestEnvironment::Mounts)
 }
 
 /// Joins two namespaces by a pair of devices called `eth0`, with an address each and at most 300 Mbit/s.

@@ -84,6 +84,12 @@ pub fn node_program(beside: &str) -> Option<PathBuf> {
     Some(TestPrograms::beside(beside).node).filter(|p| p.is_file())
 }
 
+/// Whether the operator's and the node program of this build are there; says that the test does not run, and
+/// why, when one is not.
+pub fn are_built(name: &str) -> bool {
+    TestPrograms::built().not_built().is_none_or(|why| skip(name, &why))
+}
+
 /// Programs of ours that a test starts as root.
 #[derive(Debug)]
 pub struct TestPrograms {
@@ -109,7 +115,7 @@ impl TestPrograms {
     }
 
     /// Which of them is not built.
-    pub fn not_built(&self) -> Option<String> {
+    fn not_built(&self) -> Option<String> {
         let mut both = [&self.linerate, &self.node].into_iter();
         both.find(|program| !program.is_file()).map(|program| format!("{} is not built", program.display()))
     }
