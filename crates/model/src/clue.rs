@@ -37,7 +37,4 @@ pub enum Clue {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         says: String,
     },
-    /// A line; also whatever an older version stored.
-    #[serde(untagged)]
-    Text(String),
 }

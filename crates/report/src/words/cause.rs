@@ -39,7 +39,6 @@ pub(super) fn support(clue: &Clue) -> String {
         Clue::Measured { value, says, .. } => {
             says.replace("{%}", &percent(*value)).replace("{}", &short(*value))
         }
-        Clue::Text(text) => text.clone(),
     }
 }
 
