@@ -59,8 +59,8 @@ pub enum SlurmError {
         /// Each with the reason.
         refused: Vec<(String, String)>,
     },
-    /// Slurm said something else than expected.
-    #[error("{program} said something unexpected: {shown}")]
+    /// Unexpected output.
+    #[error("{program} printed something unexpected: {shown}")]
     Odd {
         /// Which.
         program: String,
@@ -117,11 +117,9 @@ pub(crate) enum NodeError {
     Unreachable(String),
     #[error("the node program could not be copied: {0}")]
     NotCopied(Box<Self>),
-    #[error("srun ended{}", if shown.is_empty() { " without a word".to_owned() } else { format!("; it said: {shown}") })]
+    #[error("srun ended{}", after(shown))]
     StepEnded { shown: String },
-    #[error(
-        "its step did not start within {} s{}{shown}", wait.as_secs(), if shown.is_empty() { "" } else { "; srun said: " }
-    )]
+    #[error("its step did not start within {} s{}", wait.as_secs(), after(shown))]
     StepLate { wait: Duration, shown: String },
     #[error("cannot listen for node programs: {0}")]
     Listen(String),
@@ -135,7 +133,7 @@ pub(crate) enum NodeError {
         "no address of this machine is known to which its nodes could dial back\nhint: name one in LINERATE_DIAL_TO, or use --slurm-steps each"
     )]
     NoAddress,
-    #[error("its node program did not dial back to {addresses}; Slurm said: {shown}")]
+    #[error("its node program did not dial back to {addresses}{}", after(shown))]
     NotDialled { addresses: String, shown: String },
     #[error(
         "its node program did not dial back to {addresses}\nhint: may the node open connections to this machine? LINERATE_DIAL_TO names other addresses of it"
@@ -206,7 +204,12 @@ pub(super) async fn run(program: &str, arguments: &[&str], wait: Duration) -> Re
     Err(SlurmError::Failed { program: program.to_owned(), shown: words(shown), printed })
 }
 
-/// The first lines of what a client said, on one line and without what a terminal would obey.
+/// What a program printed, after what became of it.
+fn after(shown: &str) -> String {
+    if shown.is_empty() { " without output".to_owned() } else { format!(": {shown}") }
+}
+
+/// The first lines that a client printed, on one line and without what a terminal would obey.
 pub(super) fn words(shown: &[u8]) -> String {
     let text = String::from_utf8_lossy(&shown[..shown.len().min(SAID_BYTES_MAX)]);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
