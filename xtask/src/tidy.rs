@@ -14,6 +14,9 @@ const LINES_MAX: usize = 800;
 /// Names that say nothing about what is inside.
 const NAMES_FORBIDDEN: [&str; 6] = ["utils", "util", "common", "helpers", "manager", "misc"];
 
+/// Pages that map the tree.
+const MAPS: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
 /// Checks all rules and lists every breach.
 pub(crate) fn run() -> Result<()> {
     let mut breaches = Vec::new();
@@ -21,7 +24,12 @@ pub(crate) fn run() -> Result<()> {
         .iter()
         .filter(|file| !file.starts_with("docs/reference/") && !file.contains("/golden/"))
     {
-        breaches.extend(wide(file, &read(file)?));
+        let text = read(file)?;
+        breaches.extend(wide(file, &text));
+        if MAPS.contains(&file.as_str()) {
+            let lost = paths(&text).filter(|path| fs::metadata(path).is_err());
+            breaches.extend(lost.map(|path| format!("{file}: there is no {path}")));
+        }
     }
     for file in files("*.rs")? {
         let text = read(&file)?;
@@ -51,6 +59,19 @@ pub(crate) fn run() -> Result<()> {
 
 fn read(file: &str) -> Result<String> {
     fs::read_to_string(file).with_context(|| format!("cannot read {file}"))
+}
+
+/// Paths from the root that stand in backticks. A word in capitals stands for a name to choose.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let folders = ["cases/", "crates/", "docs/", "knowledge/", "labs/", "script/", "xtask/"];
+    let is_path = move |quoted: &&str| {
+        let is_chosen =
+            |part: &str| part.starts_with(|c: char| c.is_ascii_uppercase()) && !part.contains('.');
+        folders.iter().any(|folder| quoted.starts_with(folder))
+            && !quoted.contains([' ', '*'])
+            && !quoted.split('/').any(is_chosen)
+    };
+    text.split('`').skip(1).step_by(2).filter(is_path)
 }
 
 fn wide(file: &str, text: &str) -> Vec<String> {
