@@ -43,7 +43,8 @@ pub fn sentences(part: &AuditPart, sums: bool) -> Vec<String> {
         }
         if count(&["link-missing", "link-other"]) > 0 {
             words.push(
-                "A file without its link is found by path but not by identifier. Opening it through a mount of the volume makes the link again."
+                "A file without its link is found by path but not by identifier. Opening it through a mount \
+                 of the volume makes the link again."
                     .to_owned(),
             );
         }

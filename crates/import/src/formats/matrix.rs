@@ -379,7 +379,11 @@ impl Reader for Matrix {
                 // The line stays among those that were not understood.
                 Some(Sides::Unclear) => {
                     out.used_label = false;
-                    out.note(format!("{}: the line above the table names the sending side and is not understood: rows are taken for senders", block.at.file));
+                    out.note(format!(
+                        "{}: the line above the table names the sending side and is not \
+                         understood: rows are taken for senders",
+                        block.at.file
+                    ));
                 }
                 Some(_) => out.used_label = true,
             }

@@ -175,7 +175,8 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
                 if loss.is_some() {
                     let to = out.aliases.get(&to).unwrap_or(&to).clone();
                     out.note(format!(
-                        "{}: {received} of {sent} pings from {from} to {to} were answered; a ping does not show in which direction the others were lost",
+                        "{}: {received} of {sent} pings from {from} to {to} were answered; a ping does not \
+                         show in which direction the others were lost",
                         block.at.file
                     ));
                 }

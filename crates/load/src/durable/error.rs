@@ -13,7 +13,8 @@ pub enum DurabilityError {
     Relative(PathBuf),
     /// The folder has another entry.
     #[error(
-        "the folder {} is not empty: {entry} is in it\nhint: name a folder that is empty or not there yet; what an earlier run left goes with `linerate disk durability clean FOLDER`",
+        "the folder {} is not empty: {entry} is in it\nhint: name a folder that is empty or not there yet; \
+         what an earlier run left goes with `linerate disk durability clean FOLDER`",
         folder.display()
     )]
     NotEmpty {
@@ -24,7 +25,8 @@ pub enum DurabilityError {
     },
     /// The folder is not that of the run.
     #[error(
-        "the folder {} is not that of run {run}: {}\nhint: check host and folder; when the disk lost the marker itself, remove the files by hand",
+        "the folder {} is not that of run {run}: {}\nhint: check host and folder; when the disk lost the \
+         marker itself, remove the files by hand",
         folder.display(),
         seen.as_ref().map_or("it has no marker".to_owned(), |run| format!("its marker names run {run}"))
     )]
@@ -38,7 +40,8 @@ pub enum DurabilityError {
     },
     /// It would fill the file system.
     #[error(
-        "the records need {needed} bytes and {} has {free} free; half of that may be used\nhint: write fewer records (--records), or name a file system with more room",
+        "the records need {needed} bytes and {} has {free} free; half of that may be used\nhint: write fewer \
+         records (--records), or name a file system with more room",
         folder.display()
     )]
     Room {

@@ -21,11 +21,13 @@ pub(crate) enum BuildError {
     #[error("{host}: another session builds on this host\nhint: try again when it has ended")]
     Locked { host: String },
     #[error(
-        "{host}: the program of a step that was begun before still runs; its session ended before it did\nhint: give the same command again when it has ended; `ps -ef` on that host shows it"
+        "{host}: the program of a step that was begun before still runs; its session ended before it \
+         did\nhint: give the same command again when it has ended; `ps -ef` on that host shows it"
     )]
     StillRuns { host: String },
     #[error(
-        "{host}: {device}: {why}\nhint: nothing was written; choose another device, or empty this one yourself after you looked at it"
+        "{host}: {device}: {why}\nhint: nothing was written; choose another device, or empty this one \
+         yourself after you looked at it"
     )]
     InTheWay { host: String, device: String, why: String },
     #[error("{host}: cannot run {program}: {source}\nhint: {}", package_hint(.program))]
@@ -33,11 +35,13 @@ pub(crate) enum BuildError {
     #[error("{host}: `{command}` did not end within {limit_s} s\nhint: look on the host what it waits for")]
     Late { host: String, command: String, limit_s: u64 },
     #[error(
-        "{host}: `{command}` ended with {code}: {words}\nhint: the words are the program's own; steps before it can be taken back"
+        "{host}: `{command}` ended with {code}: {words}\nhint: the words are the program's own; steps before \
+         it can be taken back"
     )]
     Failed { host: String, command: String, code: i32, words: String },
     #[error(
-        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
+        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who \
+         wrote it, `mv {0} {0}.moved` moves it away",
         path.display()
     )]
     Planted { host: String, path: PathBuf, names: String },
@@ -53,7 +57,8 @@ pub(crate) enum BuildError {
     )]
     NoBuild { host: String, build: String },
     #[error(
-        "{host}: build `{build}` could not be taken back whole: {failures}\nhint: fix the named step by hand, then take the build back again"
+        "{host}: build `{build}` could not be taken back whole: {failures}\nhint: fix the named step by \
+         hand, then take the build back again"
     )]
     NotUndone { host: String, build: String, failures: String },
 }

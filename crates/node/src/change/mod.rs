@@ -41,27 +41,32 @@ pub(crate) enum ChangeError {
     #[error("{what} is {seen}, allowed are {allowed}\nhint: {SAME_VERSION}")]
     OutOfRange { what: &'static str, seen: String, allowed: &'static str },
     #[error(
-        "{host}: {key} is no setting that can be written\nhint: `linerate facts HOST` lists the keys; the reference says which can be written"
+        "{host}: {key} is no setting that can be written\nhint: `linerate facts HOST` lists the keys; the \
+         reference says which can be written"
     )]
     NotASetting { host: String, key: FactKey },
     #[error("{host}: cannot read {key}: {reason}\nhint: check that the device is still there")]
     Read { host: String, key: FactKey, reason: Box<SettingError> },
     #[error(
-        "{host}: {key} is {seen} now, where the change starts from {expected}\nhint: somebody changed it since the survey; survey again"
+        "{host}: {key} is {seen} now, where the change starts from {expected}\nhint: somebody changed it \
+         since the survey; survey again"
     )]
     Differs { host: String, key: FactKey, expected: FactValue, seen: FactValue },
     #[error(
-        "{host}: {key} is not set to {value}, which could not be taken back: {reason}\nhint: choose another value, or make the change by hand"
+        "{host}: {key} is not set to {value}, which could not be taken back: {reason}\nhint: choose another \
+         value, or make the change by hand"
     )]
     OneWay { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error("{host}: {key} is changed by trial {trial}, which is {state}\nhint: {UNDO_FIRST}")]
     Busy { host: String, key: FactKey, trial: String, state: JournalState },
     #[error(
-        "{host}: cannot set {key} to {value}: {reason}\nhint: the node needs the rights of root on this host, and the device must know the value"
+        "{host}: cannot set {key} to {value}: {reason}\nhint: the node needs the rights of root on this \
+         host, and the device must know the value"
     )]
     Write { host: String, key: FactKey, value: FactValue, reason: Box<SettingError> },
     #[error(
-        "{host}: {key} is {seen} after {wanted} was written\nhint: the driver rounds or refuses the value; choose one that it takes"
+        "{host}: {key} is {seen} after {wanted} was written\nhint: the driver rounds or refuses the value; \
+         choose one that it takes"
     )]
     NotTaken { host: String, key: FactKey, wanted: FactValue, seen: FactValue },
     #[error(
@@ -69,23 +74,27 @@ pub(crate) enum ChangeError {
     )]
     CannotStay { host: String, key: FactKey, reason: String },
     #[error(
-        "{host}: no journal of trial {trial}\nhint: `linerate runs` lists the trials; this host has taken no part in this one"
+        "{host}: no journal of trial {trial}\nhint: `linerate runs` lists the trials; this host has taken no \
+         part in this one"
     )]
     NoJournal { host: String, trial: String },
     #[error(
-        "{host}: trial {trial} is {state}{note}, which does not allow to {wanted} it\nhint: start the trial again with `linerate try`"
+        "{host}: trial {trial} is {state}{note}, which does not allow to {wanted} it\nhint: start the trial \
+         again with `linerate try`"
     )]
     WrongState { host: String, trial: String, state: JournalState, note: String, wanted: &'static str },
     #[error("{host}: trial {trial} was armed with other changes\nhint: {UNDO_FIRST}")]
     OtherChanges { host: String, trial: String },
     #[error(
-        "{host}: {path} is not the file that a setting can be written to: {reason}\nhint: move the file away, or make the change stay by hand"
+        "{host}: {path} is not the file that a setting can be written to: {reason}\nhint: move the file \
+         away, or make the change stay by hand"
     )]
     StrayFile { host: String, path: PathBuf, reason: FileError },
     #[error("{host}: cannot {what} {path}: {source}\nhint: {}", disk_hint(.source))]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
     #[error(
-        "{host}: trial {trial} is not begun, because its guardian does not watch over it: {source}\nhint: check the limit of processes and the state folder on this host; nothing was changed"
+        "{host}: trial {trial} is not begun, because its guardian does not watch over it: {source}\nhint: \
+         check the limit of processes and the state folder on this host; nothing was changed"
     )]
     Guardian { host: String, trial: String, source: std::io::Error },
     #[error(
@@ -94,22 +103,26 @@ pub(crate) enum ChangeError {
     )]
     Folder { host: String, what: &'static str, path: PathBuf, reason: &'static str },
     #[error(
-        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who wrote it, `mv {0} {0}.moved` moves it away",
+        "{host}: journal {0} is left alone: it names {names}\nhint: on that host: `ls -l {0}` shows who \
+         wrote it, `mv {0} {0}.moved` moves it away",
         path.display()
     )]
     Planted { host: String, path: PathBuf, names: String },
     #[error(
-        "{host}: another process holds the journals for more than {waited_s} s\nhint: another session changes this host now; try again when it has ended"
+        "{host}: another process holds the journals for more than {waited_s} s\nhint: another session \
+         changes this host now; try again when it has ended"
     )]
     Locked { host: String, waited_s: u64 },
     #[error(
-        "{host}: {key} is {seen} now, neither the old {old} nor the new {new}, and was left alone\nhint: undo later trials first, or set it to the old value by hand, then `linerate undo` again"
+        "{host}: {key} is {seen} now, neither the old {old} nor the new {new}, and was left alone\nhint: \
+         undo later trials first, or set it to the old value by hand, then `linerate undo` again"
     )]
     Moved { host: String, key: FactKey, old: String, new: String, seen: String },
     #[error("{}", before_hint(&.0.to_string(), "; the old values are back"))]
     TakenBack(Box<ChangeError>),
     #[error(
-        "{host}: trial {trial} could not be taken back: {}\nhint: restore the named values by hand, then `linerate undo` again to close the trial",
+        "{host}: trial {trial} could not be taken back: {}\nhint: restore the named values by hand, then \
+         `linerate undo` again to close the trial",
         failures.join("; ")
     )]
     UndoFailed { host: String, trial: String, failures: Vec<String> },

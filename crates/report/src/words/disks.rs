@@ -37,7 +37,8 @@ pub fn sentence(finding: &DiskFinding) -> String {
                 format!("; inside the drive 99 of 100 take at most {own} ms, of the others {others} ms")
             });
             format!(
-                "{drive} is slow among its equals: a {} takes {} ms, one of the {others} others of {of} {} ms under the same load (in {} of {} intervals){tail}",
+                "{drive} is slow among its equals: a {} takes {} ms, one of the {others} others of {of} {} \
+                 ms under the same load (in {} of {} intervals){tail}",
                 if *writes { "write" } else { "read" },
                 short(wait_ms.0),
                 short(wait_ms.1),
@@ -83,7 +84,8 @@ fn remedy(repair: &DiskRepair) -> String {
     match repair {
         DiskRepair::Mdadm(device) => format!("replace it: `mdadm /dev/{device} --add NEW-DRIVE`"),
         DiskRepair::Lvm(volume) => format!(
-            "replace it: `vgextend` with a new drive, then `lvconvert --repair {volume}`; a drive that only was away: `lvchange --refresh {volume}`"
+            "replace it: `vgextend` with a new drive, then `lvconvert --repair {volume}`; a drive that only \
+             was away: `lvchange --refresh {volume}`"
         ),
     }
 }

@@ -16,11 +16,14 @@ pub fn written(alarm: DrbdAlarm) -> DrbdAlarm {
         }
         Some(DrbdEvidence::Full { host, folder, space }) => (
             format!(
-                "the filesystem of {resource} on {host} ({folder}) is full: {} of {} MiB are left to programs; the replica is well, and every write fails",
+                "the filesystem of {resource} on {host} ({folder}) is full: {} of {} MiB are left to \
+                 programs; the replica is well, and every write fails",
                 space.free_bytes >> 20,
                 space.size_bytes >> 20
             ),
-            "remove files, or grow the devices of both sides, then the resource (`drbdadm resize`) and the filesystem".to_owned(),
+            "remove files, or grow the devices of both sides, then the resource (`drbdadm resize`) and the \
+             filesystem"
+                .to_owned(),
         ),
         None => return alarm,
     };

@@ -91,7 +91,8 @@ fn arithmetic(should: &DiskExpectation, phase: &DiskPhase) -> String {
             if let Some((drives, needed)) = shortage {
                 let _ = write!(
                     text,
-                    "; {in_flight} under way leave {} little choice or nothing to do, {} would keep them busy (--depth)",
+                    "; {in_flight} under way leave {} little choice or nothing to do, {} would keep them \
+                     busy (--depth)",
                     counted(f64::from(*drives)),
                     short(*needed)
                 );
@@ -123,11 +124,14 @@ fn arithmetic(should: &DiskExpectation, phase: &DiskPhase) -> String {
                 }
             };
             format!(
-                "{what} waits for {turns}, {revolution} ms each at 7,200 a minute{of}: {requests} safe writes a second of {threads} threads"
+                "{what} waits for {turns}, {revolution} ms each at 7,200 a minute{of}: {requests} safe \
+                 writes a second of {threads} threads"
             )
         }
         Arithmetic::Missed => format!(
-            "without a write cache each write waits for a revolution, {revolution} ms at 7,200 a minute: {requests} writes a second of {threads} threads; more under way would not miss their place (--depth)"
+            "without a write cache each write waits for a revolution, {revolution} ms at 7,200 a minute: \
+             {requests} writes a second of {threads} threads; more under way would not miss their place \
+             (--depth)"
         ),
         Arithmetic::Wire(drives, link) => format!(
             "{} x {} MB/s of {}: no drive can be faster than its wire, many are slower",

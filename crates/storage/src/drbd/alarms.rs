@@ -100,7 +100,9 @@ impl Seen<'_> {
                             wrote(right, their_kib)
                         ),
                         &format!(
-                            "stop writing on both; `linerate drbd repair RESOURCE --victim {} HOSTS` or `linerate drbd repair RESOURCE --victim {} HOSTS` prints what that victim would lose before it changes anything",
+                            "stop writing on both; `linerate drbd repair RESOURCE --victim {} HOSTS` or \
+                             `linerate drbd repair RESOURCE --victim {} HOSTS` prints what that victim would \
+                             lose before it changes anything",
                             left.host, right.host
                         ),
                     )),
@@ -128,7 +130,8 @@ impl Seen<'_> {
             self.alarm(
                 DrbdTrouble::OutOfSync,
                 format!(
-                    "{} differs in {worst} KiB between its sides, though both are connected and UpToDate: a comparison found it, and nothing has been copied since",
+                    "{} differs in {worst} KiB between its sides, though both are connected and UpToDate: a \
+                     comparison found it, and nothing has been copied since",
                     self.resource
                 ),
                 "find out which side is right. The primary: on the other `drbdadm disconnect RESOURCE` and `drbdadm connect RESOURCE`, which copies the marked blocks (only while the right side is the primary). The secondary: give it the primary's part first; or `drbdadm invalidate RESOURCE` on the wrong side, which copies all of the other",
@@ -164,7 +167,8 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::Diskless,
                 format!("{host} works on {name} without a disk of its own: every block comes from the peer"),
-                "check the kernel's log for errors of the disk, replace it, `drbdadm create-md RESOURCE`, `drbdadm attach RESOURCE`",
+                "check the kernel's log for errors of the disk, replace it, `drbdadm create-md RESOURCE`, \
+                 `drbdadm attach RESOURCE`",
             ));
         }
         let syncing = side.peer_volumes().any(linerate_model::drbd::PeerVolume::is_syncing);
@@ -192,7 +196,8 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::PeerMissing,
                 format!("{host} cannot connect to its peer of {name} ({})", peer.connection),
-                "check the peer and the path between the addresses of the resource; do not make the other side a primary meanwhile",
+                "check the peer and the path between the addresses of the resource; do not make the other \
+                 side a primary meanwhile",
             ));
         }
         if side.peers.iter().any(|peer| peer.congested) {

@@ -75,7 +75,8 @@ pub struct ResourceSpec {
 /// A filesystem that ends where metadata would begin.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{host}: {device} holds a filesystem ({kind}) of {filesystem_bytes} bytes; of the {} bytes of the device {} are left for data beside {} of metadata, so that its end would be overwritten\nhint: {advice}",
+    "{host}: {device} holds a filesystem ({kind}) of {filesystem_bytes} bytes; of the {} bytes of the device \
+     {} are left for data beside {} of metadata, so that its end would be overwritten\nhint: {advice}",
     layout.device_bytes, layout.data_bytes, needed
 )]
 pub struct Overlap {
@@ -128,7 +129,9 @@ pub enum SetupError {
     },
     /// Metadata on what holds something else.
     #[error(
-        "{host}: {device} {holds}, which the metadata would overwrite\nhint: choose a device that holds nothing; without --meta-disk the metadata go to the end of the data's own device, where it has free space"
+        "{host}: {device} {holds}, which the metadata would overwrite\nhint: choose a device that holds \
+         nothing; without --meta-disk the metadata go to the end of the data's own device, where it has free \
+         space"
     )]
     MetadataOver {
         /// Host.
@@ -155,7 +158,8 @@ pub enum SetupError {
     },
     /// The target is smaller than the data.
     #[error(
-        "{host} has capacity for {seen} bytes, the data of {from} are {needed}\nhint: the device of {host} has to be at least as large"
+        "{host} has capacity for {seen} bytes, the data of {from} are {needed}\nhint: the device of {host} \
+         has to be at least as large"
     )]
     Smaller {
         /// Host.

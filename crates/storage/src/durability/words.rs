@@ -47,7 +47,8 @@ pub(super) fn sentences(
     let unpromised = || patterns.iter().filter(|p| p.pattern.promised == Promised::Nothing);
     if unpromised().any(|p| p.files > 0) && unpromised().all(|p| losses(p) == 0) {
         words.push(
-            "Nothing without a promise is lost either. Either the kernel had written it all (it takes up to about 30 s), or the power was not cut: a proper shutdown writes everything."
+            "Nothing without a promise is lost either. Either the kernel had written it all (it takes up to \
+             about 30 s), or the power was not cut: a proper shutdown writes everything."
                 .to_owned(),
         );
     }
@@ -60,7 +61,10 @@ fn about_the_disk(verdict: DurabilityVerdict, patterns: &[PatternFate]) -> Strin
     let broken: u32 = patterns.iter().map(|p| p.broken).sum();
     match verdict {
         DurabilityVerdict::Broken if broken > 0 => format!(
-            "{broken} of {files} synchronised files are not as the kernel had promised: this disk lies about flush. It, its controller, the hypervisor's cache, or a mount option such as nobarrier reported data as safe which were not. No program can help that: switch the volatile write cache off, or replace what lies."
+            "{broken} of {files} synchronised files are not as the kernel had promised: this disk lies about \
+             flush. It, its controller, the hypervisor's cache, or a mount option such as nobarrier reported \
+             data as safe which were not. No program can help that: switch the volatile write cache off, or \
+             replace what lies."
         ),
         _ if files == 0 => "No record was synchronised, so the disk is untested.".to_owned(),
         _ => format!("All {files} synchronised files are as promised: the disk kept its promise."),
@@ -74,7 +78,8 @@ fn about_a_habit(pattern: &PatternFate, filesystem: &str) -> Option<String> {
     let name_lost = count(pattern, Fate::NameLost);
     match (pattern.pattern.promised, pattern.pattern.shape) {
         (Promised::Nothing, PatternRule::Replaced) if empty > 0 => Some(format!(
-            "{name}: {empty} of {files} files are empty although their old versions had been synchronised. A rename without an fsync before it replaces a good file by an empty one; {}.",
+            "{name}: {empty} of {files} files are empty although their old versions had been synchronised. A \
+             rename without an fsync before it replaces a good file by an empty one; {}.",
             match filesystem {
                 "ext4" => "ext4 writes the data first, unless it is mounted with noauto_da_alloc",
                 "xfs" => "XFS does what it is asked, where ext4 would write the data first",

@@ -81,7 +81,8 @@ impl Failures {
     /// A mirror over two sets of stripes: one failure stops a whole half.
     pub(super) fn of_halves(spec: &VolumeSpec, each_bytes: u64) -> Self {
         let half = spec.drives() / 2;
-        let effect = "one failure takes a whole half out; then any drive of the other half loses everything, and the whole half is copied anew";
+        let effect = "one failure takes a whole half out; then any drive of the other half loses everything, \
+             and the whole half is copied anew";
         let loss = Loss { stopped: half, deadly: half, read: half, rate: f64::INFINITY, effect };
         Self::of(spec, &loss, each_bytes)
     }

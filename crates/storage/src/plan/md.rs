@@ -48,7 +48,8 @@ impl Md {
         let hole = "after a power cut the rows that were being written are compared again; a drive that fails before that has ended damages them (the write hole)";
         let closed = match self.0 {
             Level::Raid5 => {
-                "`--write-journal DRIVE` or, without another drive, `--consistency-policy=ppl` instead of the bitmap closes it (mdadm(8))"
+                "`--write-journal DRIVE` or, without another drive, `--consistency-policy=ppl` instead of \
+                 the bitmap closes it (mdadm(8))"
             }
             _ => "`--write-journal DRIVE` instead of the bitmap closes it (mdadm(8))",
         };
