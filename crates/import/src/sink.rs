@@ -202,6 +202,25 @@ impl Sink {
         self.readings += 1;
     }
 
+    /// The same, where only the last one of a kind counts: an earlier one of the same thing goes.
+    pub(crate) fn last_figure(&mut self, figure: StorageFigure) {
+        let same = |f: &StorageFigure| {
+            f.host == self.host
+                && (f.what, f.pattern) == (figure.what, figure.pattern)
+                && f.variant == figure.variant
+        };
+        self.storage.retain(|f| !same(f));
+        self.figure(figure);
+    }
+
+    /// Facts of the host whose keys begin so are over: a later state has come.
+    pub(crate) fn forget(&mut self, prefix: &str) {
+        let host = if self.host.is_empty() { NAMELESS } else { self.host.as_str() };
+        if let Some(values) = self.facts.get_mut(host) {
+            values.readings.retain(|key, _| !key.starts_with(prefix));
+        }
+    }
+
     /// An address belongs to a host.
     pub(crate) fn alias(&mut self, address: &str, host: &str) {
         if address != host

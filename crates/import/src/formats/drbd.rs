@@ -1,5 +1,5 @@
 //! `/proc/drbd` of DRBD 8: states, counters and the progress of a resync by device. Lines come in; facts,
-//! counters and a figure for each resync go out.
+//! counters and a figure for each resync go out. Of several states of a device the last one counts.
 
 use linerate_model::fact::FactValue;
 use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
@@ -53,6 +53,9 @@ impl Reader for Drbd {
                 let word = |wanted: &str| rest.split_whitespace().any(|word| word == wanted);
                 is_at_rest =
                     word("ds:UpToDate/UpToDate") && AT_REST.iter().any(|state| word(&format!("cs:{state}")));
+                // What an earlier state left behind is over.
+                out.forget(&format!("drbd.{number}.out_of_sync_kib"));
+                out.forget(&format!("drbd.{number}.resync."));
                 state(number, rest, out);
             } else if is_version(line) {
                 let version =
@@ -115,12 +118,22 @@ fn counters(minor: u32, text: &str, out: &mut Sink) {
     }
 }
 
-/// `finish: 0:00:29 speed: 13,572 (13,572) K/sec`: now and since the start, in KiB/s.
+/// `finish: 0:00:29 speed: 13,572 (13,572) want: 12,280 K/sec`: now, since the start, and what DRBD itself
+/// aims at (only at the side that is filled), in KiB/s. Keys as those of the alarm of a running replica.
 fn resync(minor: u32, text: &str, out: &mut Sink) {
-    let rest = text.split("speed: ").nth(1).unwrap_or_default();
-    let speed = rest.split_whitespace().next().map(|s| s.replace(',', ""));
-    if let Some(kib) = speed.as_deref().and_then(number).filter(|_| rest.contains("K/sec")) {
-        out.figure(StorageFigure {
+    let after = |word: &str| {
+        let rest = text.split(word).nth(1).filter(|rest| rest.contains("K/sec"))?;
+        number(&rest.split_whitespace().next()?.replace(',', ""))
+    };
+    let want = after("want: ").filter(|want| *want > 0.0);
+    if let Some(kib) = after("speed: ") {
+        let head = format!("drbd.{minor}.resync");
+        out.fact(format!("{head}.kib_per_s"), FactValue::Int(kib as i64));
+        if let Some(want) = want {
+            out.text(format!("{head}.limit"), &format!("{want} KiB/s (want)"));
+            out.fact(format!("{head}.percent_of_limit"), FactValue::Int((100.0 * kib / want).round() as i64));
+        }
+        out.last_figure(StorageFigure {
             what: StorageSubject::Resync,
             variant: format!("drbd{minor}"),
             pattern: StoragePattern::Write,
