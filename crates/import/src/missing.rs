@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use linerate_model::imported::Missing;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
+use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageSubject};
 
@@ -14,6 +15,11 @@ use linerate_model::snapshot::{Snapshot, StorageSubject};
 const NAMES_MAX: usize = 4;
 /// Fewer hosts than this need no groups.
 const GROUPS_FROM: usize = 3;
+/// Fewer intervals than this do not show how a transfer goes on.
+const SERIES_MIN: usize = 8;
+
+/// Whether a test has something.
+type Has = fn(&Measurement) -> bool;
 
 /// All needs.
 const NEEDS: [fn(&Evidence<'_>) -> Option<Missing>; 10] = [
@@ -236,18 +242,24 @@ fn rtt(evidence: &Evidence<'_>) -> Option<Missing> {
 }
 
 fn within_transfers(evidence: &Evidence<'_>) -> Option<Missing> {
-    let known = evidence.pairs_with(|m| {
-        let series = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.series.len() >= 8);
-        let busy = [&m.tx, &m.rx].into_iter().flatten().any(|r| r.core_busy_max.is_some());
-        series && busy
-    });
-    let is_known = |a: &'_ str, b: &'_ str| known.contains(&if a < b { (a, b) } else { (b, a) });
-    let (_, a, b) = evidence.transfers.iter().find(|(_, a, b)| !is_known(a, b))?;
-    Some(missing(
-        "how a transfer goes on from second to second, its retransmissions and the CPU of both ends"
-            .to_owned(),
-        format!("`iperf3 -c {b} -t 20 -J` on {a}"),
-    ))
+    fn ends(m: &Measurement) -> impl Iterator<Item = &LoadReport> {
+        [&m.tx, &m.rx].into_iter().flatten().map(Box::as_ref)
+    }
+    let parts: [(&str, Has); 3] = [
+        ("throughput from second to second", |m| ends(m).any(|end| end.series.len() >= SERIES_MIN)),
+        ("retransmissions", |m| m.retransmits_per_s.is_some()),
+        ("CPU of both ends", |m| ends(m).any(|end| end.core_busy_max.is_some())),
+    ];
+    let lacking = |has: Has| {
+        let known = evidence.pairs_with(has);
+        let is_known = |a: &'_ str, b: &'_ str| known.contains(&if a < b { (a, b) } else { (b, a) });
+        evidence.transfers.iter().find(|(_, a, b)| !is_known(a, b)).map(|(_, a, b)| (*a, *b))
+    };
+    let lacking: Vec<(&str, (&str, &str))> =
+        parts.iter().filter_map(|(what, has)| Some((*what, lacking(*has)?))).collect();
+    let (_, (a, b)) = lacking.first()?;
+    let what = lacking.iter().map(|(what, _)| *what).collect::<Vec<_>>().join(", ");
+    Some(missing(format!("within a transfer: {what}"), format!("`iperf3 -c {b} -t 20 -J` on {a}")))
 }
 
 fn is_mtu(key: &str) -> bool {
