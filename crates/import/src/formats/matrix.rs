@@ -65,9 +65,15 @@ fn separator(line: &str) -> Option<char> {
 
 /// The cells of a line, at most one more than a table may have columns.
 fn cells(line: &str, sign: Option<char>) -> Vec<&str> {
-    let line = line.trim();
+    // Blanks alone are trimmed: an empty cell at the end is one, also where tabs part the cells.
+    let line = line.trim_matches([' ', '\r', '\n']);
     match sign {
-        Some('|') => line.trim_matches('|').split('|').map(clean).take(COLUMNS_MAX + 2).collect(),
+        Some('|') => {
+            let line = line.trim();
+            let inside = line.strip_prefix('|').unwrap_or(line);
+            let inside = inside.strip_suffix('|').unwrap_or(inside);
+            inside.split('|').map(clean).take(COLUMNS_MAX + 2).collect()
+        }
         Some(sign) => {
             // Between quotes a sign parts nothing.
             let mut is_quoted = false;
@@ -77,7 +83,34 @@ fn cells(line: &str, sign: Option<char>) -> Vec<&str> {
             };
             line.split(parts).map(clean).take(COLUMNS_MAX + 2).collect()
         }
-        None => line.split_whitespace().map(clean).take(COLUMNS_MAX + 2).collect(),
+        None => words(line),
+    }
+}
+
+/// The words of a line; what stands in brackets belongs to the word before: `arc-1 (vs-4)`.
+fn words(line: &str) -> Vec<&str> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for word in line.split_whitespace().take(2 * COLUMNS_MAX + 4) {
+        let from = word.as_ptr() as usize - line.as_ptr() as usize;
+        let to = from + word.len();
+        let is_beside = word.len() > 2 && word.starts_with('(') && word.ends_with(')');
+        match found.last_mut().filter(|_| is_beside && !bracketed_unit(word)) {
+            Some(last) => last.1 = to,
+            None => found.push((from, to)),
+        }
+    }
+    found.into_iter().map(|(from, to)| clean(&line[from..to])).take(COLUMNS_MAX + 2).collect()
+}
+
+/// A host and what it stands on, of a head such as `arc-1 (vs-4)`.
+fn with_group(name: &str) -> (&str, Option<&str>) {
+    let parts =
+        name.split_once('(').and_then(|(host, rest)| Some((host.trim(), rest.strip_suffix(')')?.trim())));
+    match parts {
+        Some((host, group)) if is_host(host) && is_host(group) && !bracketed_unit(name) => {
+            (host, Some(group))
+        }
+        _ => (name, None),
     }
 }
 
@@ -170,7 +203,13 @@ fn rate(cell: &str, scale: Scale) -> Option<Cell> {
 /// Layout of a table.
 enum Layout {
     /// Names of the columns, text of the corner, and which side sends if the corner states it.
-    Square { columns: Vec<String>, corner: String, sides: Option<Sides> },
+    Square {
+        columns: Vec<String>,
+        corner: String,
+        sides: Option<Sides>,
+        /// Rows have nothing in the column of their own host, not even a sign.
+        has_gap: bool,
+    },
     /// Columns of sender, receiver and rate.
     Long { from: usize, to: usize, rate: usize },
     /// Columns of host and of what it stands on, with the kind of it.
@@ -192,7 +231,7 @@ fn may_be_head(head: &[&str]) -> bool {
     let has = |words: &[&str]| head.iter().any(|c| word_in(c, words).is_some());
     let exact = |words: &[&str]| head.iter().any(|c| is_one_of(c, words));
     (2..=COLUMNS_MAX + 1).contains(&head.len())
-        && (head[1..].iter().all(|c| is_name(without_unit(c)))
+        && (head[1..].iter().all(|c| is_name(with_group(without_unit(c)).0))
             || has(&FROM) && has(&TO)
             || exact(&HOSTS) && exact(&GROUPS))
 }
@@ -230,26 +269,31 @@ fn layout(head: &[&str], below: &[&str]) -> Option<Layout> {
     {
         return Some(Layout::Members { host, group, kind: head[group].to_lowercase() });
     }
-    // Columns with blanks may lack a corner.
-    let corner = if head.len() == below.len() { Some(head[0]) } else { None };
+    square(head, below, if head.len() == below.len() { Some(head[0]) } else { None }, false)
+}
+
+/// A matrix with this corner, or none; `has_gap`: its rows have one value less than there are columns.
+fn square(head: &[&str], below: &[&str], corner: Option<&str>, has_gap: bool) -> Option<Layout> {
     let columns: Vec<&str> =
-        head[usize::from(corner.is_some())..].iter().map(|name| without_unit(name)).collect();
+        head[usize::from(corner.is_some())..].iter().map(|name| with_group(without_unit(name)).0).collect();
     let sides = corner.and_then(sides_in);
+    let row = with_group(below.first()?).0;
     // A table of anything else has other names in its rows than in its columns.
-    let same = columns.contains(&below[0]) || sides.is_some();
-    let is_of_hosts = columns.len() >= 2 && is_name(below[0]) && columns.iter().all(|name| is_name(name));
-    if !same || !is_of_hosts || below.len() != columns.len() + 1 {
+    let same = columns.contains(&row) || sides.is_some() && !has_gap;
+    let is_of_hosts = columns.len() >= 2 && is_name(row) && columns.iter().all(|name| is_name(name));
+    if !same || !is_of_hosts || below.len() + usize::from(has_gap) != columns.len() + 1 {
         return None;
     }
     // One that is no rate is reported when its row is read.
     let anything = Scale { unit: 1.0, thousands: false };
-    let read = below[1..].iter().filter(|c| rate(c, anything).is_some()).count();
+    let read = below[1..].iter().filter(|c| rate(c, anything).is_some()).count() + usize::from(has_gap);
     let is_rate = |c: &&str| matches!(rate(c, anything), Some(Cell::Rate(_)));
     let values = read * 2 > columns.len() && (read == columns.len() || below[1..].iter().any(is_rate));
     values.then(|| Layout::Square {
         columns: columns.into_iter().map(str::to_owned).collect(),
         corner: corner.unwrap_or_default().to_owned(),
         sides,
+        has_gap,
     })
 }
 
@@ -332,8 +376,30 @@ fn begin(block: &Block<'_>) -> Option<(Layout, Option<char>)> {
     }
     let next = if is_divider(block.line(1)) { 2 } else { 1 };
     // A row that is cut off or full of odd words may be the first one.
-    let mut rows = (next..next + ROWS_TRIED).map(|row| cells(block.line(row), sign));
-    Some((rows.find_map(|row| layout(&head, &row))?, sign))
+    let rows: Vec<Vec<&str>> = (next..next + ROWS_TRIED).map(|row| cells(block.line(row), sign)).collect();
+    let gap = || sign.is_none().then(|| with_gap(&head, &rows)).flatten();
+    let found = gap().or_else(|| rows.iter().find_map(|row| layout(&head, row)))?;
+    Some((found, sign))
+}
+
+/// A table whose cells are parted by blanks and whose diagonal is blank: all rows have one value less than
+/// there are columns. Without this the values behind the gap would stand below the wrong names.
+fn with_gap(head: &[&str], rows: &[Vec<&str>]) -> Option<Layout> {
+    let rows: Vec<&[&str]> = rows.iter().map(Vec::as_slice).take_while(|row| row.len() > 1).collect();
+    let length = rows.first()?.len();
+    if rows.len() < 2 || rows.iter().any(|row| row.len() != length) {
+        return None;
+    }
+    let name = |cell: &str| with_group(without_unit(cell)).0.to_owned();
+    let names: Vec<String> = head.iter().map(|cell| name(cell)).collect();
+    let is_named = |row: &&[&str], names: &[String]| names.contains(&name(row[0]));
+    let corner = match head.len().checked_sub(length)? {
+        // The first name of the head is that of a row, too: there is no corner.
+        0 if rows.iter().all(|row| is_named(row, &names)) && is_named(&rows[0], &names[..1]) => None,
+        1 if rows.iter().all(|row| is_named(row, &names[1..])) => Some(head[0]),
+        _ => return None,
+    };
+    rows.iter().find_map(|row| square(head, row, corner, true))
 }
 
 impl Reader for Matrix {
@@ -388,6 +454,7 @@ impl Reader for Matrix {
                 Some(_) => out.used_label = true,
             }
         }
+        members(&table, out);
         let taken = table.rows(out);
         if table.scale.thousands {
             out.note(format!("{}: its commas are read as those between thousands", block.at.file));
@@ -402,11 +469,28 @@ impl Reader for Matrix {
     }
 }
 
+/// What the hosts of a matrix stand on, where its head or its rows name that in brackets.
+fn members(table: &Table<'_>, out: &mut Sink) {
+    let Layout::Square { corner, .. } = &table.layout else { return };
+    let named = |text: &str| GROUPS.iter().find(|word| word_in(text, &[word]).is_some()).copied();
+    let kind = named(corner).or_else(|| named(&table.block.at.label)).unwrap_or("hypervisor");
+    let heads = cells(table.block.first(), table.sign);
+    let rows = table.block.lines[1..].iter().filter_map(|line| cells(line, table.sign).first().copied());
+    for (host, group) in heads.into_iter().chain(rows).map(with_group) {
+        if let Some(group) = group {
+            out.member(Membership { host: host.to_owned(), group: group.to_owned(), kind: kind.to_owned() });
+        }
+    }
+}
+
 /// How many lines a table takes, its head among them. Nothing is kept of them.
 fn extent(layout: &Layout, sign: Option<char>, block: &Block<'_>) -> usize {
-    let is_host_at = |cells: &[&str], at: usize| cells.get(at).is_some_and(|cell| is_host(cell));
+    let is_host_at =
+        |cells: &[&str], at: usize| cells.get(at).is_some_and(|cell| is_host(with_group(cell).0));
     let is_row = |cells: &[&str]| match layout {
-        Layout::Square { columns, .. } if cells.len() == columns.len() + 1 => {
+        Layout::Square { columns, has_gap, .. }
+            if cells.len() + usize::from(*has_gap) == columns.len() + 1 =>
+        {
             let scales = [false, true].map(|thousands| Scale { unit: 1.0, thousands });
             let is_rate = |cell: &&str| scales.iter().any(|scale| rate(cell, *scale).is_some());
             is_host_at(cells, 0) && cells[1..].iter().any(is_rate)
@@ -478,35 +562,10 @@ impl<'b> Table<'b> {
     /// One row: `Err(None)` when the table has ended, `Err(Some(…))` when this row cannot be used.
     fn row(&mut self, at: usize, cells: &[&str], out: &mut Sink) -> Result<(), Option<String>> {
         match &self.layout {
-            Layout::Square { columns, sides, .. } => {
-                let turned = *sides == Some(Sides::RowsReceive);
-                let Some(name) = cells.first().copied().filter(|n| is_host(n)) else { return Err(None) };
-                if cells.len() != columns.len() + 1 {
-                    let why = format!("{} values for {} columns", cells.len() - 1, columns.len());
-                    return Err((cells.len() > 2).then_some(why));
-                }
-                let rates: Vec<Option<Cell>> = cells[1..].iter().map(|c| rate(c, self.scale)).collect();
-                if rates.iter().all(Option::is_none) {
-                    return Err(None);
-                }
-                let mut used = false;
-                for ((column, value), cell) in columns.iter().zip(&rates).zip(&cells[1..]) {
-                    match value {
-                        Some(Cell::Rate(bps)) if column != name => {
-                            used |= self.scale.number(cell).is_some();
-                            let (from, to) =
-                                if turned { (column.as_str(), name) } else { (name, column.as_str()) };
-                            self.put(from, to, *bps, out);
-                        }
-                        Some(_) => {}
-                        None => out.unread(
-                            at,
-                            format!("`{}` is no rate", cell.chars().take(40).collect::<String>()),
-                        ),
-                    }
-                }
-                self.used |= used;
-                Ok(())
+            Layout::Square { columns, sides, has_gap, .. } => {
+                let (turned, has_gap, columns) =
+                    (*sides == Some(Sides::RowsReceive), *has_gap, columns.clone());
+                self.square(at, cells, (&columns, turned, has_gap), out)
             }
             Layout::Long { from, to, rate: column } => {
                 let (from, to, column) = (*from, *to, *column);
@@ -546,6 +605,47 @@ impl<'b> Table<'b> {
                 Ok(())
             }
         }
+    }
+
+    /// One row of a matrix: its columns, whether they send, whether the cell of its own host is left out.
+    fn square(
+        &mut self,
+        at: usize,
+        cells: &[&str],
+        (columns, turned, has_gap): (&[String], bool, bool),
+        out: &mut Sink,
+    ) -> Result<(), Option<String>> {
+        let name = cells.first().map(|cell| with_group(cell).0).filter(|n| is_host(n));
+        let Some(name) = name else { return Err(None) };
+        let own = columns.iter().position(|column| column == name);
+        let mut cells = cells.to_vec();
+        // A blank at the end is lost where blanks at the end of a line are.
+        let is_last = self.sign.is_some() && own.is_some_and(|own| own + 1 == columns.len());
+        if let Some(own) = own.filter(|_| (has_gap || is_last) && cells.len() == columns.len()) {
+            cells.insert(own + 1, "");
+        }
+        if cells.len() != columns.len() + 1 {
+            let why = format!("{} values for {} columns", cells.len() - 1, columns.len());
+            return Err((cells.len() > 2).then_some(why));
+        }
+        let rates: Vec<Option<Cell>> = cells[1..].iter().map(|c| rate(c, self.scale)).collect();
+        if rates.iter().all(Option::is_none) {
+            return Err(None);
+        }
+        let mut used = false;
+        for ((column, value), cell) in columns.iter().zip(&rates).zip(&cells[1..]) {
+            match value {
+                Some(Cell::Rate(bps)) if column != name => {
+                    used |= self.scale.number(cell).is_some();
+                    let (from, to) = if turned { (column.as_str(), name) } else { (name, column.as_str()) };
+                    self.put(from, to, *bps, out);
+                }
+                Some(_) => {}
+                None => out.unread(at, format!("`{}` is no rate", cell.chars().take(40).collect::<String>())),
+            }
+        }
+        self.used |= used;
+        Ok(())
     }
 
     fn put(&self, from: &str, to: &str, bps: f64, out: &mut Sink) {
