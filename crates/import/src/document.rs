@@ -6,6 +6,9 @@ use crate::limits::LINES_MAX;
 /// Longest text that is read, bytes: the counters of a large host over a day are some 20 MB.
 pub const BYTES_MAX: usize = 64 << 20;
 
+/// Lines that begin with `>` from which a text is a mail that quotes.
+const QUOTED_MIN: usize = 3;
+
 /// A file, or what came in on standard input.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
@@ -40,11 +43,12 @@ pub(crate) fn refused(bytes: &[u8]) -> Option<String> {
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let text = decode(bytes);
     let mut clean = String::with_capacity(text.len());
+    let is_quoted = text.split('\n').filter(|line| line.starts_with('>')).count() >= QUOTED_MIN;
     for line in text.split('\n') {
         let line = line.strip_suffix('\r').unwrap_or(line);
         // What a progress bar wrote over is gone on the screen too.
         let line = line.rsplit('\r').next().unwrap_or(line);
-        push_line(&mut clean, unquoted(line));
+        push_line(&mut clean, unquoted(line, is_quoted));
         clean.push('\n');
     }
     clean.pop();
@@ -70,12 +74,12 @@ fn decode(bytes: &[u8]) -> String {
     }
 }
 
-/// A line without the marks of a mail that quotes it.
-fn unquoted(mut line: &str) -> &str {
+/// A line without the marks of a mail that quotes it; some programs put no blank behind the mark.
+fn unquoted(mut line: &str, is_quoted: bool) -> &str {
     while let Some(rest) = line.strip_prefix('>') {
         match rest.strip_prefix(' ') {
             Some(rest) => line = rest,
-            None if rest.is_empty() || rest.starts_with('>') => line = rest,
+            None if rest.is_empty() || rest.starts_with('>') || is_quoted => line = rest,
             None => break,
         }
     }

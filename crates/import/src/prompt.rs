@@ -9,6 +9,14 @@ pub(crate) struct Prompt<'a> {
     pub host: Option<&'a str>,
     /// What was typed; empty in a heading and at an empty prompt.
     pub command: &'a str,
+    /// What the host stands on, in a heading such as `arc-1 (vs-4):`.
+    pub group: Option<&'a str>,
+}
+
+impl<'a> Prompt<'a> {
+    fn new(host: Option<&'a str>, command: &'a str) -> Self {
+        Self { host, command, group: None }
+    }
 }
 
 /// Reads a line as a prompt; `None` when it is none.
@@ -17,11 +25,38 @@ pub(crate) fn parse(line: &str) -> Option<Prompt<'_>> {
     if line.len() > 4096 {
         return None;
     }
+    let unclocked = without_clock(line.trim_start());
     in_brackets(line)
-        .or_else(|| with_user(line))
+        .or_else(|| in_brackets(unclocked))
+        .or_else(|| with_user(unclocked))
         .or_else(|| with_path(line))
         .or_else(|| heading(line))
+        .or_else(|| titled(line))
         .or_else(|| bare(line))
+        .or_else(|| typed(line))
+}
+
+/// Whether a word is a time or a date: `10:02:11`, `2026-11-21`, in brackets or not.
+fn is_clock(word: &str) -> bool {
+    let word = word.trim_matches(['[', ']', '(', ')', ',']);
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let plain = word.bytes().all(|b| b.is_ascii_digit() || b":-./TZ+".contains(&b));
+    plain && digits >= 4 && (word.matches(':').count() >= 1 || word.matches('-').count() == 2)
+}
+
+/// A prompt without the clock in front: `[10:02:11] root@arc-1:~#`.
+fn without_clock(line: &str) -> &str {
+    let mut rest = line;
+    while let Some((_, more)) = rest.split_once(' ').filter(|(word, _)| is_clock(word)) {
+        rest = more.trim_start();
+    }
+    rest
+}
+
+/// User and host: `root@arc-1`, and `root at arc-1` as archives of mails print it.
+fn user_and_host(text: &str) -> Option<(&str, &str)> {
+    let by_at = || text.split_once(" at ").filter(|(user, _)| !user.contains(' '));
+    text.split_once('@').filter(|(user, _)| !user.contains(' ')).or_else(by_at)
 }
 
 /// A distinctive name: many machines are called localhost.
@@ -39,10 +74,10 @@ fn after_sign(rest: &str) -> Option<(&str, &str)> {
 /// `[root@arc-1 ~]# cmd`
 fn in_brackets(line: &str) -> Option<Prompt<'_>> {
     let (inside, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
-    let (user, context) = inside.split_once('@')?;
+    let (user, context) = user_and_host(inside)?;
     let host = context.split([' ', ':']).next()?;
     let command = rest.strip_prefix(['#', '$', '%', '>'])?;
-    (is_word(user) && is_host(host)).then(|| Prompt { host: distinctive(host), command: command.trim() })
+    (is_word(user) && is_host(host)).then(|| Prompt::new(distinctive(host), command.trim()))
 }
 
 /// `root@arc-1:~# cmd`, `me@arc-1 ~ $ cmd`, `me@arc-1> cmd`
@@ -50,14 +85,14 @@ fn with_user(line: &str) -> Option<Prompt<'_>> {
     let line = line.trim_start();
     // A virtual environment may stand in front.
     let line = line.strip_prefix('(').and_then(|l| l.split_once(") ")).map_or(line, |(_, rest)| rest);
-    let (user, rest) = line.split_once('@')?;
+    let (user, rest) = user_and_host(line)?;
     let end = rest.find([':', ' ', '#', '$', '%', '>', '('])?;
     let (host, rest) = rest.split_at(end);
     let (context, command) = after_sign(rest)?;
-    let context = context.trim_start_matches(':').trim();
+    let context = without_clock(context.trim_start_matches(':').trim());
     let is_context =
         context.is_empty() || context.starts_with(['~', '/', '(', '[']) || !context.contains(' ');
-    (is_word(user) && is_host(host) && is_context).then(|| Prompt { host: distinctive(host), command })
+    (is_word(user) && is_host(host) && is_context).then(|| Prompt::new(distinctive(host), command))
 }
 
 /// `arc-1:~ # cmd`, `arc-1:/etc$ cmd`
@@ -65,7 +100,7 @@ fn with_path(line: &str) -> Option<Prompt<'_>> {
     let (host, rest) = line.split_once(':')?;
     (rest.starts_with(['~', '/']) && is_host(host)).then_some(())?;
     let (context, command) = after_sign(rest)?;
-    (!context.trim().contains(' ')).then(|| Prompt { host: distinctive(host), command })
+    (!context.trim().contains(' ')).then(|| Prompt::new(distinctive(host), command))
 }
 
 /// `=== arc-1 ===`, `==> arc-1 <==`, `arc-1 | CHANGED | rc=0 >>`, `### arc-1 t=0.1s $ cat /proc/drbd`
@@ -74,13 +109,13 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
         && ["CHANGED", "SUCCESS", "FAILED"].iter().any(|w| rest.starts_with(w))
         && rest.ends_with(">>")
     {
-        return is_host(host).then(|| Prompt { host: distinctive(host), command: "" });
+        return is_host(host).then(|| Prompt::new(distinctive(host), ""));
     }
     if let Some(rest) = line.strip_prefix("### ")
         && let Some((head, command)) = rest.split_once(" $ ")
     {
         let host = head.split(' ').next()?;
-        return is_host(host).then(|| Prompt { host: distinctive(host), command: command.trim() });
+        return is_host(host).then(|| Prompt::new(distinctive(host), command.trim()));
     }
     // `## arc-1`: a title of Markdown that is one word with a number in it.
     if let Some(word) = line.strip_prefix('#').map(|l| l.trim_start_matches('#').trim())
@@ -89,14 +124,67 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.contains(|c: char| c.is_ascii_digit())
     {
-        return Some(Prompt { host: distinctive(word), command: "" });
+        return Some(Prompt::new(distinctive(word), ""));
     }
     let inside = line.trim_matches(['=', '-', '#', '*', '>', '<']);
     let framed = line.len() >= inside.len() + 4 && line.starts_with(['=', '-', '#', '*']);
-    let word = inside.trim();
+    let word = inside.trim().trim_end_matches(':');
     // Paths head the parts that `head` and `tail` print; those name a file, not a host.
     (framed && is_host(word) && !word.contains('/') && line.ends_with(['=', '-', '#', '*', '>', '<']))
-        .then(|| Prompt { host: distinctive(word), command: "" })
+        .then(|| Prompt::new(distinctive(word), ""))
+}
+
+/// Words with a number that head something else than the output of a host: `test1:`.
+const NO_HOSTS: [&str; 47] = [
+    "test", "run", "step", "case", "fig", "figure", "table", "round", "try", "attempt", "option", "example",
+    "config", "pass", "job", "day", "week", "part", "phase", "stage", "note", "edit", "update", "q", "a",
+    "eth", "en", "em", "bond", "br", "md", "sd", "dm", "nvme", "drbd", "vda", "ib", "wlan", "veth", "vxlan",
+    "tun", "lo", "cpu", "core", "irq", "queue", "numa",
+];
+/// Words in front of the name of a host in a heading.
+const BEFORE: [&str; 9] = ["on", "from", "at", "host", "node", "server", "client", "machine", "output"];
+
+/// `arc-1:`, `On arc-1:`, `Server arc-1 (vs-4):`: one name with a number in it, and nothing else.
+fn titled(line: &str) -> Option<Prompt<'_>> {
+    let inside = line.strip_suffix(':').or_else(|| line.strip_suffix(":**"))?.trim_start_matches('*');
+    let mut words = inside.split(' ').filter(|w| !w.is_empty()).peekable();
+    while words.next_if(|w| BEFORE.iter().any(|b| w.eq_ignore_ascii_case(b))).is_some() {}
+    let word = words.next()?;
+    let rest: Vec<&str> = words.collect();
+    let in_brackets = rest.first().is_none_or(|w| w.starts_with('('))
+        && rest.last().is_none_or(|w| w.ends_with(')'))
+        && rest.len() <= 3;
+    let letters = word.split(|c: char| !c.is_ascii_alphabetic()).next()?.to_lowercase();
+    let interface = ["enp", "eno", "ens", "enx"].iter().any(|p| letters.starts_with(p));
+    let is_name = is_host(word)
+        && !letters.is_empty()
+        && word.contains(|c: char| c.is_ascii_digit())
+        && !word.contains(':')
+        && !interface
+        && !NO_HOSTS.contains(&letters.as_str());
+    let group = rest.last().map(|w| w.trim_matches(['(', ')'])).filter(|w| is_host(w) && *w != word);
+    (is_name && in_brackets && !line.starts_with([' ', '\t']))
+        .then(|| Prompt { group, ..Prompt::new(distinctive(word), "") })
+}
+
+/// Tools whose command lines people type without a prompt.
+const TYPED: [&str; 10] =
+    ["iperf", "iperf3", "nuttcp", "netperf", "ethtool", "ping", "fio", "iostat", "wget", "curl"];
+
+/// `iperf3 -c arc-2 -t 10` without any prompt: a tool, an option, and no sentence.
+fn typed(line: &str) -> Option<Prompt<'_>> {
+    let line = line.trim().trim_matches('`');
+    let mut words = line.split_whitespace();
+    let tool = words.next().filter(|w| TYPED.contains(w))?;
+    let second = words.next()?;
+    let is_option = second.starts_with('-') && second.len() > 1 && !second[1..].starts_with(['-', ' '])
+        || second.starts_with("--") && second.len() > 3
+        || ["wget", "curl"].contains(&tool) && second.contains("://");
+    let prose = ["the", "and", "on", "is", "with", "shows", "both", "from", "to", "gives", "a"];
+    let is_sentence = line.ends_with(['.', ':', '?', '!', ',', ';'])
+        || line.split_whitespace().count() > 16
+        || line.split_whitespace().any(|w| prose.contains(&w) || w.ends_with([':', ',']));
+    (is_option && !is_sentence).then_some(Prompt::new(None, line))
 }
 
 /// `$ cmd`, `# cmd`, `arc-1# cmd`: only before a tool that is known.
@@ -106,7 +194,7 @@ fn bare(line: &str) -> Option<Prompt<'_>> {
     let first = command.split_whitespace().next().unwrap_or_default();
     let first = first.rsplit('/').next().unwrap_or_default();
     let known = TOOLS.contains(&tool.as_str()) || TOOLS.contains(&first);
-    (known && (host.is_empty() || is_host(host))).then(|| Prompt { host: distinctive(host), command })
+    (known && (host.is_empty() || is_host(host))).then(|| Prompt::new(distinctive(host), command))
 }
 
 fn is_word(text: &str) -> bool {
@@ -135,6 +223,21 @@ mod tests {
         assert_eq!(read("arc-3# sudo iperf -s"), Some(("arc-3", "sudo iperf -s")));
         assert_eq!(read("root@localhost:~# sysctl -a"), Some(("", "sysctl -a")));
         assert_eq!(read("[root@vs-4 ~]#"), Some(("vs-4", "")));
+        for line in [
+            "[10:02:11] root@arc-1:~# ls",
+            "10:02:11 root@arc-1 ~ # ls",
+            "root@arc-1 [10:02:11] ~ # ls",
+            "2026-11-21 10:02:11 root@arc-1:/var/log# ls",
+            "[root@arc-1 10:02:11 ~]# ls",
+            "root at arc-1:~# ls",
+            "[root at arc-1 ~]# ls",
+        ] {
+            assert_eq!(read(line), Some(("arc-1", "ls")), "{line}");
+        }
+        for line in ["arc-1:", "On arc-1:", "Server arc-1 (vs-4):", "**arc-1:**"] {
+            assert_eq!(read(line), Some(("arc-1", "")), "{line}");
+        }
+        assert_eq!(read("iperf3 -c arc-2 -t 10"), Some(("", "iperf3 -c arc-2 -t 10")));
         assert_eq!(read("=== arc-1 ==="), Some(("arc-1", "")));
         assert_eq!(read("==> arc-1 <=="), Some(("arc-1", "")));
         assert_eq!(read("## arc-1"), Some(("arc-1", "")));
@@ -156,6 +259,12 @@ mod tests {
             "| from \\ to | arc-1 |",
             "-----------------------------------------------",
             "% of the time it works",
+            "eth0:",
+            "enp3s0:",
+            "test1:",
+            "Results:",
+            "iperf3 -c on both of them",
+            "Look at 10:02:11 what happens",
             "## Results",
             "# 10.0.0.1",
             "+-----------------------+----------+",

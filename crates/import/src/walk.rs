@@ -8,7 +8,7 @@ use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
 use crate::options::ImportOptions;
 use crate::reader::{Block, LONG_LINE, Reader};
-use crate::sink::Sink;
+use crate::sink::{Membership, Sink};
 use crate::{formats, names, prompt};
 
 /// Longest quotation of a line, characters.
@@ -34,15 +34,26 @@ pub(crate) fn document(
         .iter()
         .any(|line| is_long(line))
         .then(|| lines.iter().map(|line| if is_long(line) { LONG_LINE } else { line }).collect());
-    let mut walk = Walk {
-        lines: &lines,
-        short: short.as_deref().unwrap_or(&lines),
-        context: names::context(&document.name, &lines, options, roots),
-        forced,
-        sink,
-        account,
-    };
+    let mut context = names::context(&document.name, &lines, options, roots);
+    if context.weak && speaks_against(&lines, context.host.as_deref()) {
+        (context.host, context.weak) = (None, false);
+    }
+    let mut walk =
+        Walk { lines: &lines, short: short.as_deref().unwrap_or(&lines), context, forced, sink, account };
     walk.all();
+}
+
+/// Lines at the top of a text in which the headers of a mail stand.
+const HEADERS_MAX: usize = 12;
+
+/// Whether a text speaks against the word of its file's name as the host of all of it: it is a mail, or its
+/// prompts name other hosts.
+fn speaks_against(lines: &[&str], word: Option<&str>) -> bool {
+    let top = lines.iter().take(HEADERS_MAX);
+    let headers =
+        top.filter(|line| ["From: ", "Subject: ", "Date: ", "To: "].iter().any(|h| line.starts_with(h)));
+    headers.count() >= 2
+        || lines.iter().filter_map(|line| prompt::parse(line)?.host).any(|host| Some(host) != word)
 }
 
 /// Whether a line is longer than readers of lines are shown.
@@ -90,9 +101,20 @@ impl Walk<'_> {
     fn enter(&mut self, prompt: &prompt::Prompt<'_>) {
         let command = Command::parse(prompt.command);
         if let Some(host) = command.ssh.as_deref().or(prompt.host) {
-            self.context.host = Some(host.to_owned());
+            let before = self.context.host.replace(host.to_owned());
+            // The file's name has both ends of a test: the other end has the prompt now.
+            if self.context.peer.as_deref() == Some(host) {
+                self.context.peer = before;
+            }
             self.context.weak = false;
             self.sink.seen(host);
+            if let Some(group) = prompt.group {
+                self.sink.member(Membership {
+                    host: host.to_owned(),
+                    group: group.to_owned(),
+                    kind: "hypervisor".to_owned(),
+                });
+            }
         }
         // A heading that only names a host leaves the command as it was: the same one ran everywhere.
         if !command.words.is_empty() {
