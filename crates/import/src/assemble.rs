@@ -11,10 +11,13 @@ use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
+use linerate_model::units::rate;
 
 use crate::options::ImportOptions;
 use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
 
+/// Fact: the best throughput of a host with itself, Mbit/s.
+const LOOPBACK: &str = "loopback.throughput_mbit";
 /// Longest chain of names that stand for each other.
 const CHAIN_MAX: usize = 8;
 
@@ -32,7 +35,8 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
         counters: found.counters,
         ..HostFacts::default()
     };
-    let facts: BTreeMap<String, HostFacts> = values.into_iter().map(|(host, v)| (host, made(v))).collect();
+    let mut facts: BTreeMap<String, HostFacts> =
+        values.into_iter().map(|(host, v)| (host, made(v))).collect();
     let mut hosts: Vec<String> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for name in sink.order.iter().map(|h| names.host(h)) {
@@ -55,7 +59,7 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
             None => raws.push(raw),
         }
     }
-    let (mut samples, addresses) = samples(&raws, &names, &mut sink);
+    let (mut samples, addresses) = samples(&raws, &names, &mut sink, &mut facts);
     crate::flood::mark(&mut samples, &facts);
     let inventory = inventory(&hosts, &samples, &addresses, &facts, &names, &mut sink, options);
     if facts.contains_key(NAMELESS) {
@@ -246,14 +250,19 @@ fn join(first: &mut Raw, other: Raw) {
 type Addresses = BTreeMap<(String, Layer), IpAddr>;
 
 /// Tests with their numbers, and the addresses between which they ran.
-fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addresses) {
+fn samples(
+    raws: &[Raw],
+    names: &Names,
+    sink: &mut Sink,
+    facts: &mut BTreeMap<String, HostFacts>,
+) -> (Vec<Sample>, Addresses) {
     let mut samples = Vec::new();
     let mut addresses = Addresses::new();
     let mut repeats: BTreeMap<(String, String, Layer, &'static str), u16> = BTreeMap::new();
     for raw in raws {
         let (from, to) = (names.host(&raw.from), names.host(&raw.to));
         if from == to {
-            sink.note(format!("a test of {from} with itself shows nothing of a network and is left out"));
+            with_itself(&from, bps(raw), sink, facts);
             continue;
         }
         let flow = raw.flow.as_deref().and_then(|f| f.split_once('>'));
@@ -273,6 +282,16 @@ fn samples(raws: &[Raw], names: &Names, sink: &mut Sink) -> (Vec<Sample>, Addres
         samples.push(Sample::new(test, raw.start_ms, raw.outcome.clone()));
     }
     (samples, addresses)
+}
+
+/// A test of a host with itself: the limit of the host, not of a network. The best one is a fact.
+fn with_itself(host: &str, bps: Option<f64>, sink: &mut Sink, facts: &mut BTreeMap<String, HostFacts>) {
+    let what = bps.map_or_else(|| "a test".to_owned(), |bps| format!("a transfer of {}", rate(bps)));
+    sink.note(format!("{what} of {host} with itself shows nothing of a network: it is the host's own limit"));
+    let Some(mbit) = bps.map(|bps| (bps / 1e6).round() as i64) else { return };
+    let readings = &mut facts.entry(host.to_owned()).or_default().readings;
+    let best = readings.get(LOOPBACK).and_then(|value| value.number(0)).map_or(0, |best| best as i64);
+    readings.insert(LOOPBACK.into(), FactValue::Int(mbit.max(best)));
 }
 
 fn inventory(

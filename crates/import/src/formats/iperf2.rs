@@ -34,6 +34,11 @@ const BESIDE: [&str; 13] = [
 
 /// Most streams of one test.
 const STREAMS_MAX: usize = 4096;
+/// Options of a test in both directions at once.
+const BOTH: [&str; 3] = ["-d", "--dualtest", "--full-duplex"];
+/// Why its lines are of no use without those of the connections.
+const BOTH_WHO: &str = "a test in both directions at once: without the lines `local … connected with …` nothing \
+                        shows which figures belong to which direction";
 
 impl Reader for Iperf2 {
     fn name(&self) -> &'static str {
@@ -85,6 +90,8 @@ struct Stream {
     local: String,
     remote: String,
     sends: bool,
+    /// One connection for both directions: a star marks the lines of what it receives.
+    is_duplex: bool,
     flow: String,
 }
 
@@ -98,38 +105,41 @@ struct Session {
     udp: bool,
     /// Figures that a server reported to its client follow.
     report: bool,
-    first: usize,
+    /// Line of the first figures sent, and received.
+    first: [Option<usize>; 2],
 }
 
 impl Session {
     fn line(&mut self, at: usize, line: &str, context: &Context, out: &mut Sink) -> bool {
         if let Some(mut figures) = figures(line) {
-            if self.sending.is_empty() && self.receiving.is_empty() {
-                self.first = at;
-            }
             if std::mem::take(&mut self.report) {
                 "receiver".clone_into(&mut figures.whose);
             }
             let starred = line.split(']').next().is_some_and(|head| head.contains('*'));
             let stream = self.streams.iter().rev().find(|s| s.id == figures.id);
             let sends = match stream {
-                Some(stream) => stream.sends,
+                Some(stream) => stream.sends != (stream.is_duplex && starred),
                 None => self.streams.last().map_or(!starred && !receives(context), |s| s.sends),
             };
-            // A sum over streams in both directions is of no use.
-            let mixed = figures.id == "SUM" && self.streams.iter().any(|s| s.sends != sends);
-            if !mixed {
+            if self.streams.is_empty() && context.command.has(&BOTH) {
+                out.unread(at, BOTH_WHO);
+            } else if !(figures.id == "SUM" && self.is_mixed()) {
+                self.first[usize::from(!sends)].get_or_insert(at);
                 if sends { self.sending.push(figures) } else { self.receiving.push(figures) }
             }
             return true;
         }
         if let Some((id, connection)) = connection(line) {
-            if !self.sending.is_empty() || !self.receiving.is_empty() {
-                self.flush_streams(context, out);
-            }
             let port = self.port.as_deref().unwrap_or(PORT);
             let reverse = connection.behind.contains("(reverse)") && !connection.starred;
             let sends = (connection.local_port != port) != reverse;
+            // The other direction of a test in both may be opened behind the first figures.
+            let going_on = if sends { &self.receiving } else { &self.sending }.is_going_on();
+            let is_other =
+                going_on && self.streams.iter().all(|s| s.sends != sends && s.remote == connection.remote);
+            if (!self.sending.is_empty() || !self.receiving.is_empty()) && !is_other {
+                self.flush_streams(context, out);
+            }
             if self.streams.len() >= STREAMS_MAX {
                 return true;
             }
@@ -138,6 +148,7 @@ impl Session {
                 local: connection.local.to_owned(),
                 remote: connection.remote.to_owned(),
                 sends,
+                is_duplex: connection.behind.contains("(full-duplex)"),
                 flow: connection.flow(sends),
             });
             return true;
@@ -173,32 +184,41 @@ impl Session {
         std::mem::replace(self, next).flush(context, out);
     }
 
+    /// A sum over streams in both directions is of no use.
+    fn is_mixed(&self) -> bool {
+        let all = |sends: bool| self.streams.iter().all(|s| s.sends == sends && !s.is_duplex);
+        !(all(true) || all(false))
+    }
+
     fn flush(mut self, context: &Context, out: &mut Sink) {
-        for (sends, streams) in [(true, &mut self.sending), (false, &mut self.receiving)] {
-            let of_direction: Vec<&Stream> = self.streams.iter().filter(|s| s.sends == sends).collect();
+        let mut directions = [(true, &mut self.sending), (false, &mut self.receiving)];
+        // In the order of the text, which is that of time.
+        let first = self.first;
+        directions.sort_by_key(|(sends, _)| first[usize::from(!*sends)]);
+        for (sends, streams) in directions {
+            let first = first[usize::from(!sends)].unwrap_or_default();
+            let of_direction: Vec<&Stream> =
+                self.streams.iter().filter(|s| s.sends == sends || s.is_duplex).collect();
             streams.opened = of_direction.len();
             let Some(mut transfer) = streams.transfer(!sends) else { continue };
             let ends = if let Some(stream) = of_direction.first() {
                 if let Some(peer) = self.peer.as_deref().filter(|p| crate::context::is_host(p)) {
                     out.alias(&stream.remote, peer);
                 }
-                transfer.flow = Some(stream.flow.clone());
+                transfer.flow = Some(stream.flow.clone()).filter(|_| stream.sends == sends);
                 ends::of_connection(context, out, &stream.local, &stream.remote)
             } else {
                 let named = context.command.value(&["-c", "--client"]);
                 ends::of_command(context, self.peer.as_deref().or(named), false)
             };
             let Some((here, there)) = ends else {
-                out.unread(self.first, ends::WHO);
+                out.unread(first, ends::WHO);
                 continue;
             };
             transfer.ends = if sends { (here, there) } else { (there, here) };
             transfer.udp = self.udp || transfer.datagrams.is_some();
             if transfer.udp && transfer.datagrams.is_none() {
-                out.unread(
-                    self.first,
-                    "a UDP sender does not know what arrived: the server's lines are needed",
-                );
+                out.unread(first, "a UDP sender does not know what arrived: the server's lines are needed");
             } else {
                 transfer.put(context, out);
             }

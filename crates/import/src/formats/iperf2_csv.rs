@@ -71,28 +71,38 @@ impl Reader for Iperf2Csv {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let rows: Vec<Row<'_>> = block.lines.iter().map_while(|line| row(line)).collect();
-        let mut streams = Streams::default();
-        for row in &rows {
-            streams.push(row.figures.clone());
-        }
-        let Some(first) = rows.first() else {
+        if rows.is_empty() {
             out.unread(0, "not a line of iperf -y C");
-            return 1;
-        };
-        let listens = first.local_port == "5001" || block.at.command.has(&["-s", "--server"]);
-        let Some((here, there)) = ends::of_connection(block.at, out, first.local, first.remote) else {
-            out.unread(0, ends::WHO);
-            return rows.len();
-        };
-        if let Some(mut transfer) = streams.transfer(listens) {
-            let local = format!("{}:{}", plain_address(first.local), first.local_port);
-            let remote = format!("{}:{}", plain_address(first.remote), first.remote_port);
-            transfer.flow =
-                Some(if listens { format!("{remote}>{local}") } else { format!("{local}>{remote}") });
-            transfer.ends = if listens { (there, here) } else { (here, there) };
-            transfer.udp = transfer.datagrams.is_some();
-            transfer.put(block.at, out);
         }
-        rows.len()
+        let listens = |row: &Row<'_>| row.local_port == "5001" || block.at.command.has(&["-s", "--server"]);
+        let single = || rows.iter().filter(|row| row.figures.id != "SUM");
+        let is_mixed = single().any(&listens) && !single().all(&listens);
+        for direction in [false, true] {
+            // A sum over both directions is of no use.
+            let of_direction =
+                rows.iter().filter(|row| listens(row) == direction && !(is_mixed && row.figures.id == "SUM"));
+            of_one_direction(&of_direction.collect::<Vec<_>>(), direction, block, out);
+        }
+        rows.len().max(1)
+    }
+}
+
+/// One transfer of the rows of one direction.
+fn of_one_direction(rows: &[&Row<'_>], listens: bool, block: &Block<'_>, out: &mut Sink) {
+    let Some(first) = rows.first() else { return };
+    let mut streams = Streams::default();
+    for row in rows {
+        streams.push(row.figures.clone());
+    }
+    let Some((here, there)) = ends::of_connection(block.at, out, first.local, first.remote) else {
+        return out.unread(0, ends::WHO);
+    };
+    if let Some(mut transfer) = streams.transfer(listens) {
+        let local = format!("{}:{}", plain_address(first.local), first.local_port);
+        let remote = format!("{}:{}", plain_address(first.remote), first.remote_port);
+        transfer.flow = Some(if listens { format!("{remote}>{local}") } else { format!("{local}>{remote}") });
+        transfer.ends = if listens { (there, here) } else { (here, there) };
+        transfer.udp = transfer.datagrams.is_some();
+        transfer.put(block.at, out);
     }
 }

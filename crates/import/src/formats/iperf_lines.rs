@@ -31,10 +31,14 @@ pub(crate) struct Figures {
     pub datagrams: Option<(f64, f64)>,
     /// `sender` or `receiver` at the end of a total of iperf3.
     pub whose: String,
+    /// iperf3 counts it for nothing (`-O`): slow start.
+    pub omitted: bool,
 }
 
 /// Lines that are skipped to find the next one of the same session.
 const GAP_MAX: usize = 3;
+/// Length of the usual interval, seconds, with what it may be late.
+const SECOND: f64 = 1.05;
 
 /// Hands the lines of a session on, one after the other, as long as one of the next ones belongs to it;
 /// `take` returns whether it understood one. Gives how many lines were taken.
@@ -47,16 +51,40 @@ pub(crate) fn lines_of(
 ) -> usize {
     let mut taken = 0;
     for at in 0..block.lines.len() {
+        if at < taken {
+            continue;
+        }
         let line = block.line(at).trim_start();
-        if take(at, line, out) {
+        if let Some(whole) = unwrapped(line, block.line(at + 1)) {
+            take(at, &whole, out);
+            taken = at + 2;
+        } else if take(at, line, out) {
             taken = at + 1;
-        } else if !(1..=GAP_MAX).any(|n| is_of_session(block.line(at + n))) {
+        } else if crate::ends::titled(line).is_some()
+            || !(1..=GAP_MAX).any(|n| is_of_session(block.line(at + n)))
+        {
             break;
         } else if !line.is_empty() {
             out.unread(at, format!("not a line of {tool}"));
         }
     }
     taken
+}
+
+/// A line of figures or of a connection that a mail broke in two.
+fn unwrapped(line: &str, next: &str) -> Option<String> {
+    if !line.starts_with('[') || next.trim().is_empty() || next.trim_start().starts_with('[') {
+        return None;
+    }
+    let whole = || format!("{} {}", line.trim_end(), next.trim());
+    let is_figures = figures(line).is_none() && line.contains(" sec") && figures(&whole()).is_some();
+    let is_connection =
+        line.contains("] local ") && connection(line).is_none() && connection(&whole()).is_some();
+    let tail = next.split_whitespace().next().unwrap_or_default();
+    let is_tail = ["sender", "receiver", "Bytes", "KBytes", "MBytes", "(omitted)"].contains(&tail)
+        && next.split_whitespace().count() <= 2
+        && figures(line).is_some_and(|f| f.whose.is_empty());
+    (is_figures || is_connection || is_tail).then(whole)
 }
 
 /// `[  5]`, `[SUM]`, `[ *1]`: what stands in the first brackets, and the rest.
@@ -98,6 +126,7 @@ fn tail(found: &mut Figures, words: &[&str]) {
     if let Some(whose) = words.iter().find(|w| ["sender", "receiver"].contains(w)) {
         (*whose).clone_into(&mut found.whose);
     }
+    found.omitted = words.contains(&"(omitted)");
     let fraction = words.iter().enumerate().find_map(|(at, w)| {
         let (lost, all) = w.split_once('/')?;
         // Old versions of iperf 2 pad the second number: `45/  893`.
@@ -130,9 +159,26 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Adds a line.
+    /// Adds a line, unless the tool itself leaves it out.
     pub(crate) fn push(&mut self, figures: Figures) {
+        if figures.omitted {
+            return;
+        }
         if figures.id == "SUM" { self.sum.push(figures) } else { self.single.push(figures) }
+    }
+
+    /// The streams go on: of each there are intervals and no total. A single line of a second or less is one
+    /// of many.
+    pub(crate) fn is_going_on(&self) -> bool {
+        let mut ids: BTreeMap<&str, Vec<&Figures>> = BTreeMap::new();
+        for figures in &self.single {
+            ids.entry(&figures.id).or_default().push(figures);
+        }
+        let is_open = |lines: &Vec<&Figures>| match lines[..] {
+            [only] => only.end - only.start <= SECOND,
+            _ => Split::of(lines.clone()).totals.is_empty(),
+        };
+        !ids.is_empty() && ids.values().all(is_open)
     }
 
     /// Nothing was measured.

@@ -10,6 +10,7 @@ mod formats;
 mod honest;
 mod pasted;
 mod random;
+mod shapes;
 mod tables;
 
 use std::path::{Path, PathBuf};
