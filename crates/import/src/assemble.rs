@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::http::HttpFetch;
 use linerate_model::imported::Imported;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
+use linerate_model::kind::{HttpPlan, TestKind};
+use linerate_model::load::LoadReport;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
-use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
+use linerate_model::snapshot::{CounterWatch, Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use linerate_model::units::rate;
 
 use crate::options::ImportOptions;
-use crate::sink::{NAMELESS, Raw, Sink, Values, plain_address};
+use crate::sink::{CLIENT, NAMELESS, Raw, Sink, Values, plain_address};
 
 /// Fact: the best throughput of a host with itself, Mbit/s.
 const LOOPBACK: &str = "loopback.throughput_mbit";
@@ -37,6 +40,7 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
     };
     let mut facts: BTreeMap<String, HostFacts> =
         values.into_iter().map(|(host, v)| (host, made(v))).collect();
+    links_of_devices(&mut facts);
     let mut hosts: Vec<String> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for name in sink.order.iter().map(|h| names.host(h)) {
@@ -47,7 +51,8 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
     let mut storage: Vec<StorageFigure> =
         sink.storage.iter().map(|f| StorageFigure { host: renamed(&names, &f.host), ..f.clone() }).collect();
     let mut raws: Vec<Raw> = Vec::new();
-    for raw in merged(std::mem::take(&mut sink.samples)) {
+    let downloads = downloads(&sink, &names);
+    for raw in merged(std::mem::take(&mut sink.samples)).into_iter().chain(downloads) {
         match raw.variant.as_ref().zip(bps(&raw)) {
             Some((variant, bps)) => storage.push(StorageFigure {
                 what: StorageSubject::Transport,
@@ -66,7 +71,84 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
         sink.note(format!("some of it names no host: it is called {NAMELESS}; --host NAME names it"));
     }
     account.notes = sink.notes.into_iter().collect();
-    Snapshot { schema: linerate_model::SCHEMA, inventory, facts, samples, storage, ..Snapshot::default() }
+    let watched = sink.watched.into_iter().map(|w| CounterWatch { host: names.host(&w.host), ..w }).collect();
+    Snapshot {
+        schema: linerate_model::SCHEMA,
+        inventory,
+        facts,
+        samples,
+        storage,
+        watched,
+        ..Snapshot::default()
+    }
+}
+
+/// All downloads of a client as one test: front ends are compared within it.
+fn downloads(sink: &Sink, names: &Names) -> Vec<Raw> {
+    let mut clients: Vec<(String, Vec<&crate::sink::Download>)> = Vec::new();
+    for download in &sink.downloads {
+        let client = download.client.clone().unwrap_or_else(|| CLIENT.to_owned());
+        match clients.iter_mut().find(|(name, _)| *name == client) {
+            Some((_, list)) => list.push(download),
+            None => clients.push((client, vec![download])),
+        }
+    }
+    let test = |(client, list): (String, Vec<&crate::sink::Download>)| {
+        let http: Vec<_> =
+            list.iter().map(|d| HttpFetch { via: names.host(&d.fetch.via), ..d.fetch.clone() }).collect();
+        let own = names.host(&client);
+        let to = http.iter().map(|fetch| fetch.via.clone()).find(|via| *via != own)?;
+        let mut via: Vec<String> = Vec::new();
+        for fetch in &http {
+            if !via.contains(&fetch.via) {
+                via.push(fetch.via.clone());
+            }
+        }
+        let plan = HttpPlan {
+            url: list.first()?.url.clone(),
+            via,
+            repeat: 1,
+            max_bytes: http.iter().map(|fetch| fetch.bytes).max()?,
+            timeout_ms: 0,
+            trusted_pem: None,
+            insecure: false,
+        };
+        let end = LoadReport { http, ..LoadReport::default() };
+        let measured = Measurement { tx: Some(Box::new(end)), ..Measurement::default() };
+        Some(Raw {
+            from: client,
+            to,
+            layer: Layer::Underlay,
+            kind: TestKind::from(plan),
+            outcome: Outcome::Measured(Box::new(measured)),
+            flow: None,
+            start_ms: 0,
+            variant: None,
+        })
+    };
+    clients.into_iter().filter_map(test).collect()
+}
+
+/// Facts of a PCI address belong to the device that has it, too.
+fn links_of_devices(facts: &mut BTreeMap<String, HostFacts>) {
+    for facts in facts.values_mut() {
+        let named: Vec<(String, FactValue)> = facts
+            .readings
+            .iter()
+            .filter_map(|(key, value)| {
+                let (nic, address) = (key.strip_suffix(".bus")?, value.to_string());
+                let head = format!("pci.{address}.pcie.");
+                Some((nic.to_owned(), head)).map(|of| (of, value))
+            })
+            .flat_map(|((nic, head), _)| {
+                let links = facts.readings.iter().filter_map(move |(key, value)| {
+                    Some((key.strip_prefix(&head)?.to_owned(), value.clone()))
+                });
+                links.map(move |(field, value)| (format!("{nic}.pcie.{field}"), value)).collect::<Vec<_>>()
+            })
+            .collect();
+        facts.readings.extend(named);
+    }
 }
 
 fn renamed(names: &Names, host: &str) -> String {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::{FactKey, FactValue, check_key};
+use linerate_model::http::HttpFetch;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TestKind;
 use linerate_model::sample::Outcome;
-use linerate_model::snapshot::StorageFigure;
+use linerate_model::snapshot::{CounterWatch, StorageFigure};
 
 use crate::context::{Context, is_host};
 use crate::limits::{FIGURES_MAX, HOSTS_MAX, NAMES_MAX, TESTS_MAX, VALUES_MAX};
@@ -31,6 +32,17 @@ pub(crate) struct Raw {
     /// The transport that a title names, such as `ipoib`: a figure of storage rather than a cell of the
     /// matrix.
     pub variant: Option<String>,
+}
+
+/// One download.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Download {
+    /// Host that downloaded, if it is known.
+    pub client: Option<String>,
+    /// From where; empty when it is unknown.
+    pub url: String,
+    /// Front end and times.
+    pub fetch: HttpFetch,
 }
 
 /// Membership of a host in a group, such as the virtual machines of one hypervisor.
@@ -66,6 +78,10 @@ pub(crate) struct Sink {
     pub samples: Vec<Raw>,
     /// Disk and replication.
     pub storage: Vec<StorageFigure>,
+    /// Downloads in their order.
+    pub downloads: Vec<Download>,
+    /// Counters by interval.
+    pub watched: Vec<CounterWatch>,
     /// Address to name.
     pub aliases: BTreeMap<String, String>,
     /// Address and the word of a file's name that may be its host.
@@ -88,6 +104,8 @@ pub(crate) struct Sink {
     host: String,
 }
 
+/// Host of downloads that names none.
+pub(crate) const CLIENT: &str = "client";
 /// Host of evidence that names none.
 pub(crate) const NAMELESS: &str = "unnamed-host";
 
@@ -163,6 +181,18 @@ impl Sink {
         }
     }
 
+    /// Values that follow belong to this host, which the piece itself names.
+    pub(crate) fn of_host(&mut self, host: &str) {
+        host.clone_into(&mut self.host);
+    }
+
+    /// Adds to a fact that counts.
+    pub(crate) fn add(&mut self, key: String, count: i64) {
+        let host = if self.host.is_empty() { NAMELESS } else { self.host.as_str() };
+        let before = self.facts.get(host).and_then(|values| values.readings.get(&key)?.number(0));
+        self.fact(key, FactValue::Int(count.saturating_add(before.unwrap_or(0.0) as i64)));
+    }
+
     /// A text; nothing is stored of an empty one.
     pub(crate) fn text(&mut self, key: impl Into<FactKey>, value: &str) {
         if !value.is_empty() {
@@ -189,6 +219,25 @@ impl Sink {
         }
         self.samples.push(raw);
         self.readings += 1;
+    }
+
+    /// A download.
+    pub(crate) fn download(&mut self, download: Download) {
+        let ends = [download.client.as_deref().unwrap_or(CLIENT), &download.fetch.via];
+        let fits = self.has_capacity("downloads", self.downloads.len(), FIGURES_MAX);
+        if fits && ends.into_iter().all(|end| self.seen(end)) {
+            self.downloads.push(download);
+            self.readings += 1;
+        }
+    }
+
+    /// A counter by interval.
+    pub(crate) fn watched(&mut self, watch: CounterWatch) {
+        if self.has_capacity("series of counters", self.watched.len(), FIGURES_MAX) && self.seen(&watch.host)
+        {
+            self.watched.push(watch);
+            self.readings += 1;
+        }
     }
 
     /// A figure of storage; the host is that of the piece.

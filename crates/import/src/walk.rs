@@ -118,6 +118,10 @@ impl Walk<'_> {
         }
         // A heading that only names a host leaves the command as it was: the same one ran everywhere.
         if !command.words.is_empty() {
+            self.sink.begin(&self.context);
+            for reader in formats::READERS {
+                reader.typed(prompt.command, self.sink);
+            }
             if command.is(&["ethtool"]) {
                 self.context.nic = command.last_plain().map(str::to_owned);
             }

@@ -1,6 +1,6 @@
-//! `drbdsetup show`, `drbdadm dump` and resource files of DRBD: what is set for a resource. Lines come in,
-//! facts `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and
-//! gives no fact.
+//! `drbdsetup show`, `drbdadm dump` and resource files of DRBD: what is set for a resource. Text comes in,
+//! facts `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and gives
+//! no fact. Words and signs count, not lines: mails break them anywhere.
 
 use linerate_model::fact::FactValue;
 
@@ -11,13 +11,32 @@ use crate::sink::Sink;
 pub(crate) struct DrbdShow;
 
 /// Sections with options to keep.
-const SECTIONS: [&str; 3] = ["net", "disk", "options"];
+const SECTIONS: [&str; 4] = ["net", "disk", "options", "syncer"];
+/// Options of the section `syncer` of DRBD 8.3 and where they stand in later releases.
+const OF_SYNCER: [(&str, &str); 4] = [
+    ("rate", "disk.resync-rate"),
+    ("al-extents", "disk.al-extents"),
+    ("verify-alg", "net.verify-alg"),
+    ("csums-alg", "net.csums-alg"),
+];
 /// Nothing nests deeper: resource, host, volume, section.
 const DEPTH_MAX: usize = 8;
+/// Longest text of one option.
+const OPTION_BYTES_MAX: usize = 4096;
 
-/// `resource r0 {`: its name.
-fn resource(line: &str) -> Option<&str> {
-    let name = line.trim().strip_prefix("resource ")?.trim_end().strip_suffix('{')?.trim().trim_matches('"');
+/// `resource r0 {`, `common {`, `global {`; the sign may stand on the next line.
+fn head<'l>(line: &'l str, next: &str) -> Option<&'l str> {
+    let text = line.split('#').next()?.trim();
+    let (inside, _) = match text.split_once('{') {
+        Some(parts) => parts,
+        None if next.trim_start().starts_with('{') => (text, ""),
+        None => return None,
+    };
+    let inside = inside.trim();
+    if inside == "common" || inside == "global" {
+        return Some(inside);
+    }
+    let name = inside.strip_prefix("resource ")?.trim().trim_matches('"');
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     (!name.is_empty() && name.bytes().all(plain)).then_some(name)
 }
@@ -41,32 +60,65 @@ impl Reader for DrbdShow {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        resource(block.first()).is_some()
+        head(block.first(), block.line(1)).is_some()
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some(name) = resource(block.first()).map(|name| name.replace('.', "/")) else { return 1 };
-        let mut sections: Vec<&str> = vec!["resource"];
-        for (at, line) in block.lines.iter().enumerate().skip(1) {
-            let text = line.split('#').next().unwrap_or_default().trim();
-            if let Some(head) = text.strip_suffix('{') {
-                if sections.len() >= DEPTH_MAX {
-                    return at;
+        let Some(name) = head(block.first(), block.line(1)).map(|name| name.replace('.', "/")) else {
+            return 1;
+        };
+        let mut parts = Parts { name, ..Parts::default() };
+        for (at, line) in block.lines.iter().enumerate() {
+            for c in line.split('#').next().unwrap_or_default().chars().chain([' ']) {
+                if !parts.take(c, out) {
+                    // Deeper or longer than anything of this format.
+                    return at.max(1);
                 }
-                sections.push(head.split_ascii_whitespace().next().unwrap_or_default());
-            } else if text == "}" {
-                sections.pop();
-                if sections.is_empty() {
+                if parts.has_ended {
                     return at + 1;
                 }
-            } else if let Some(option) = text.strip_suffix(';') {
-                read_option(&name, sections.last().copied().unwrap_or_default(), option, out);
-            } else if !text.is_empty() {
-                // No line of this format: it ended in the middle.
-                return at;
             }
         }
         block.lines.len()
+    }
+}
+
+/// The text so far: sections that are open, and the words of the option at hand.
+#[derive(Default)]
+struct Parts {
+    name: String,
+    sections: Vec<String>,
+    words: String,
+    has_ended: bool,
+}
+
+impl Parts {
+    /// Takes a sign; `false` when this is no text of DRBD.
+    fn take(&mut self, c: char, out: &mut Sink) -> bool {
+        match c {
+            '{' => {
+                let first = self.words.split_ascii_whitespace().next().unwrap_or_default().to_owned();
+                self.sections.push(first);
+                self.words.clear();
+            }
+            '}' => {
+                self.sections.pop();
+                self.words.clear();
+                self.has_ended = self.sections.is_empty();
+            }
+            ';' => {
+                let option = std::mem::take(&mut self.words);
+                let section = self.sections.last().map_or("", String::as_str);
+                read_option(&self.name, section, option.trim(), out);
+            }
+            c if c.is_whitespace() => {
+                if !self.words.is_empty() && !self.words.ends_with(' ') {
+                    self.words.push(' ');
+                }
+            }
+            c => self.words.push(c),
+        }
+        self.sections.len() <= DEPTH_MAX && self.words.len() <= OPTION_BYTES_MAX
     }
 }
 
@@ -78,11 +130,15 @@ fn read_option(resource: &str, section: &str, option: &str, out: &mut Sink) {
         if let (Some(family), Some(_)) = (words.next(), words.next()) {
             out.text(format!("drbd.{resource}.address_family"), family);
         }
+    } else if key == "protocol" && !SECTIONS.contains(&section) {
+        out.text(format!("drbd.{resource}.net.protocol"), rest.trim());
     } else if SECTIONS.contains(&section)
         // The shared secret stands among the options.
         && !key.contains("secret")
         && let Some(value) = value(rest)
     {
-        out.fact(format!("drbd.{resource}.{section}.{key}"), value);
+        let later = OF_SYNCER.iter().find(|(old, _)| section == "syncer" && *old == key);
+        let at = later.map_or_else(|| format!("{section}.{key}"), |(_, later)| (*later).to_owned());
+        out.fact(format!("drbd.{resource}.{at}"), value);
     }
 }

@@ -49,6 +49,22 @@ fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     words.next()
 }
 
+/// `packets 812  bytes 1200 (1.1 KiB)`, `errors 0  dropped 7  overruns 0  frame 0`, and the same with colons.
+fn ifconfig_counters(nic: &str, side: &'static str, rest: &str, out: &mut Sink) {
+    let words: Vec<&str> = rest.split([' ', ':']).filter(|word| !word.is_empty()).collect();
+    for pair in words.windows(2) {
+        let name = match pair[0] {
+            "overruns" => format!("{side}_fifo_errors"),
+            "frame" => "rx_frame_errors".to_owned(),
+            "packets" | "bytes" | "errors" | "dropped" | "carrier" => stat(side, pair[0]),
+            _ => continue,
+        };
+        if let Ok(value) = pair[1].parse() {
+            out.counter(format!("{nic}.stat.{name}"), value);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Device {
     nic: String,
@@ -151,6 +167,13 @@ impl Device {
                 line.strip_prefix(begin).filter(|names| names.trim_start().starts_with("bytes "))
             {
                 self.heading = Some((side, names.split_whitespace().map(str::to_owned).collect()));
+                return;
+            }
+        }
+        for (begin, side) in [("RX ", "rx"), ("TX ", "tx"), ("RX packets:", "rx"), ("TX packets:", "tx")] {
+            if let Some(rest) = line.strip_prefix(begin).filter(|_| self.heading.is_none()) {
+                let first = if begin.ends_with(':') { "packets:" } else { "" };
+                ifconfig_counters(&nic, side, &format!("{first}{rest}"), out);
                 return;
             }
         }

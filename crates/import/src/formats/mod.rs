@@ -3,15 +3,21 @@
 //! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
 
 mod audit;
+mod cpu_use;
 mod diskstats;
+mod docker_network;
+mod download;
 mod drbd;
 mod drbd_show;
+mod drop_table;
 mod etc_hosts;
 mod ethtool;
 mod ethtool_driver;
 mod ethtool_features;
 mod ethtool_stats;
 mod fio;
+mod fio_text;
+mod firewall;
 mod gluster_log;
 mod hostname;
 mod interrupts;
@@ -24,15 +30,27 @@ mod iperf3;
 mod iperf3_json;
 mod iperf_lines;
 mod json;
+mod kernel_log;
+mod lspci;
+mod lvm;
 mod matrix;
+mod modinfo;
+mod nccl;
 mod netperf;
+mod netstat;
+mod numactl;
 mod nuttcp;
 mod ping;
+mod sar_net;
+mod slurm_nodes;
 mod softnet;
 mod ss;
+mod ss_summary;
 mod storage_words;
 mod sysctl;
+mod sysfs;
 mod table_words;
+mod tcpretrans;
 mod tiotest;
 mod transfer;
 
@@ -43,6 +61,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &iperf3_json::Iperf3Json,
     &fio::Fio,
     &ip_json::IpJson,
+    &docker_network::DockerNetwork,
     &iperf3::Iperf3,
     &iperf2::Iperf2,
     &iperf2_csv::Iperf2Csv,
@@ -50,6 +69,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &netperf::Netperf,
     &ping::Ping,
     &ss::Ss,
+    &ss_summary::SsSummary,
     &ethtool::Link,
     &ethtool::Rings,
     &ethtool::Coalesce,
@@ -58,9 +78,12 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &ethtool_features::Features,
     &ethtool_stats::Statistics,
     &ip_text::IpText,
+    &sysfs::Sysfs,
     &sysctl::Sysctl,
     &softnet::Softnet,
     &interrupts::Interrupts,
+    &cpu_use::CpuUse,
+    &sar_net::SarNet,
     &iostat::Iostat,
     &diskstats::Diskstats,
     &tiotest::Tiotest,
@@ -68,8 +91,24 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &drbd_show::DrbdShow,
     &gluster_log::GlusterLog,
     &audit::Audit,
+    &fio_text::FioText,
+    &download::Downloads,
+    &lspci::Lspci,
+    &modinfo::Modinfo,
+    &numactl::Numactl,
+    &netstat::NetstatS,
+    &netstat::Nstat,
+    &netstat::ProcNet,
+    &netstat::NetstatI,
+    &firewall::Firewall,
+    &tcpretrans::Tcpretrans,
+    &lvm::Lvm,
+    &slurm_nodes::SlurmNodes,
+    &nccl::Nccl,
+    &kernel_log::KernelLog,
     &etc_hosts::EtcHosts,
     &hostname::Hostname,
+    &drop_table::DropTable,
     &matrix::Matrix,
 ];
 

@@ -32,10 +32,12 @@ fn title(line: &str) -> Option<(&str, &str, Option<&str>, u32)> {
     let data = rest.split_once("bytes").map_or(rest, |(head, _)| head).trim();
     let data = data.strip_suffix("data").unwrap_or(data).trim();
     let size = data.split_whitespace().next_back()?;
-    // IPv6 prints the data only: 40 bytes of IPv6 and 8 of ICMPv6 come on top.
+    // IPv6 prints the data only: 40 bytes of IPv6 and 8 of ICMPv6 come on top; so does BusyBox with IPv4.
+    let head =
+        if address.contains(':') || rest.contains("data bytes") && name.contains(':') { 48 } else { 28 };
     let bytes = match size.split_once('(') {
         Some((_, whole)) => whole.trim_end_matches(')').parse().ok()?,
-        None => size.parse::<u32>().ok()?.checked_add(48)?,
+        None => size.parse::<u32>().ok()?.checked_add(head)?,
     };
     // IPv6 repeats the name: `PING arc-2(arc-2 (fd00::2)) 56 data bytes`.
     let address = address.rsplit('(').next().unwrap_or(address);
@@ -83,7 +85,7 @@ impl Answers {
             self.received = counts.find(|(_, part)| part.contains("received")).map(|(n, _)| n);
             return true;
         }
-        if let Some((_, values)) = line.split_once("min/avg/max").and_then(|(_, rest)| rest.split_once(" = "))
+        if let Some((_, values)) = line.split_once("min/avg/max").and_then(|(_, rest)| rest.split_once("= "))
         {
             self.mean_ms = values.split('/').nth(1).and_then(number);
             return true;
@@ -94,6 +96,7 @@ impl Answers {
                 .iter()
                 .any(|s| line.starts_with(s))
             || line.contains(" bytes from ")
+            || line == "^C"
     }
 }
 

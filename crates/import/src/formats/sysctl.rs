@@ -1,4 +1,5 @@
-//! `sysctl -a`, what `grep` left of it, and files of `sysctl.d`: `name = value`. Lines come in, facts go out.
+//! `sysctl -a`, what `grep` left of it, files of `sysctl.d`, and scripts that set them: `name = value`,
+//! `sysctl -w name=value`, `echo value > /proc/sys/…`. Lines come in, facts go out.
 //! Secrets, and values that change by themselves, are never kept.
 
 use linerate_model::fact::FactValue;
@@ -31,6 +32,15 @@ const RESTLESS: [&str; 9] = [
 /// `net.ipv4.tcp_rmem = 4096 131072 6291456`, `/proc/sys/net/…:value`.
 fn pair(line: &str) -> Option<(String, &str)> {
     let line = line.trim();
+    let mut line = line.strip_prefix("sudo ").unwrap_or(line);
+    if let Some((value, path)) = line.strip_prefix("echo ").and_then(|rest| rest.split_once('>')) {
+        let name = path.trim().strip_prefix("/proc/sys/")?.replace('/', ".");
+        return checked(name, value.trim().trim_matches(['"', '\'']));
+    }
+    for command in ["sysctl -w ", "sysctl -qw ", "/sbin/sysctl -w ", "sysctl "] {
+        line = line.strip_prefix(command).unwrap_or(line).trim_start();
+    }
+    let line = line.trim_matches(['"', '\'']);
     let (name, value) = match line.strip_prefix("/proc/sys/") {
         Some(rest) => rest.split_once(':').or_else(|| rest.split_once('='))?,
         None => line.split_once('=')?,
@@ -38,12 +48,17 @@ fn pair(line: &str) -> Option<(String, &str)> {
     let name = name.trim().trim_start_matches('-');
     let dotted =
         if name.contains('/') && !name.contains('.') { name.replace('/', ".") } else { name.to_owned() };
+    checked(dotted, value.trim().trim_matches(['"', '\'']))
+}
+
+/// A name that exists, with its value.
+fn checked(dotted: String, value: &str) -> Option<(String, &str)> {
     let top = dotted.split('.').next()?;
     let fits = dotted.contains('.')
         && TOPS.contains(&top)
         && !dotted.contains(char::is_whitespace)
         && dotted.len() < 200;
-    fits.then_some((dotted, value.trim()))
+    fits.then_some((dotted, value))
 }
 
 fn is_kept(name: &str) -> bool {
@@ -59,11 +74,20 @@ impl Reader for Sysctl {
     }
 
     fn describes(&self) -> &'static str {
-        "sysctl -a, or lines of it"
+        "sysctl -a, lines of it, scripts that set them"
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
         pair(block.first()).is_some() || block.first().starts_with("sysctl: ")
+    }
+
+    fn typed(&self, command: &str, out: &mut Sink) {
+        let writes = command.contains("sysctl ") && command.contains('=') || command.contains("> /proc/sys/");
+        for part in command.split("&&").flat_map(|part| part.split(';')).filter(|_| writes) {
+            if let Some((name, value)) = pair(part) {
+                keep(&name, value, out);
+            }
+        }
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
@@ -71,10 +95,7 @@ impl Reader for Sysctl {
         for (at, line) in block.lines.iter().enumerate() {
             let text = line.trim();
             if let Some((name, value)) = pair(line) {
-                if is_kept(&name) {
-                    let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-                    out.fact(format!("sysctl.{name}"), typed(value));
-                }
+                keep(&name, value, out);
             // Complaints about keys, comments in files.
             } else if !(text.starts_with("sysctl: ")
                 || text.starts_with('#')
@@ -88,6 +109,13 @@ impl Reader for Sysctl {
             }
         }
         taken.max(1)
+    }
+}
+
+fn keep(name: &str, value: &str, out: &mut Sink) {
+    if is_kept(name) {
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        out.fact(format!("sysctl.{name}"), typed(value));
     }
 }
 
@@ -114,6 +142,11 @@ mod tests {
         assert_eq!(read("net.core.rmem_max=212992"), is("net.core.rmem_max", "212992"));
         assert_eq!(read("/proc/sys/net/core/rmem_max:212992"), is("net.core.rmem_max", "212992"));
         assert_eq!(read("net.ipv4.conf.eth0/140.rp_filter = 1"), is("net.ipv4.conf.eth0/140.rp_filter", "1"));
+        assert_eq!(read("sysctl -w net.core.rmem_max=1"), is("net.core.rmem_max", "1"));
+        assert_eq!(
+            read("echo \"4096 87380 1\" > /proc/sys/net/ipv4/tcp_rmem"),
+            is("net.ipv4.tcp_rmem", "4096 87380 1")
+        );
         for line in ["a = b", "kernel", "x.y = 1", "the net.ipv4 value = 3", "http://a/b?c=d"] {
             assert_eq!(read(line), None, "{line}");
         }

@@ -10,6 +10,7 @@ mod formats;
 mod honest;
 mod pasted;
 mod random;
+mod readers;
 mod shapes;
 mod tables;
 

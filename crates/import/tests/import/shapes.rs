@@ -47,8 +47,7 @@ const BOTH: &str = "------------------------------------------------------------
 fn a_sum_over_both_directions_is_none_of_them() {
     let expected = [is("10.0.0.1", "10.0.0.2", 941.0), is("10.0.0.2", "10.0.0.1", 300.0)];
     assert_eq!(rates(&table(BOTH)), expected);
-    let bare: String =
-        BOTH.lines().filter(|l| !l.contains(" connected with ")).map(|l| format!("{l}\n")).collect();
+    let bare: String = BOTH.split_inclusive('\n').filter(|l| !l.contains(" connected with ")).collect();
     let bare = table(&format!("[root@a1 ~]# iperf -c a2 -d\n{bare}"));
     assert!(bare.samples.is_empty());
     assert!(
@@ -128,7 +127,7 @@ fn the_last_state_of_a_replica_counts() {
 #[test]
 fn a_blank_diagonal_shifts_nothing() {
     let rows = [("a1", "9.4  9.3"), ("a2", "9.1       0.3"), ("a3", "9.2  8.8")];
-    let text: String = rows.iter().map(|(n, values)| format!("{n}   {values}\n")).collect();
+    let text = rows.map(|(n, values)| format!("{n}   {values}\n")).concat();
     let expected = [
         is("a1", "a2", 9400.0),
         is("a1", "a3", 9300.0),

@@ -1,0 +1,86 @@
+//! `lspci -vv`: what the PCIe link of a device could do (`LnkCap`) and does (`LnkSta`). Blocks of lines come
+//! in, facts `pci.<address>.pcie.…` go out; the assembler hands them to the device that has that address.
+
+use linerate_model::fact::FactValue;
+
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+use crate::units::leading;
+
+/// The format.
+pub(crate) struct Lspci;
+
+/// `03:00.0 Ethernet controller: Intel …`, with the domain or without: address and description.
+fn device(line: &str) -> Option<(&str, &str)> {
+    let (address, rest) = line.split_once(' ')?;
+    let short = address.rsplit(':').take(2).count() == 2 && address.contains('.');
+    let plain = address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+    (short && plain && (7..=12).contains(&address.len()) && rest.contains(": ")).then_some((address, rest))
+}
+
+/// `LnkSta: Speed 2.5GT/s (downgraded), Width x4 (downgraded)`: speed and width.
+fn link(text: &str) -> (Option<f64>, Option<i64>) {
+    let speed = text.split("Speed ").nth(1).and_then(leading);
+    let width = text.split("Width x").nth(1).and_then(leading).map(|width| width as i64);
+    (speed, width.filter(|width| (1..=64).contains(width)))
+}
+
+impl Reader for Lspci {
+    fn name(&self) -> &'static str {
+        "lspci"
+    }
+
+    fn describes(&self) -> &'static str {
+        "lspci -vv: PCIe links"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        let text = block.first().trim();
+        device(block.first()).is_some()
+            || ["LnkSta: Speed", "LnkCap: Port", "LnkSta:\tSpeed", "LnkCap:\tPort"]
+                .iter()
+                .any(|w| text.starts_with(w))
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let asked = block.at.command.value(&["-s"]).map(whole);
+        let mut address = asked;
+        let mut taken = 0;
+        for (at, line) in block.lines.iter().enumerate() {
+            let text = line.trim();
+            if let Some((named, what)) = device(line) {
+                address = Some(whole(named));
+                if let Some(address) = &address {
+                    out.text(format!("pci.{address}.model"), what.split_once(": ").map_or(what, |(_, m)| m));
+                }
+            } else if text.starts_with("LnkCap:") || text.starts_with("LnkSta:") {
+                put(address.as_deref(), text, at, out);
+            } else if !(text.is_empty() || line.starts_with([' ', '\t']) || text == "--") {
+                break;
+            }
+            if !text.is_empty() {
+                taken = at + 1;
+            }
+        }
+        taken.max(1)
+    }
+}
+
+fn put(address: Option<&str>, text: &str, at: usize, out: &mut Sink) {
+    let Some(address) = address else {
+        return out.unread(at, "the link of which device? keep the line with its address");
+    };
+    let tail = if text.starts_with("LnkCap") { "max_" } else { "" };
+    let (speed, width) = link(text);
+    if let Some(speed) = speed {
+        out.fact(format!("pci.{address}.pcie.{tail}speed_gts"), FactValue::Float(speed));
+    }
+    if let Some(width) = width {
+        out.fact(format!("pci.{address}.pcie.{tail}width"), FactValue::Int(width));
+    }
+}
+
+/// An address with its domain, as the kernel writes it.
+fn whole(address: &str) -> String {
+    if address.matches(':').count() == 1 { format!("0000:{address}") } else { address.to_owned() }
+}

@@ -1,0 +1,243 @@
+//! Readers of one tool each: what they make of its output, in keys that knowledge files match.
+
+use super::{account, counter, fact, file, read_one, under_prompt, whole};
+use linerate_import::Document;
+use linerate_model::fact::FactValue;
+use linerate_model::snapshot::{Snapshot, StoragePattern};
+
+/// A fact of the host of the prompt, as text.
+fn text(read: &Snapshot, key: &str) -> String {
+    fact(read, "arc-1", key).map(ToString::to_string).unwrap_or_default()
+}
+
+/// Reads a fixture below a prompt; nothing of it may be left.
+fn all(name: &str, command: &str) -> Snapshot {
+    let read = under_prompt(name, command);
+    let read = read_one(read);
+    whole(&read);
+    read
+}
+
+/// Facts with their values as text.
+fn has(read: &Snapshot, facts: &[(&str, &str)]) {
+    for (key, value) in facts {
+        assert_eq!(&text(read, key), value, "{key}: {:?}", read.facts);
+    }
+}
+
+/// Counters with their values.
+fn counts(read: &Snapshot, counters: &[(&str, i64)]) {
+    for (key, value) in counters {
+        assert_eq!(counter(read, "arc-1", key), Some(*value), "{key}: {:?}", read.facts["arc-1"].counters);
+    }
+}
+
+#[test]
+fn files_of_sys() {
+    let read = all("sysfs-grep.txt", "grep . /sys/class/net/eth0/statistics/*");
+    has(
+        &read,
+        &[("nic.eth0.mtu", "1500"), ("nic.eth0.speed_mbit", "10000"), ("disk.sda.scheduler", "mq-deadline")],
+    );
+    counts(&read, &[("nic.eth0.stat.rx_missed_errors", 7_012_345)]);
+    let numbers: String = (1..=24).map(|n| format!("{n}\n")).collect::<Vec<_>>().concat();
+    let cat = |path: &str, numbers: &str| {
+        read_one(Document::new("x.txt", format!("[root@arc-1 ~]# cat {path}\n{numbers}")))
+    };
+    let read = cat("/sys/class/net/eth0/statistics/*", &numbers);
+    counts(&read, &[("nic.eth0.stat.rx_dropped", 6), ("nic.eth0.stat.tx_window_errors", 24)]);
+    counts(&cat("/sys/class/net/eth0/statistics/rx_dropped", "7\n"), &[("nic.eth0.stat.rx_dropped", 7)]);
+    // Of which device a number is, nothing shows.
+    let read = cat("/sys/class/net/*/statistics/*", &numbers);
+    assert!(account(&read).unread[0].why.contains("without names"), "{:?}", account(&read).unread);
+}
+
+#[test]
+fn text_of_fio() {
+    let read = all("fio-randwrite.txt", "fio --name=randwrite --rw=randwrite --bs=4k --direct=1");
+    let figure = &read.storage[0];
+    assert_eq!((figure.pattern, figure.requests_per_s), (StoragePattern::RandomWrite, Some(12_300.0)));
+    assert_eq!((figure.bytes_per_s, figure.wait_ms), (48.0 * 1_048_576.0, Some(10.3325)));
+    assert_eq!(read.storage.len(), 1);
+    assert!(account(&read).notes.is_empty(), "{:?}", account(&read).notes);
+}
+
+#[test]
+fn downloads_through_front_ends() {
+    let read = all("wget.txt", "wget http://arc-1/file.fits");
+    let fetches = &super::measured(&read.samples[0]).tx.as_ref().unwrap().http;
+    let rates: Vec<(&str, u64)> =
+        fetches.iter().map(|f| (f.via.as_str(), (f.bytes as f64 * 1000.0 / f.total_ms) as u64)).collect();
+    assert_eq!(rates, [("arc-1", 32_768), ("arc-3", 104_857_600)]);
+    let read = all("curl.txt", "curl -o /dev/null http://arc-2/file.fits");
+    let fetches = &super::measured(&read.samples[0]).tx.as_ref().unwrap().http;
+    assert_eq!((fetches[0].via.as_str(), fetches[0].bytes), ("arc-2", 104_857_600));
+}
+
+#[test]
+fn nodes_of_slurm() {
+    let read = read_one(file("sinfo-lN.txt"));
+    let of = |read: &Snapshot, host: &str, key: &str| fact(read, host, key).map(ToString::to_string);
+    assert_eq!(of(&read, "node01", "slurm.reason").as_deref(), Some("HDFS mount lost"));
+    assert_eq!(of(&read, "node02", "slurm.state").as_deref(), Some("idle"));
+    assert_eq!(of(&read, "node02", "slurm.reason"), None);
+    let read = read_one(file("sinfo-R.txt"));
+    whole(&read);
+    assert_eq!(of(&read, "node03", "slurm.reason").as_deref(), Some("HDFS mount lost"));
+    assert_eq!(read.facts.len(), 4);
+}
+
+#[test]
+fn volumes_of_lvm() {
+    let read = all("lvs.txt", "lvs");
+    has(
+        &read,
+        &[
+            ("lvm.vg_a/home.size", "2.00t"),
+            ("lvm.vg_a/home.sync_percent", "42.17"),
+            ("lvm.vg_a/root.sync_percent", ""),
+        ],
+    );
+}
+
+#[test]
+fn a_driver_and_its_file() {
+    let read = all("modinfo.txt", "modinfo mlx4_en");
+    has(&read, &[("module.mlx4_en.version", "4.0-1.0.1")]);
+    assert!(text(&read, "module.mlx4_en.path").contains("weak-updates"));
+}
+
+#[test]
+fn counters_of_protocols_and_devices() {
+    let read = all("netstat-s.txt", "netstat -s");
+    counts(
+        &read,
+        &[
+            ("snmp.Tcp.RetransSegs", 588),
+            ("snmp.Ip.ReasmFails", 37),
+            ("snmp.Udp.RcvbufErrors", 3311),
+            ("netstat.TcpExt.ListenOverflows", 211),
+            ("netstat.TcpExt.TCPLostRetransmit", 17),
+        ],
+    );
+    let read = all("nstat.txt", "nstat -az");
+    counts(&read, &[("snmp.Tcp.RetransSegs", 588), ("netstat.TcpExt.TCPLostRetransmit", 17)]);
+    let read = all("netstat-i.txt", "netstat -i");
+    counts(&read, &[("nic.eth0.stat.rx_dropped", 4711), ("nic.eth0.stat.rx_errors", 3)]);
+    has(&read, &[("nic.eth0.mtu", "1500")]);
+}
+
+#[test]
+fn rules_of_firewalls() {
+    let read = all("iptables-save.txt", "iptables-save");
+    has(
+        &read,
+        &[
+            ("firewall.input.policy", "drop"),
+            ("firewall.input.rules", "4"),
+            ("firewall.input.random", "1"),
+            ("firewall.input.limits", "1"),
+            ("firewall.forward.policy", "accept"),
+            ("firewall.prerouting.rules", ""),
+        ],
+    );
+    let read = all("iptables-L-v.txt", "iptables -L -v -n");
+    has(
+        &read,
+        &[("firewall.input.drops", "1"), ("firewall.input.rules", "2"), ("firewall.forward.policy", "drop")],
+    );
+    counts(&read, &[("firewall.input.dropped_packets", 7012)]);
+    let read = all("nft.txt", "nft list ruleset");
+    has(
+        &read,
+        &[("firewall.input.drops", "2"), ("firewall.input.limits", "1"), ("firewall.forward.policy", "drop")],
+    );
+    counts(&read, &[("firewall.input.dropped_packets", 7012)]);
+}
+
+#[test]
+fn lines_of_the_kernel() {
+    let read = all("dmesg.txt", "dmesg -T");
+    has(
+        &read,
+        &[
+            ("nic.eth0.speed_mbit", "1000"),
+            ("nic.eth0.log.link_down", "1"),
+            ("nic.eth0.log.tx_timeout", "1"),
+            ("disk.sdb.log.io_error", "1"),
+            ("kernel.log.conntrack_full", "2"),
+            ("pci.0000:03:00.0.pcie.width", "4"),
+            ("pci.0000:03:00.0.pcie.max_width", "8"),
+        ],
+    );
+}
+
+#[test]
+fn links_on_the_bus_belong_to_their_device() {
+    let text = String::from_utf8(super::bytes("lspci-vv.txt")).unwrap();
+    let session = format!(
+        "[root@arc-1 ~]# ethtool -i eth0\ndriver: ixgbe\nbus-info: 0000:03:00.0\n[root@arc-1 ~]# lspci -vv\n{text}"
+    );
+    let read = read_one(Document::new("x.txt", session));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("nic.eth0.pcie.width", "4"),
+            ("nic.eth0.pcie.max_width", "8"),
+            ("nic.eth0.pcie.speed_gts", "2.5"),
+            ("nic.eth0.pcie.max_speed_gts", "5"),
+        ],
+    );
+}
+
+#[test]
+fn processors_and_rates() {
+    let read = read_one(file("mpstat.txt"));
+    whole(&read);
+    let of = |key: &str| fact(&read, "store-1", key).map(ToString::to_string).unwrap_or_default();
+    assert_eq!((of("cpu.busiest"), of("cpu.0.soft_percent")), ("0".to_owned(), "99".to_owned()));
+    let read = read_one(file("sar-n.txt"));
+    whole(&read);
+    let of = |key: &str| fact(&read, "store-1", key).map(ToString::to_string).unwrap_or_default();
+    assert_eq!(
+        (of("nic.eth0.rate.rx_dropped_per_s"), of("tcp.rate.retransmits_per_s")),
+        ("30".to_owned(), "112".to_owned())
+    );
+    let read = all("numactl-H.txt", "numactl -H");
+    has(&read, &[("cpu.numa_nodes", "2"), ("cpu.numa.1.cpus", "4 5 6 7")]);
+}
+
+#[test]
+fn connections_in_short() {
+    let read = all("tcpretrans.txt", "tcpretrans");
+    has(&read, &[("tcpretrans.count", "3"), ("tcpretrans.to.10/0/0/2", "2")]);
+    let read = all("ss-s.txt", "ss -s");
+    has(&read, &[("sockets.tcp.estab", "40"), ("sockets.tcp.orphaned", "3")]);
+    let read = all("docker-network.json", "docker network inspect ingress");
+    has(&read, &[("docker.network.ingress.driver", "overlay"), ("docker.network.ingress.mtu", "9000")]);
+}
+
+#[test]
+fn collectives_of_nccl() {
+    let read = read_one(file("nccl-tests.txt"));
+    whole(&read);
+    let best = fact(&read, "gpu02", "nccl.busbw_best_gbyte_per_s");
+    assert_eq!(best, Some(&FactValue::Float(11.69)));
+}
+
+#[test]
+fn drops_of_several_hosts_by_interval() {
+    let read = read_one(file("drops-per-interval.md"));
+    whole(&read);
+    let series: Vec<(&str, f64, &[f64])> =
+        read.watched.iter().map(|w| (w.host.as_str(), w.every_s, w.growth.as_slice())).collect();
+    assert_eq!(series[2], ("vs-4", 10.0, [30.0, 24.0, 11.0, 9.0].as_slice()));
+    assert_eq!(read.watched[0].key, "nic.any.stat.rx_dropped");
+    let read = read_one(Document::new(
+        "mail.txt",
+        "I sampled /sys/class/net/em1/statistics/rx_dropped every\n10 s and took the differences:\n\n\
+         time      vs-2  vs-3\n14:20:10    30     0\n14:20:20    22     0\n14:20:30    13     1\n",
+    ));
+    assert_eq!((read.watched.len(), read.watched[0].key.as_str()), (2, "nic.em1.stat.rx_dropped"));
+}
