@@ -281,7 +281,15 @@ fn host(base: &str, command: &Command) -> Option<String> {
     if !command.words.is_empty() {
         return None;
     }
-    bare(stem(base))
+    bare(stem(base)).filter(|name| !is_title(name))
+}
+
+/// Whether a name is the title of a text rather than a host: `slow-after-upgrade`, `03-wrong-mtu`.
+fn is_title(name: &str) -> bool {
+    let mut words = name.split(['-', '_', ' ']).filter(|word| !word.is_empty()).peekable();
+    let is_numbered = words.peek().is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit()));
+    let spoken = words.filter(|word| word.chars().all(char::is_alphabetic)).count();
+    spoken >= 3 || is_numbered && spoken >= 1
 }
 
 /// A word without the words around it that only describe the content.
@@ -348,6 +356,8 @@ mod tests {
         assert_eq!(read("sysctl-arc-1.log"), is("arc-1", "", ""));
         assert_eq!(read("arc-1_iperf3.json"), is("arc-1", "", ""));
         assert_eq!(read("results.txt"), is("", "", ""));
+        assert_eq!(read("slow-after-upgrade-of-kernel.txt"), is("", "", ""));
+        assert_eq!(read("03-wrong-mtu.txt"), is("", "", ""));
         assert_eq!(read("iperf3-arc-1-to-arc-2.json"), is("arc-1", "arc-2", ""));
         assert_eq!(read("all/arc-1/sysctl.txt"), is("arc-1", "", ""));
         assert_eq!(read("all/sysctl.txt"), is("", "", ""));

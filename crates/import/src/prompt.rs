@@ -129,13 +129,17 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
     let inside = line.trim_matches(['=', '-', '#', '*', '>', '<']);
     let framed = line.len() >= inside.len() + 4 && line.starts_with(['=', '-', '#', '*']);
     let word = inside.trim().trim_end_matches(':');
+    // `== arc-1`: nothing behind, but a number in the name.
+    if line.starts_with("== ") && is_host(word) && word.contains(|c: char| c.is_ascii_digit()) {
+        return Some(Prompt::new(distinctive(word), ""));
+    }
     // Paths head the parts that `head` and `tail` print; those name a file, not a host.
     (framed && is_host(word) && !word.contains('/') && line.ends_with(['=', '-', '#', '*', '>', '<']))
         .then(|| Prompt::new(distinctive(word), ""))
 }
 
 /// Words with a number that head something else than the output of a host: `test1:`.
-const NO_HOSTS: [&str; 47] = [
+pub(crate) const NO_HOSTS: [&str; 47] = [
     "test", "run", "step", "case", "fig", "figure", "table", "round", "try", "attempt", "option", "example",
     "config", "pass", "job", "day", "week", "part", "phase", "stage", "note", "edit", "update", "q", "a",
     "eth", "en", "em", "bond", "br", "md", "sd", "dm", "nvme", "drbd", "vda", "ib", "wlan", "veth", "vxlan",

@@ -38,6 +38,10 @@ pub(crate) trait Reader: Sync {
     fn begins(&self, block: &Block<'_>) -> bool;
     /// Reads a piece and returns the number of its lines. Lines that it cannot use are reported to the sink.
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize;
+    /// Whether its lines are prose, which may be the title of what follows too.
+    fn is_prose(&self) -> bool {
+        false
+    }
     /// A command that somebody typed at a prompt, for formats whose commands set something and print nothing.
     fn typed(&self, _command: &str, _out: &mut Sink) {}
     /// Whether the piece names its own hosts, so that no host of a prompt is needed.

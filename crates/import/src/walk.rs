@@ -3,7 +3,7 @@
 
 use linerate_model::imported::{Imported, Piece, UNREAD_MAX, Unread};
 
-use crate::context::{Command, Context};
+use crate::context::{Command, Context, is_host};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
 use crate::options::ImportOptions;
@@ -124,6 +124,8 @@ impl Walk<'_> {
             }
             if command.is(&["ethtool"]) {
                 self.context.nic = command.last_plain().map(str::to_owned);
+            } else if let Some(nic) = nic_within(prompt.command) {
+                self.context.nic = Some(nic.to_owned());
             }
             self.context.command = command;
             self.context.label.clear();
@@ -137,6 +139,11 @@ impl Walk<'_> {
         let shown = |reader: &dyn Reader| if reader.takes_long_lines() { &whole } else { &short };
         let found = self.forced.or_else(|| formats::READERS.iter().find(|r| r.begins(shown(**r))).copied());
         let Some(reader) = found else {
+            if let Some(host) = self.answer_of_hostname(self.lines[at]) {
+                self.context.host = Some(host);
+                self.context.weak = false;
+                return 1;
+            }
             let length = self.lines[at].len();
             let why = if is_long(self.lines[at]) {
                 format!("a line of {length} bytes, at most {LINE_BYTES_MAX} are read")
@@ -175,7 +182,22 @@ impl Walk<'_> {
             });
         }
         self.context.nic = nic_of(self.lines[at]).or(self.context.nic.take());
+        if reader.is_prose() {
+            self.remember(self.lines[at]);
+        }
         taken
+    }
+
+    /// A name alone on a line, like that of a host that is known: what `hostname` printed in a loop.
+    fn answer_of_hostname(&self, line: &str) -> Option<String> {
+        let word = line.trim();
+        let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let is_like = |known: &String| {
+            let (a, b) = (stem(word), stem(known));
+            a > 0 && a < word.len() && b < known.len() && word[..a] == known[..b]
+        };
+        let fits = is_host(word) && word.len() <= 64 && word.chars().any(char::is_alphabetic);
+        (fits && self.sink.order.iter().any(|known| known == word || is_like(known))).then(|| word.to_owned())
     }
 
     /// Titles are what stands between the pieces.
@@ -228,6 +250,15 @@ impl Walk<'_> {
 fn is_blank(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || line.starts_with("```") || line == "..." || line == "^C" || line == "--"
+}
+
+/// Device of an `ethtool -k em1` within a longer command: in a loop, behind `hostname;`.
+fn nic_within(command: &str) -> Option<&str> {
+    let rest = command.split("ethtool ").nth(1)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_@/".contains(c);
+    let word = rest.split_whitespace().find(|word| !word.starts_with('-'))?;
+    let word = word.trim_matches(['\'', '"', ';', ')']);
+    (!word.is_empty() && word.len() <= 15 && word.chars().all(plain)).then_some(word)
 }
 
 /// `Features for em1:` and the like.

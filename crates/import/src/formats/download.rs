@@ -146,8 +146,16 @@ fn is_beside(line: &str) -> bool {
 
 fn fetch(url: Option<&str>, block: &Block<'_>) -> Option<(String, HttpFetch)> {
     let named = url.and_then(host_of).map(str::to_owned);
-    let via = named.or_else(|| block.at.label.lines().rev().find_map(titled).map(str::to_owned))?;
+    let label = || block.at.label.lines().rev().find_map(titled).map(str::to_owned);
+    // A heading that is a name, without any command, is the front end.
+    let heading = || block.at.host.clone().filter(|_| !block.at.weak && is_heading(block));
+    let via = named.or_else(label).or_else(heading)?;
     Some((url.unwrap_or_default().to_owned(), HttpFetch { via, ..HttpFetch::default() }))
+}
+
+/// No command stands above: the name of a host is a heading, not that of a client.
+fn is_heading(block: &Block<'_>) -> bool {
+    !block.at.command.is(&["wget", "curl"])
 }
 
 /// A title that is one name: `arc-1:`.
@@ -165,13 +173,15 @@ fn put(url: Option<&str>, (bytes_per_s, bytes): (f64, f64), block: &Block<'_>, a
     let ms = 1000.0 * bytes / bytes_per_s;
     let fetch =
         HttpFetch { body_ms: Some(ms), total_ms: ms, bytes: bytes as u64, status: Some(200), ..fetch };
-    out.download(Download { client: block.at.host.clone(), url, fetch });
+    let client = block.at.host.clone().filter(|_| !is_heading(block));
+    out.download(Download { client, url, fetch });
 }
 
 fn failed(url: Option<&str>, why: &str, block: &Block<'_>, out: &mut Sink) {
     if let Some((url, fetch)) = fetch(url, block) {
         let fetch = HttpFetch { error: Some(why.to_owned()), ..fetch };
-        out.download(Download { client: block.at.host.clone(), url, fetch });
+        let client = block.at.host.clone().filter(|_| !is_heading(block));
+        out.download(Download { client, url, fetch });
     }
 }
 

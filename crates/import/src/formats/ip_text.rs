@@ -42,6 +42,17 @@ fn ifconfig(line: &str) -> Option<(&str, &str)> {
     })
 }
 
+/// Device of counters that name none.
+const UNNAMED: &str = "unnamed";
+
+/// Counters of `ifconfig` without the head of their device.
+fn is_part(line: &str) -> bool {
+    let line = line.trim_start();
+    ["RX packets:", "TX packets:", "RX packets ", "TX packets ", "RX errors ", "TX errors "].iter().any(
+        |head| line.strip_prefix(head).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())),
+    )
+}
+
 /// Word after another.
 fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     let mut words = line.split([' ', '\t', '>']).filter(|w| !w.is_empty());
@@ -84,11 +95,16 @@ impl Reader for IpText {
 
     fn begins(&self, block: &Block<'_>) -> bool {
         let line = block.first();
-        device(line).is_some() || one_line(line).is_some() || ifconfig(line).is_some()
+        device(line).is_some() || one_line(line).is_some() || ifconfig(line).is_some() || is_part(line)
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let mut now = Device::default();
+        if is_part(block.first()) {
+            // `ifconfig eth0 | grep RX`: the device is in the command, or nowhere.
+            let asked = block.at.command.last_plain().filter(|_| block.at.command.is(&["ifconfig"]));
+            now.nic = key(asked.or(block.at.nic.as_deref()).unwrap_or(UNNAMED));
+        }
         let mut taken = 0;
         for (at, line) in block.lines.iter().enumerate() {
             if let Some((name, rest)) = device(line).or_else(|| ifconfig(line)) {
@@ -101,7 +117,7 @@ impl Reader for IpText {
                     now = Device { nic: key(name), ..Device::default() };
                 }
                 now.address(address, line);
-            } else if line.starts_with([' ', '\t']) && !now.nic.is_empty() {
+            } else if (line.starts_with([' ', '\t']) || is_part(line)) && !now.nic.is_empty() {
                 now.inside(line.trim(), out);
             } else if !line.trim().is_empty() {
                 break;

@@ -64,7 +64,7 @@ pub(crate) fn lines_of(
             || !(1..=GAP_MAX).any(|n| is_of_session(block.line(at + n)))
         {
             break;
-        } else if !line.is_empty() {
+        } else if !line.is_empty() && !["...", "[...]", "…"].contains(&line.trim_end()) {
             out.unread(at, format!("not a line of {tool}"));
         }
     }

@@ -12,13 +12,14 @@ use crate::units::{leading, number};
 pub(crate) struct KernelLog;
 
 /// Events of a network device: words of the line, name of the count.
-const OF_NIC: [(&str, &str); 12] = [
+const OF_NIC: [(&str, &str); 13] = [
     ("link is down", "link_down"),
     ("link down", "link_down"),
     ("carrier lost", "link_down"),
     ("lost carrier", "link_down"),
     ("transmit queue", "tx_timeout"),
     ("tx unit hang", "tx_hang"),
+    ("hardware unit hang", "tx_hang"),
     ("reset adapter", "reset"),
     ("resetting", "reset"),
     ("rx fifo", "rx_fifo"),
@@ -60,11 +61,15 @@ fn message(line: &str, is_dmesg: bool) -> Option<&str> {
     let text = line.trim();
     // `[12345.678901] text`, `[Mon Nov 21 10:00:00 2026] text`
     if let Some((stamp, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
-        let is_stamp = stamp.trim().parse::<f64>().is_ok() || stamp.matches(':').count() == 2;
+        // `[Mar23 13:30]` is that of `dmesg -H`.
+        let is_stamp = stamp.trim().parse::<f64>().is_ok()
+            || stamp.contains(':') && stamp.len() < 40 && stamp.bytes().any(|b| b.is_ascii_digit());
         return is_stamp.then_some(rest);
     }
     // `Nov 21 10:00:00 arc-1 kernel: [123.4] text`
-    if let Some((head, rest)) = text.split_once(" kernel: ") {
+    if let Some((head, rest)) =
+        text.strip_prefix("kernel: ").map(|rest| ("", rest)).or(text.split_once(" kernel: "))
+    {
         let rest = rest.trim_start();
         let behind = rest.strip_prefix('[').and_then(|r| r.split_once("] ")).map_or(rest, |(_, r)| r);
         return (head.len() < 80).then_some(behind);

@@ -2,8 +2,10 @@
 //! values go to the sink. To add a format: a file in this folder, a line in `READERS`, fixtures in
 //! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
 
+mod arrows;
 mod audit;
 mod cpu_use;
+mod dd;
 mod diskstats;
 mod docker_network;
 mod download;
@@ -19,6 +21,7 @@ mod fio;
 mod fio_text;
 mod firewall;
 mod gluster_log;
+mod groups;
 mod hostname;
 mod interrupts;
 mod iostat;
@@ -41,6 +44,7 @@ mod netstat;
 mod numactl;
 mod nuttcp;
 mod ping;
+mod qdisc;
 mod sar_net;
 mod slurm_nodes;
 mod softnet;
@@ -92,6 +96,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &gluster_log::GlusterLog,
     &audit::Audit,
     &fio_text::FioText,
+    &dd::Dd,
+    &qdisc::Qdisc,
     &download::Downloads,
     &lspci::Lspci,
     &modinfo::Modinfo,
@@ -110,6 +116,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &hostname::Hostname,
     &drop_table::DropTable,
     &matrix::Matrix,
+    &arrows::Arrows,
+    &groups::Groups,
 ];
 
 /// Names and descriptions of all formats.

@@ -241,3 +241,82 @@ fn drops_of_several_hosts_by_interval() {
     ));
     assert_eq!((read.watched.len(), read.watched[0].key.as_str()), (2, "nic.em1.stat.rx_dropped"));
 }
+
+#[test]
+fn lists_of_rates_and_sentences_about_groups() {
+    let read = read_one(Document::new(
+        "mail.txt",
+        "Sixteen pairs at once (Gbits/sec of [SUM]):\n\nwn01  -> wn65    4.71\nwn02  -> wn66    4.69\n\n\
+         wn01 and wn02 are on switch sw1, wn65 and wn66\non switch sw2.\n",
+    ));
+    assert_eq!(super::rates(&read), [super::is("wn01", "wn65", 4710.0), super::is("wn02", "wn66", 4690.0)]);
+    let groups: Vec<(&str, &str)> = read
+        .inventory
+        .hosts
+        .iter()
+        .filter_map(|h| Some((h.name.as_str(), h.groups.first()?.as_str())))
+        .collect();
+    assert_eq!(groups, [("wn01", "sw1"), ("wn65", "sw2"), ("wn02", "sw1"), ("wn66", "sw2")]);
+    assert_eq!(read.inventory.groups[0].kind, "switch");
+}
+
+#[test]
+fn copies_of_dd_and_queueing_disciplines() {
+    let read = all("dd.txt", "dd if=/dev/zero of=/mnt/drbd/x bs=1M count=8192 oflag=direct");
+    assert_eq!(
+        (read.storage[0].pattern, read.storage[0].bytes_per_s.round()),
+        (StoragePattern::Write, 170_092_662.0)
+    );
+    let read = all("tc-qdisc.txt", "tc -s qdisc show dev eth0");
+    has(&read, &[("nic.eth0.qdisc", "tbf"), ("nic.eth0.qdisc_rate_bit", "10000000")]);
+    counts(&read, &[("nic.eth0.stat.qdisc_dropped", 712)]);
+}
+
+#[test]
+fn a_loop_over_hosts_names_each_of_them() {
+    let read = read_one(Document::new(
+        "mail.txt",
+        "root@vs-4:~# for h in vs-2 vs-3; do ssh $h 'hostname; ethtool -k em1 | grep gro'; done\nvs-2\n\
+         rx-gro-hw: off [fixed]\nvs-3\nrx-gro-hw: on\n",
+    ));
+    whole(&read);
+    for (host, on) in [("vs-2", false), ("vs-3", true)] {
+        assert_eq!(fact(&read, host, "nic.em1.feature.rx-gro-hw"), Some(&FactValue::Flag(on)), "{host}");
+    }
+}
+
+#[test]
+fn parts_of_ifconfig_and_of_drivers() {
+    let read = read_one(Document::new(
+        "mail.txt",
+        "[root@arc-1 ~]# ifconfig eth0 | grep errors\n          RX packets:204564288 errors:3193970 dropped:0 overruns:0 frame:3138402\n\
+         [root@arc-1 ~]# ethtool -S eth0 | grep miss\n     rx_missed_errors: 7012345\n",
+    ));
+    whole(&read);
+    counts(
+        &read,
+        &[
+            ("nic.eth0.stat.rx_frame_errors", 3_138_402),
+            ("nic.eth0.stat.rx_errors", 3_193_970),
+            ("nic.eth0.stat.rx_missed_errors", 7_012_345),
+        ],
+    );
+}
+
+#[test]
+fn a_resource_file_that_a_mail_broke() {
+    let read = read_one(Document::new(
+        "mail.txt",
+        "[root@arc-1 ~]# cat /etc/drbd.conf\ncommon { syncer { rate 300M; } }\nresource r0 {\n  protocol C;\n  net { max-buffers\n8000; }\n  on left { device /dev/drbd0; address sdp\n192.168.40.1:7788; }\n}\n",
+    ));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("drbd.common.disk.resync-rate", "300M"),
+            ("drbd.r0.net.protocol", "C"),
+            ("drbd.r0.net.max-buffers", "8000"),
+            ("drbd.r0.address_family", "sdp"),
+        ],
+    );
+}

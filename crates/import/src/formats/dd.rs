@@ -1,0 +1,62 @@
+//! `dd`: `8589934592 bytes (8.6 GB) copied, 50.5 s, 170 MB/s`. Lines come in, a figure of a sequential read or
+//! write goes out. Without a direct or synchronous flag it may be that of the page cache, which is noted.
+
+use linerate_model::snapshot::{StorageFigure, StoragePattern};
+
+use super::storage_words;
+use crate::reader::{Block, Reader};
+use crate::sink::Sink;
+use crate::units::number;
+
+/// The format.
+pub(crate) struct Dd;
+
+/// Bytes and seconds.
+fn copied(line: &str) -> Option<(f64, f64)> {
+    let (bytes, rest) = line.trim().split_once(" bytes ")?;
+    let seconds = rest.split_once("copied, ")?.1.split_whitespace().next()?;
+    Some((number(bytes)?, number(&seconds.replace(',', "."))?)).filter(|(_, seconds)| *seconds > 0.0)
+}
+
+/// `8192+0 records in`
+fn is_record(line: &str) -> bool {
+    let line = line.trim();
+    line.ends_with(" records in") || line.ends_with(" records out")
+}
+
+impl Reader for Dd {
+    fn name(&self) -> &'static str {
+        "dd"
+    }
+
+    fn describes(&self) -> &'static str {
+        "dd: rate of a copy"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        is_record(block.first()) || copied(block.first()).is_some()
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let records = block.lines.iter().take_while(|line| is_record(line)).count();
+        let Some((bytes, seconds)) = copied(block.line(records)) else {
+            return records.max(1);
+        };
+        let command = &block.at.command.whole;
+        let writes = !command.contains("of=/dev/null");
+        if !["direct", "sync", "fdatasync"].iter().any(|flag| command.contains(flag)) {
+            out.note(format!(
+                "{}: dd without oflag=direct or conv=fdatasync: its figure may be that of the page cache",
+                block.at.file
+            ));
+        }
+        out.figure(StorageFigure {
+            what: storage_words::location(block.at),
+            variant: storage_words::transport(block.at).unwrap_or_default(),
+            pattern: if writes { StoragePattern::Write } else { StoragePattern::Read },
+            bytes_per_s: bytes / seconds,
+            ..StorageFigure::default()
+        });
+        records + 1
+    }
+}
