@@ -18,7 +18,7 @@ pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) 
     else {
         return match peer {
             Some(peer) if is_loopback(peer) => Some((NAMELESS.to_owned(), NAMELESS.to_owned())),
-            // A title names the sender first, whoever typed the command.
+            // A title names the sender first.
             _ => titled(),
         };
     };

@@ -268,7 +268,7 @@ mod tests {
             "test1:",
             "Results:",
             "iperf3 -c on both of them",
-            "Look at 10:02:11 what happens",
+            "Since 10:02:11 something happens",
             "## Results",
             "# 10.0.0.1",
             "+-----------------------+----------+",

@@ -42,7 +42,7 @@ pub(crate) trait Reader: Sync {
     fn is_prose(&self) -> bool {
         false
     }
-    /// A command that somebody typed at a prompt, for formats whose commands set something and print nothing.
+    /// A command at a prompt, for formats whose commands set something and print nothing.
     fn typed(&self, _command: &str, _out: &mut Sink) {}
     /// Whether the piece names its own hosts, so that no host of a prompt is needed.
     fn names_hosts(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Lists of measurements as people type them: `wn01 -> wn65    4.71`. Lines come in, tests go out. The unit is
-//! that of the line, else of the lines above, else Mbit/s, which is noted.
+//! Lists of measurements as people type them: `wn01 -> wn65    4.71`. Lines come in, tests go out. The unit
+//! is that of the line, else of the lines above, else Mbit/s, which is noted.
 
 use linerate_model::kind::TcpPlan;
 use linerate_model::sample::{Measurement, Outcome};

@@ -1,5 +1,6 @@
-//! `mpstat -P ALL`: how each CPU spends its time. Rows come in, facts `cpu.<n>.soft_percent`, `.steal_percent`
-//! and the like go out, and those of the busiest CPU. The average counts where there is one.
+//! `mpstat -P ALL`: how each CPU spends its time. Rows come in, facts `cpu.<n>.soft_percent`,
+//! `.steal_percent` and the like go out, and those of the busiest CPU. The average counts where there is
+//! one.
 
 use linerate_model::fact::FactValue;
 
@@ -59,7 +60,7 @@ impl Reader for CpuUse {
         let mut host = None;
         for (at, line) in block.lines.iter().enumerate() {
             if let Some(found) = heading(line) {
-                // A later report takes the place of an earlier one; the average comes last.
+                // A later report replaces an earlier one; the average comes last.
                 (columns, rows) = (found, Vec::new());
             } else if let Some(found) = row(line, &columns).filter(|_| !columns.is_empty()) {
                 rows.push(found);

@@ -1,5 +1,5 @@
-//! `dd`: `8589934592 bytes (8.6 GB) copied, 50.5 s, 170 MB/s`. Lines come in, a figure of a sequential read or
-//! write goes out. Without a direct or synchronous flag it may be that of the page cache, which is noted.
+//! `dd`: `8589934592 bytes (8.6 GB) copied, 50.5 s, 170 MB/s`. Lines come in, a figure of a sequential read
+//! or write goes out. Without a direct or synchronous flag it may be that of the page cache, which is noted.
 
 use linerate_model::snapshot::{StorageFigure, StoragePattern};
 

@@ -1,5 +1,5 @@
-//! Downloads: what `wget` and `curl` print. Lines come in, downloads through a front end, the host of the URL,
-//! go out. Rates of both are binary: `KB/s` of wget and `k` of curl are 1024 bytes.
+//! Downloads: what `wget` and `curl` print. Lines come in, downloads through a front end, the host of the
+//! URL, go out. Rates of both are binary: `KB/s` of wget and `k` of curl are 1024 bytes.
 
 use linerate_model::http::HttpFetch;
 

@@ -1,6 +1,6 @@
 //! `drbdsetup show`, `drbdadm dump` and resource files of DRBD: what is set for a resource. Text comes in,
-//! facts `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and gives
-//! no fact. Words and signs count, not lines: mails break them anywhere.
+//! facts `drbd.<resource>.<section>.<option>` go out. What is not set has the default of its release and
+//! gives no fact. Words and signs count, not lines: mails break them anywhere.
 
 use linerate_model::fact::FactValue;
 

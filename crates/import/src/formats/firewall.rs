@@ -1,6 +1,6 @@
 //! Rules of a firewall: `iptables-save`, `iptables -L -v`, `iptables -S`, `nft list ruleset`. Lines come in,
-//! numbers of rules by the point that packets pass go out, as our own reader counts them; and how many packets
-//! the rules that drop have met.
+//! numbers of rules by the point that packets pass go out, as our own reader counts them; and how many
+//! packets the rules that drop have met.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! Lines of the kernel's log (`dmesg`, `journalctl -k`, syslog) about network devices, disks and limits. Lines
-//! come in; facts of links and counts of events (`nic.*.log.…`, `disk.*.log.…`, `kernel.log.…`) go out.
+//! Lines of the kernel's log (`dmesg`, `journalctl -k`, syslog) about network devices, disks and limits.
+//! Lines come in; facts of links and counts of events (`nic.*.log.…`, `disk.*.log.…`, `kernel.log.…`) go
+//! out.
 
 use linerate_model::fact::FactValue;
 

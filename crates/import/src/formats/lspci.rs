@@ -68,7 +68,7 @@ impl Reader for Lspci {
 
 fn put(address: Option<&str>, text: &str, at: usize, out: &mut Sink) {
     let Some(address) = address else {
-        return out.unread(at, "the link of which device? keep the line with its address");
+        return out.unread(at, "a link without its device: keep the line with the address");
     };
     let tail = if text.starts_with("LnkCap") { "max_" } else { "" };
     let (speed, width) = link(text);

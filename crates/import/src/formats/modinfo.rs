@@ -1,4 +1,5 @@
-//! `modinfo MODULE`: from where a driver was loaded, and its version. Lines come in, facts of a module go out.
+//! `modinfo MODULE`: from where a driver was loaded, and its version. Lines come in, facts of a module go
+//! out.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;

@@ -18,11 +18,11 @@ fn rank(line: &str) -> Option<&str> {
     rest.split_whitespace().next().filter(|host| is_host(host))
 }
 
-/// A row: size in bytes, and the bus bandwidth out of place in GB/s.
+/// A row: size in bytes, and the first bus bandwidth in GB/s.
 fn row(line: &str) -> Option<(f64, f64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let size = number(words.first()?)?;
-    // size count type redop root | time algbw busbw #wrong | the same in place; some have no redop or root.
+    // size count type redop root | time algbw busbw #wrong | the same again; some have no redop or root.
     let begin = words
         .iter()
         .position(|word| ["float", "half", "int8", "uint8", "bfloat16", "double", "int32"].contains(word))?;

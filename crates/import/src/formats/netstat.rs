@@ -1,5 +1,5 @@
-//! `netstat -s`, `nstat`, `/proc/net/snmp` and `netstat`, `netstat -i`, `/proc/net/dev`: counters of protocols
-//! and devices. Lines come in, counters of the same names as those of our own readers go out.
+//! `netstat -s`, `nstat`, `/proc/net/snmp` and `netstat`, `netstat -i`, `/proc/net/dev`: counters of
+//! protocols and devices. Lines come in, counters of the same names as those of our own readers go out.
 //!
 //! `netstat -s` prints sentences; those about losses and retransmissions are known.
 

@@ -1,5 +1,5 @@
-//! `tc -s qdisc show`: queueing disciplines. Lines come in; kind and rate of the root, and packets dropped, go
-//! out as facts and counters of the device.
+//! `tc -s qdisc show`: queueing disciplines. Lines come in; kind and rate of the root, and packets dropped,
+//! go out as facts and counters of the device.
 
 use linerate_model::fact::FactValue;
 

@@ -176,7 +176,7 @@ impl Reader for Sysfs {
                 path = Some(named);
             } else if let Some((path, value)) = pair(line) {
                 if !put(path, value, out) {
-                    out.unread(at, "a file of /sys that says nothing of network or disks");
+                    out.unread(at, "a file of /sys about neither network nor disks");
                 }
             } else if let Some(path) = path.take_if(|_| !line.trim().is_empty()) {
                 put(path, line.trim(), out);

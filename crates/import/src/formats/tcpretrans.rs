@@ -1,5 +1,5 @@
-//! `tcpretrans` of bcc: one line for each segment that was sent again. Lines come in; facts with the number by
-//! the far end go out: `tcpretrans.to.<address>`, and `tcpretrans.count`.
+//! `tcpretrans` of bcc: one line for each segment that was sent again. Lines come in; facts with the number
+//! by the far end go out: `tcpretrans.to.<address>`, and `tcpretrans.count`.
 
 use linerate_model::fact::FactValue;
 

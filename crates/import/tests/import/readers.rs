@@ -47,7 +47,7 @@ fn files_of_sys() {
     let read = cat("/sys/class/net/eth0/statistics/*", &numbers);
     counts(&read, &[("nic.eth0.stat.rx_dropped", 6), ("nic.eth0.stat.tx_window_errors", 24)]);
     counts(&cat("/sys/class/net/eth0/statistics/rx_dropped", "7\n"), &[("nic.eth0.stat.rx_dropped", 7)]);
-    // Of which device a number is, nothing shows.
+    // Nothing shows the device of a number.
     let read = cat("/sys/class/net/*/statistics/*", &numbers);
     assert!(account(&read).unread[0].why.contains("without names"), "{:?}", account(&read).unread);
 }

@@ -1,5 +1,5 @@
 //! Shapes in which people hand texts over, and figures that are easily read wrongly: omitted intervals, both
-//! directions at once, standstills, blank cells, titles in place of prompts.
+//! directions at once, standstills, blank cells, titles instead of prompts.
 
 use super::tables::table;
 use super::{account, fact, is, measured, rates, read_one, whole};
