@@ -36,6 +36,12 @@ pub struct RunArgs {
     /// Number of runs with an intermittent fault.
     #[arg(long, value_name = "N", default_value_t = 0)]
     flicker: usize,
+    /// Number of runs with a fault drawn from the grammar, which no knowledge file was written for.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    grammar: usize,
+    /// Number of runs with a drawn setting that harms nothing.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    harmless: usize,
     /// Seed; repeats the same faults at the same targets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -119,6 +125,8 @@ impl RunArgs {
             three: self.three,
             beside: self.benign,
             flicker: self.flicker,
+            grammar: self.grammar,
+            harmless: self.harmless,
             seed: self.seed,
             labs: self.labs,
             via: self.via,

@@ -6,6 +6,7 @@
 mod benign;
 pub mod command;
 pub mod compare;
+pub mod drawn;
 pub mod fit;
 pub mod guess;
 pub mod keep;

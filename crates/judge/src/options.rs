@@ -19,6 +19,10 @@ pub struct JudgeOptions {
     pub beside: usize,
     /// Runs with an intermittent fault.
     pub flicker: usize,
+    /// Runs with a fault drawn from the grammar.
+    pub grammar: usize,
+    /// Runs with something harmless drawn from it.
+    pub harmless: usize,
     /// Seed.
     pub seed: u64,
     /// Labs.

@@ -64,6 +64,12 @@ pub(crate) fn plan(options: &JudgeOptions) -> Result<Vec<Job>> {
         (case, i / 2 % grounds.len(), Vec::new())
     };
     deck.extend((0..options.healthy).map(healthy));
+    for (case, runs) in
+        [(RunCategory::Drawn, options.grammar), (RunCategory::DrawnHarmless, options.harmless)]
+    {
+        // What is drawn depends on the running cluster: its seed decides.
+        deck.extend((0..runs).map(|i| (case, i % grounds.len(), Vec::new())));
+    }
     random.shuffle(&mut deck);
     let job = |(index, (case, ground, faults)): (usize, Wanted)| Job {
         index,

@@ -32,6 +32,10 @@ pub enum RunCategory {
     /// One fault, present for seconds and absent for seconds.
     #[serde(rename = "comes-and-goes")]
     Intermittent,
+    /// One fault that was drawn from the grammar.
+    Drawn,
+    /// Something harmless that was drawn from it.
+    DrawnHarmless,
     /// Nothing is broken.
     Healthy,
     /// Nothing is broken, and one host has benign differences.
@@ -47,6 +51,8 @@ impl RunCategory {
             Self::Two => "two faults at once",
             Self::Three => "three faults at once",
             Self::Intermittent => "an intermittent fault",
+            Self::Drawn => "a fault drawn from the grammar",
+            Self::DrawnHarmless => "something harmless drawn from the grammar",
             Self::Healthy => "healthy",
             Self::HealthyBeside => "healthy, harmless differences on one host",
         }
@@ -66,6 +72,9 @@ pub struct Broken {
     /// Other causes that are right here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
+    /// Beginnings of keys of facts that betray it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signs: Vec<String>,
 }
 
 impl Broken {
@@ -116,6 +125,9 @@ pub struct ClaimedFinding {
     pub causes: Vec<ClaimedCause>,
     /// The verdict in words.
     pub sentence: String,
+    /// Keys of facts in which the suspect differs, and of those that speak for the causes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
 }
 
 impl ClaimedFinding {
@@ -129,6 +141,7 @@ impl ClaimedFinding {
             locations: finding.places.clone(),
             causes: finding.causes.iter().map(cause).collect(),
             sentence: finding.sentence.clone(),
+            differs: finding.benign.iter().map(|difference| difference.key.clone()).collect(),
         }
     }
 
@@ -227,9 +240,12 @@ impl JudgedRun {
         let broken: Vec<String> =
             self.run.broken.iter().map(|b| format!("{} at {}", b.fault, b.target)).collect();
         let what = match self.run.case {
-            RunCategory::One | RunCategory::Two | RunCategory::Three => broken.join(" + "),
+            RunCategory::One | RunCategory::Two | RunCategory::Three | RunCategory::Drawn => {
+                broken.join(" + ")
+            }
             RunCategory::Beside => format!("{} (+ harmless)", broken.join(" + ")),
             RunCategory::Intermittent => format!("{} (intermittent)", broken.join(" + ")),
+            RunCategory::DrawnHarmless => format!("harmless: {}", self.run.different.join(", ")),
             RunCategory::Healthy => "healthy".into(),
             RunCategory::HealthyBeside => "healthy (+ harmless)".into(),
         };
@@ -319,8 +335,13 @@ pub(crate) mod tests {
     /// A record for tests of tables.
     pub(crate) fn record(fault: Option<&str>, exact: bool, top1: bool, false_alarms: usize) -> JudgedRun {
         let truth = Truth::at(Suspect::Host("a".into()), Direction::Rx, "c");
-        let broken =
-            fault.map(|fault| Broken { fault: fault.into(), target: "a".into(), truth, also: Vec::new() });
+        let broken = fault.map(|fault| Broken {
+            fault: fault.into(),
+            target: "a".into(),
+            truth,
+            also: Vec::new(),
+            signs: Vec::new(),
+        });
         JudgedRun {
             run: LabeledRun {
                 lab: "three".into(),
@@ -370,7 +391,13 @@ pub(crate) mod tests {
     fn of_two_faults_both_have_to_be_found_in_any_order() {
         let mut run = record(Some("f"), true, true, 0).run;
         let truth = Truth::at(Suspect::Host("b".into()), Direction::Rx, "d");
-        run.broken.push(Broken { fault: "g".into(), target: "b".into(), truth, also: Vec::new() });
+        run.broken.push(Broken {
+            fault: "g".into(),
+            target: "b".into(),
+            truth,
+            also: Vec::new(),
+            signs: Vec::new(),
+        });
         let both = judged(&run, vec![finding("b", "d"), finding("a", "c")]);
         assert!(both.right() && both.fault().as_deref() == Some("f + g"));
         let half = judged(&run, vec![finding("b", "d")]);

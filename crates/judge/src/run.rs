@@ -8,8 +8,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use linerate_knowledge::Knowledge;
 use linerate_lab::access;
 use linerate_lab::error::{LabError, Result};
+use linerate_lab::grammar::DrawnFault;
+use linerate_lab::grammar::effect::Strength;
 use linerate_lab::lab::Lab;
 use linerate_lab::operator::{Ended, Operator, Output};
 use linerate_lab::topology::Topology;
@@ -170,8 +173,16 @@ fn surveyed(
             target: target.to_string(),
             truth: injected.truth.clone(),
             also: also.into_iter().collect(),
+            signs: Vec::new(),
         });
         hosts.extend(plan::touched(&lab.cluster.topology, target));
+    }
+    match job.case {
+        RunCategory::Drawn => truth.broken.push(drawn(lab.inject_drawn(job.seed, Strength::Clear)?)?),
+        RunCategory::DrawnHarmless => {
+            truth.different.push(lab.inject_drawn(job.seed, Strength::None)?.summary.clone());
+        }
+        _ => {}
     }
     if job.case == RunCategory::HealthyBeside {
         let all = lab.cluster.topology.hosts();
@@ -181,6 +192,20 @@ fn surveyed(
         truth.different = lab.differ(|damage| benign::differ(damage, &hosts, job.seed))?;
     }
     survey(job, lab, interrupt)
+}
+
+/// What is right about a drawn fault: every cause of its kind of mechanism.
+fn drawn(drawn: &DrawnFault) -> Result<Broken> {
+    let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
+    let is_kind = |area: &str| drawn.mechanism.areas().contains(&area);
+    let kin = knowledge.causes().filter(|cause| is_kind(&cause.area));
+    Ok(Broken {
+        fault: drawn.summary.clone(),
+        target: drawn.ends.0.clone(),
+        truth: drawn.truth.clone(),
+        also: kin.map(|cause| cause.id.clone()).collect(),
+        signs: drawn.signs.clone(),
+    })
 }
 
 fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
@@ -223,7 +248,9 @@ impl Flicker {
     fn new(job: &Job) -> Option<Self> {
         let mut random = Random(job.seed);
         let next = Instant::now() + Self::pause(&mut random);
-        (job.case == RunCategory::Intermittent).then_some(Self { random, next, is_in: true })
+        // A quarter of the drawn faults is there at times only.
+        let at_times = job.case == RunCategory::Drawn && job.seed % 4 == 3;
+        (job.case == RunCategory::Intermittent || at_times).then_some(Self { random, next, is_in: true })
     }
 
     fn pause(random: &mut Random) -> Duration {

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use linerate_diagnose::stats::median;
 use serde::Serialize;
 
-use crate::compare;
 use crate::record::{JudgedRun, RunCategory};
 use crate::reliability::{self, Bin, wilson};
+use crate::{compare, drawn};
 
 const EXACT_MIN: f64 = 0.97;
 const TOP1_MIN: f64 = 0.90;
@@ -85,6 +85,8 @@ pub struct Tables {
     pub all: CountsRow,
     /// Healthy runs by lab; `exact` counts the quiet ones.
     pub healthy: Vec<CountsRow>,
+    /// Faults drawn from the grammar.
+    pub drawn: Option<drawn::DrawnRow>,
     /// Reliability of the probabilities.
     pub reliability: Vec<Bin>,
     /// Other methods on the same runs.
@@ -137,6 +139,7 @@ pub fn tables(records: &[JudgedRun]) -> Tables {
         cases,
         all,
         healthy,
+        drawn: drawn::row(records),
         reliability: reliability::bins(&reliability::claims(records)),
         methods: compare::rows(records),
         met,
@@ -172,7 +175,9 @@ pub fn table(records: &[JudgedRun]) -> (String, bool) {
         "Demanded: exact 97 %, top-1 90 %, top-3 98 %, false alarms at most 1 %, both of two faults 90 %: {}.",
         if tables.met { "met" } else { "not met" }
     );
-    for more in [reliability::table(&reliability::claims(records)), compare::table(records)] {
+    for more in
+        [drawn::table(records), reliability::table(&reliability::claims(records)), compare::table(records)]
+    {
         if !more.is_empty() {
             let _ = write!(text, "\n{more}");
         }

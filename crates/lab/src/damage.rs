@@ -115,9 +115,13 @@ impl<'a> Damage<'a> {
     }
 
     /// A sysctl.
-    pub fn sysctl(&mut self, machine: ClusterMachine, key: &'static str, value: &str) -> Result<()> {
+    pub fn sysctl(&mut self, machine: ClusterMachine, key: &str, value: &str) -> Result<()> {
         let old = machine.of(self.cluster).read_sysctl(key)?;
-        self.step(|c| machine.of(c).write_sysctl(key, value), move |c| machine.of(c).write_sysctl(key, &old))
+        let again = key.to_owned();
+        self.step(
+            |c| machine.of(c).write_sysctl(key, value),
+            move |c| machine.of(c).write_sysctl(&again, &old),
+        )
     }
 
     /// Offload switches of one device; the undo restores every feature bit.

@@ -18,6 +18,8 @@ use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, FaultTarget, Truth};
 use crate::folder::Folder;
+use crate::grammar::effect::{self, Strength};
+use crate::grammar::{self, DrawnFault};
 use crate::namespace;
 use crate::topology::Topology;
 
@@ -32,6 +34,9 @@ pub fn prepare() -> Result<Interrupt> {
     tap::is_usable().map_err(|source| LabError::NoTun { source })?;
     Ok(interrupt)
 }
+
+/// Faults that are drawn until one has the wanted effect.
+const DRAWS_MAX: u64 = 40;
 
 /// A fault in a running cluster.
 pub struct Injected {
@@ -55,6 +60,8 @@ pub struct Lab {
     /// Its folder.
     pub folder: Folder,
     injected: Vec<Injected>,
+    /// A fault that was drawn from the grammar, and how it is undone; `None` while it is suspended.
+    drawn: Option<(DrawnFault, Option<Healing>)>,
     /// Benign differences.
     differences: Vec<Healing>,
 }
@@ -70,7 +77,7 @@ impl Lab {
         let folder = Folder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
         let reached = transport.prepare(&cluster)?;
-        Ok(Self { reached, cluster, folder, injected: Vec::new(), differences: Vec::new() })
+        Ok(Self { reached, cluster, folder, injected: Vec::new(), drawn: None, differences: Vec::new() })
     }
 
     /// The injected faults.
@@ -104,9 +111,32 @@ impl Lab {
         Ok(&self.injected[self.injected.len() - 1])
     }
 
+    /// Draws faults from the grammar until one has the wanted effect, measured before and after, and leaves
+    /// it in. The same seed draws the same ones.
+    ///
+    /// # Errors
+    /// None of many has it.
+    pub fn inject_drawn(&mut self, seed: u64, wanted: Strength) -> Result<&DrawnFault> {
+        for attempt in 0..DRAWS_MAX {
+            let seed = seed.wrapping_add(attempt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let Some(drawn) = grammar::draw(&self.cluster, seed) else { continue };
+            let before = effect::measured(&self.cluster, &drawn.ends)?;
+            // A value that the kernel refuses is no fault.
+            let Ok(healing) = Damage::make(&self.cluster, |damage| drawn.inject(damage)) else { continue };
+            let after = effect::measured(&self.cluster, &drawn.ends)?;
+            if effect::strength(&before, &after) == wanted {
+                return Ok(&self.drawn.insert((drawn, Some(healing))).0);
+            }
+            healing.heal(&self.cluster)?;
+            self.cluster.forget_what_hosts_learned()?;
+        }
+        Err(LabError::Unknown(format!("none of {DRAWS_MAX} drawn faults has the effect {wanted:?}")))
+    }
+
     /// Suspends all faults; [`Self::put_in_again`] restores them as they were.
     pub fn take_out(&mut self) -> Result<()> {
-        let mut result = Ok(());
+        let drawn = self.drawn.as_mut().and_then(|(_, healing)| healing.take());
+        let mut result = drawn.map_or(Ok(()), |healing| healing.heal(&self.cluster));
         for injected in self.injected.iter_mut().rev() {
             let healed = injected.healing.take().map_or(Ok(()), |healing| healing.heal(&self.cluster));
             result = result.and(healed);
@@ -120,6 +150,9 @@ impl Lab {
             let (fault, target, strength) = (injected.fault, &injected.target, injected.strength);
             let healing = Damage::make(&self.cluster, |damage| fault.inject(damage, target, strength))?;
             injected.healing = Some(healing);
+        }
+        if let Some((drawn, healing @ None)) = &mut self.drawn {
+            *healing = Some(Damage::make(&self.cluster, |damage| drawn.inject(damage))?);
         }
         Ok(())
     }
@@ -147,6 +180,7 @@ impl Lab {
         }
         let healed = self.take_out();
         self.injected.clear();
+        self.drawn = None;
         result = result.and(healed);
         result.and(self.cluster.forget_what_hosts_learned())
     }

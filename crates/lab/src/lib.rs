@@ -14,6 +14,7 @@ pub mod device_watch;
 pub mod error;
 pub mod faults;
 pub mod folder;
+pub mod grammar;
 pub mod lab;
 mod lab_file;
 pub mod namespace;

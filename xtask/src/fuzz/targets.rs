@@ -103,7 +103,11 @@ pub(super) static TARGETS: &[Target] = &[
     Target { name: "import-hosts", seeds: import_seeds, run: |input| import("hosts", input) },
     Target { name: "import-hostname", seeds: import_seeds, run: |input| import("hostname", input) },
     Target { name: "import-table", seeds: import_seeds, run: |input| import("table", input) },
-    Target { name: "import-docker-network", seeds: import_seeds, run: |input| import("docker-network", input) },
+    Target {
+        name: "import-docker-network",
+        seeds: import_seeds,
+        run: |input| import("docker-network", input),
+    },
     Target { name: "import-ss-s", seeds: import_seeds, run: |input| import("ss-s", input) },
     Target { name: "import-sysfs", seeds: import_seeds, run: |input| import("sysfs", input) },
     Target { name: "import-mpstat", seeds: import_seeds, run: |input| import("mpstat", input) },

@@ -161,6 +161,7 @@ pub fn records(count: usize, knowledge: &Knowledge, rules: &Rules) -> Vec<Judged
             target: host.clone(),
             truth: Truth::at(Suspect::Host(host.clone()), Direction::Rx, "simulated"),
             also: Vec::new(),
+            signs: Vec::new(),
         };
         let run = record::LabeledRun {
             index: number,

@@ -101,8 +101,7 @@ impl Reach {
 
 /// How `ssh` behaves: commands share a connection, because a greeting costs an emulated CPU more than most of
 /// them. The port of a guest changes when it is powered on again, and its connection ends with its power.
-const OPTIONS: &str =
-    "-T -o BatchMode=yes -o ConnectTimeout=60 -o ControlMaster=auto -o ControlPersist=yes";
+const OPTIONS: &str = "-T -o BatchMode=yes -o ConnectTimeout=60 -o ControlMaster=auto -o ControlPersist=yes";
 
 /// The command that runs an argument vector in a guest of the lab in a folder.
 pub(super) fn command(lab: &Path, guest: &str, arguments: &[OsString]) -> Command {

@@ -1,0 +1,213 @@
+//! What a path between two hosts carries, measured by plain sockets: whether something that was drawn does
+//! anything at all.
+//!
+//! In: a cluster, two hosts. Out: rate, loss and round trips of each direction and layer, and how much worse
+//! they are than before. It knows nothing of `linerate`.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cluster::Cluster;
+use crate::error::{LabError, Result};
+use crate::namespace::Namespace;
+use crate::topology::HostPlan;
+
+/// What of a transfer comes first is slow start.
+const RAMP: Duration = Duration::from_millis(200);
+/// What is counted after it.
+const COUNTED: Duration = Duration::from_millis(500);
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// Datagrams of a test, and how many are sent at a time.
+const DATAGRAMS: usize = 600;
+const BATCH: usize = 6;
+const BATCH_EVERY: Duration = Duration::from_millis(6);
+/// Payload of half of the datagrams; the other half is small.
+const LARGE: usize = 1300;
+const SMALL: usize = 100;
+/// Questions and answers of a test.
+const ROUND_TRIPS: usize = 25;
+
+/// One direction of one layer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathState {
+    /// Bytes per second of one TCP connection; 0 where none is made.
+    pub rate: f64,
+    /// Share of datagrams that are lost.
+    pub loss: f64,
+    /// Median of the round trips, seconds.
+    pub round_trip: f64,
+}
+
+/// How strong an effect is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Strength {
+    /// No value is worse than by its noise.
+    None,
+    /// Neither.
+    Unclear,
+    /// One value at least is far worse.
+    Clear,
+}
+
+impl PathState {
+    /// How much worse this is than before.
+    fn against(&self, before: &Self) -> Strength {
+        let rate = self.rate / before.rate.max(1.0);
+        let later = self.round_trip - before.round_trip;
+        let is_clear = rate < 0.7 || self.loss > before.loss + 0.008 || later > 0.002;
+        let is_none = rate > 0.88 && self.loss <= before.loss + 0.002 && later < 0.000_7;
+        match (is_clear, is_none) {
+            (true, _) => Strength::Clear,
+            (_, true) => Strength::None,
+            _ => Strength::Unclear,
+        }
+    }
+}
+
+/// Both directions of both layers between two hosts.
+///
+/// # Errors
+/// There is no such host, or a namespace cannot be entered.
+pub fn measured(cluster: &Cluster, ends: &(String, String)) -> Result<Vec<PathState>> {
+    let (one, other) = (cluster.host(&ends.0)?, cluster.host(&ends.1)?);
+    let address = |plan: &HostPlan| [IpAddr::V4(plan.underlay()), IpAddr::V4(plan.overlay())];
+    let mut states = Vec::new();
+    for (from, to) in [(one, other), (other, one)] {
+        for address in address(&to.0) {
+            states.push(PathState {
+                rate: rate(&from.1, &to.1, address)?,
+                loss: loss(&from.1, &to.1, address)?,
+                round_trip: round_trip(&from.1, &to.1, address)?,
+            });
+        }
+    }
+    Ok(states)
+}
+
+/// The strongest effect of all.
+pub fn strength(before: &[PathState], after: &[PathState]) -> Strength {
+    after.iter().zip(before).map(|(after, before)| after.against(before)).max().unwrap_or(Strength::None)
+}
+
+/// A connection from one to the other; `None` where none is made in time. A socket stays in the namespace in
+/// which it was made.
+fn connected(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<Option<(TcpStream, TcpStream)>> {
+    let listener = to.run(|| TcpListener::bind((address, 0)))?.map_err(step("listening"))?;
+    let at = listener.local_addr().map_err(step("listening"))?;
+    let Ok(client) = from.run(|| TcpStream::connect_timeout(&at, PATIENCE))? else { return Ok(None) };
+    listener.set_nonblocking(true).map_err(step("accepting"))?;
+    let begun = Instant::now();
+    // The client may be connected before the last part of the handshake has arrived.
+    while begun.elapsed() < PATIENCE {
+        if let Ok((server, _)) = listener.accept() {
+            server.set_nonblocking(false).map_err(step("accepting"))?;
+            for side in [&client, &server] {
+                side.set_read_timeout(Some(PATIENCE)).map_err(step("a time limit"))?;
+                side.set_write_timeout(Some(PATIENCE)).map_err(step("a time limit"))?;
+                side.set_nodelay(true).map_err(step("a time limit"))?;
+            }
+            return Ok(Some((client, server)));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(None)
+}
+
+fn step(what: &'static str) -> impl FnOnce(std::io::Error) -> LabError {
+    LabError::at(format!("measuring an effect: {what}"))
+}
+
+fn rate(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+    let Some((mut client, mut server)) = connected(from, to, address)? else { return Ok(0.0) };
+    let begun = Instant::now();
+    let sender = thread::spawn(move || {
+        let piece = vec![0; 32 << 10];
+        while begun.elapsed() < RAMP + COUNTED && client.write_all(&piece).is_ok() {}
+    });
+    let (mut piece, mut bytes) = (vec![0; 64 << 10], 0);
+    while begun.elapsed() < RAMP + COUNTED {
+        match server.read(&mut piece) {
+            Ok(count) if count > 0 => bytes += if begun.elapsed() > RAMP { count } else { 0 },
+            _ => break,
+        }
+    }
+    drop(server);
+    // It ends by its time limit.
+    let _ = sender.join();
+    Ok(bytes as f64 / (COUNTED).as_secs_f64())
+}
+
+fn loss(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+    let server = to.run(|| UdpSocket::bind((address, 0)))?.map_err(step("a datagram socket"))?;
+    let at = server.local_addr().map_err(step("a datagram socket"))?;
+    let any = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+    let client = from.run(|| UdpSocket::bind(any))?.map_err(step("a datagram socket"))?;
+    server.set_read_timeout(Some(Duration::from_millis(250))).map_err(step("a time limit"))?;
+    let sender = thread::spawn(move || {
+        for number in 0..DATAGRAMS {
+            let size = if number % 2 == 0 { LARGE } else { SMALL };
+            // Refused or dropped at once is lost as well.
+            let _ = client.send_to(&vec![0; size], at);
+            if number % BATCH == 0 {
+                thread::sleep(BATCH_EVERY);
+            }
+        }
+    });
+    let (mut piece, mut arrived) = ([0; 2048], 0_usize);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && arrived < DATAGRAMS {
+        match server.recv(&mut piece) {
+            Ok(_) => arrived += 1,
+            Err(_) if sender.is_finished() => break,
+            Err(_) => {}
+        }
+    }
+    let _ = sender.join();
+    Ok(1.0 - arrived as f64 / DATAGRAMS as f64)
+}
+
+fn round_trip(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+    let Some((mut client, mut server)) = connected(from, to, address)? else {
+        return Ok(PATIENCE.as_secs_f64());
+    };
+    let echo = thread::spawn(move || {
+        let mut byte = [0];
+        while server.read(&mut byte).is_ok_and(|n| n == 1) && server.write_all(&byte).is_ok() {}
+    });
+    let mut times = Vec::new();
+    for _ in 0..ROUND_TRIPS {
+        let (begun, mut byte) = (Instant::now(), [0]);
+        if client.write_all(&byte).is_err() || !client.read(&mut byte).is_ok_and(|n| n == 1) {
+            break;
+        }
+        times.push(begun.elapsed().as_secs_f64());
+    }
+    drop(client);
+    let _ = echo.join();
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied().unwrap_or(PATIENCE.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_worse_is_clear_and_noise_is_none() {
+        let good = PathState { rate: 2e7, loss: 0.0, round_trip: 0.005 };
+        let at = |rate, loss, round_trip| PathState { rate, loss, round_trip };
+        for (state, expected) in [
+            (at(1.9e7, 0.0, 0.0051), Strength::None),
+            (at(1.6e7, 0.0, 0.005), Strength::Unclear),
+            (at(1e7, 0.0, 0.005), Strength::Clear),
+            (at(2e7, 0.02, 0.005), Strength::Clear),
+            (at(2e7, 0.0, 0.008), Strength::Clear),
+            (at(0.0, 1.0, 1.5), Strength::Clear),
+        ] {
+            assert_eq!(strength(&[good], &[state]), expected, "{state:?}");
+        }
+    }
+}
