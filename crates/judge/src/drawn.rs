@@ -1,7 +1,7 @@
 //! Verdicts about faults that were drawn from the lab's grammar, which no knowledge file was written for.
 //!
 //! In: records. Out: how often the location was right, the mechanism named rightly or the difference that
-//! betrays it with no cause claimed, and a wrong cause claimed as sure; alarms about what is harmless.
+//! reveals it with no cause claimed, and a wrong cause claimed as sure; alarms about what is harmless.
 
 use std::fmt::Write as _;
 

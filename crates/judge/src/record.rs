@@ -72,7 +72,7 @@ pub struct Broken {
     /// Other causes that are right here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
-    /// Beginnings of keys of facts that betray it.
+    /// Beginnings of keys of facts that reveal it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<String>,
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use linerate_knowledge::Knowledge;
 use linerate_lab::access;
 use linerate_lab::error::{LabError, Result};
-use linerate_lab::grammar::DrawnFault;
 use linerate_lab::grammar::effect::Strength;
+use linerate_lab::grammar::fault::DrawnFault;
 use linerate_lab::lab::Lab;
 use linerate_lab::operator::{Ended, Operator, Output};
 use linerate_lab::topology::Topology;
@@ -248,9 +248,13 @@ impl Flicker {
     fn new(job: &Job) -> Option<Self> {
         let mut random = Random(job.seed);
         let next = Instant::now() + Self::pause(&mut random);
-        // A quarter of the drawn faults is there at times only.
-        let at_times = job.case == RunCategory::Drawn && job.seed % 4 == 3;
-        (job.case == RunCategory::Intermittent || at_times).then_some(Self { random, next, is_in: true })
+        // A quarter of the drawn faults is intermittent.
+        let is_intermittent = job.case == RunCategory::Drawn && job.seed % 4 == 3;
+        (job.case == RunCategory::Intermittent || is_intermittent).then_some(Self {
+            random,
+            next,
+            is_in: true,
+        })
     }
 
     fn pause(random: &mut Random) -> Duration {

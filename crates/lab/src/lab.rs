@@ -18,8 +18,9 @@ use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, FaultTarget, Truth};
 use crate::folder::Folder;
+use crate::grammar;
 use crate::grammar::effect::{self, Strength};
-use crate::grammar::{self, DrawnFault};
+use crate::grammar::fault::{DrawnFault, Mechanism};
 use crate::namespace;
 use crate::topology::Topology;
 
@@ -120,6 +121,10 @@ impl Lab {
         for attempt in 0..DRAWS_MAX {
             let seed = seed.wrapping_add(attempt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let Some(drawn) = grammar::draw(&self.cluster, seed) else { continue };
+            // Without an offload it may be as fast, and costs CPU, which is not measured here.
+            if wanted == Strength::None && drawn.mechanism == Mechanism::Offload {
+                continue;
+            }
             let before = effect::measured(&self.cluster, &drawn.ends)?;
             // A value that the kernel refuses is no fault.
             let Ok(healing) = Damage::make(&self.cluster, |damage| drawn.inject(damage)) else { continue };

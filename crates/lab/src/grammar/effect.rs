@@ -1,7 +1,7 @@
 //! What a path between two hosts carries, measured by plain sockets: whether something that was drawn does
 //! anything at all.
 //!
-//! In: a cluster, two hosts. Out: rate, loss and round trips of each direction and layer, and how much worse
+//! In: a cluster, two hosts. Out: rate, loss and RTTs of each direction and layer, and how much worse
 //! they are than before. It knows nothing of `linerate`.
 
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ const BATCH_EVERY: Duration = Duration::from_millis(6);
 const LARGE: usize = 1300;
 const SMALL: usize = 100;
 /// Questions and answers of a test.
-const ROUND_TRIPS: usize = 25;
+const RTT_SAMPLES: usize = 25;
 
 /// One direction of one layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,8 +37,8 @@ pub struct PathState {
     pub rate: f64,
     /// Share of datagrams that are lost.
     pub loss: f64,
-    /// Median of the round trips, seconds.
-    pub round_trip: f64,
+    /// Median of the RTTs, seconds.
+    pub rtt: f64,
 }
 
 /// How strong an effect is.
@@ -56,7 +56,7 @@ impl PathState {
     /// How much worse this is than before.
     fn against(&self, before: &Self) -> Strength {
         let rate = self.rate / before.rate.max(1.0);
-        let later = self.round_trip - before.round_trip;
+        let later = self.rtt - before.rtt;
         let is_clear = rate < 0.7 || self.loss > before.loss + 0.008 || later > 0.002;
         let is_none = rate > 0.88 && self.loss <= before.loss + 0.002 && later < 0.000_7;
         match (is_clear, is_none) {
@@ -80,7 +80,7 @@ pub fn measured(cluster: &Cluster, ends: &(String, String)) -> Result<Vec<PathSt
             states.push(PathState {
                 rate: rate(&from.1, &to.1, address)?,
                 loss: loss(&from.1, &to.1, address)?,
-                round_trip: round_trip(&from.1, &to.1, address)?,
+                rtt: rtt(&from.1, &to.1, address)?,
             });
         }
     }
@@ -169,7 +169,7 @@ fn loss(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
     Ok(1.0 - arrived as f64 / DATAGRAMS as f64)
 }
 
-fn round_trip(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+fn rtt(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
     let Some((mut client, mut server)) = connected(from, to, address)? else {
         return Ok(PATIENCE.as_secs_f64());
     };
@@ -178,7 +178,7 @@ fn round_trip(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> 
         while server.read(&mut byte).is_ok_and(|n| n == 1) && server.write_all(&byte).is_ok() {}
     });
     let mut times = Vec::new();
-    for _ in 0..ROUND_TRIPS {
+    for _ in 0..RTT_SAMPLES {
         let (begun, mut byte) = (Instant::now(), [0]);
         if client.write_all(&byte).is_err() || !client.read(&mut byte).is_ok_and(|n| n == 1) {
             break;
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn what_is_far_worse_is_clear_and_noise_is_none() {
-        let good = PathState { rate: 2e7, loss: 0.0, round_trip: 0.005 };
-        let at = |rate, loss, round_trip| PathState { rate, loss, round_trip };
+        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005 };
+        let at = |rate, loss, rtt| PathState { rate, loss, rtt };
         for (state, expected) in [
             (at(1.9e7, 0.0, 0.0051), Strength::None),
             (at(1.6e7, 0.0, 0.005), Strength::Unclear),

@@ -4,8 +4,8 @@
 use linerate_model::finding::Direction;
 use linerate_model::random::Random;
 
+use super::fault::{DrawnFault, Mechanism, at_group, at_host, at_pair, two_hosts};
 use super::packets::{self, Packets};
-use super::{DrawnFault, Mechanism, at_group, at_host, at_pair, two_hosts};
 use crate::cluster::Cluster;
 use crate::topology::UPLINK;
 
@@ -16,7 +16,7 @@ struct Verdict {
     mechanism: Mechanism,
 }
 
-/// Draws one. `rate_mbit` is what the element carries.
+/// Draws one. `rate_mbit` is what the component carries.
 fn verdict(random: &mut Random, rate_mbit: u32) -> Verdict {
     let verdict = |words: String, rule: String, mechanism| Verdict { words, rule, mechanism };
     match random.below(8) {

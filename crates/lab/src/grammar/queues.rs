@@ -4,12 +4,12 @@
 use linerate_model::finding::Direction;
 use linerate_model::random::Random;
 
-use super::{DrawnFault, Mechanism, at_host, two_hosts};
+use super::fault::{DrawnFault, Mechanism, at_host, two_hosts};
 use crate::cluster::Cluster;
 use crate::damage::ClusterMachine;
 use crate::topology::OVERLAY;
 
-/// A discipline with what it does, in words. `kbit` is the rate of the element.
+/// A discipline with what it does, in words. `kbit` is the rate of the component.
 fn discipline(random: &mut Random, kbit: u64) -> (String, String, Mechanism) {
     let share = kbit * (15 + random.below(45) as u64) / 100;
     match random.below(4) {

@@ -2,7 +2,7 @@
 
 use linerate_model::random::Random;
 
-use super::{DrawnFault, Mechanism, at_pair, two_hosts};
+use super::fault::{DrawnFault, Mechanism, at_entry, two_hosts};
 use crate::cluster::Cluster;
 use crate::topology::OVERLAY;
 
@@ -33,7 +33,7 @@ pub(super) fn of_a_host(cluster: &Cluster, random: &mut Random) -> Option<DrawnF
     let name = host.name.clone();
     Some(DrawnFault {
         summary: format!("the route of {name} to {} has {words}", peer.name),
-        truth: at_pair(&host, &peer),
+        truth: at_entry(&host, &peer),
         mechanism,
         signs: vec!["route.".into()],
         ends: (host.name, peer.name),
@@ -56,7 +56,7 @@ pub(super) fn of_the_overlay(cluster: &Cluster, random: &mut Random) -> Option<D
     let words = if is_neighbour { "neighbour entry" } else { "forwarding entry" };
     Some(DrawnFault {
         summary: format!("the {words} of {name} in the overlay for {} is wrong", peer.name),
-        truth: at_pair(&host, &peer),
+        truth: at_entry(&host, &peer),
         mechanism: Mechanism::Blocked,
         signs: vec!["neighbour.".into(), "neigh.".into(), "fdb.".into()],
         ends: (host.name, peer.name),

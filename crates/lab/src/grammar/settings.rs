@@ -6,7 +6,7 @@ use std::path::Path;
 use linerate_model::random::Random;
 use linerate_sys::offload::OffloadSwitch;
 
-use super::{DrawnFault, Mechanism, at_host, two_hosts};
+use super::fault::{DrawnFault, Mechanism, at_host, two_hosts};
 use crate::cluster::Cluster;
 use crate::namespace::Namespace;
 use crate::topology::OVERLAY;

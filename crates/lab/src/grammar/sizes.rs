@@ -2,7 +2,7 @@
 
 use linerate_model::random::Random;
 
-use super::{DrawnFault, Mechanism, at_host, two_hosts};
+use super::fault::{DrawnFault, Mechanism, at_host, two_hosts};
 use crate::cluster::Cluster;
 use crate::damage::ClusterMachine;
 use crate::topology::OVERLAY;

@@ -1,10 +1,10 @@
-//! The wire of a hypervisor: loss, damage, doubles, reordering, delay, jitter, pauses, limits of rate, packets
-//! and size, in one direction. Nothing of it is seen on a host.
+//! The wire of a hypervisor: loss, damage, doubles, reordering, delay, jitter, limits of rate, packets and
+//! size, in one direction. Nothing of it is seen on a host.
 
 use linerate_model::finding::Direction;
 use linerate_model::random::Random;
 
-use super::{DrawnFault, Mechanism, at_group, two_hosts};
+use super::fault::{DrawnFault, Mechanism, at_group, two_hosts};
 use crate::cluster::Cluster;
 use crate::wire::Toward;
 use crate::wire::settings::Settings;
