@@ -119,6 +119,9 @@ enum Task {
         /// Also use the runs kept by `linerate-judge run --keep` in these folders, separated by commas.
         #[arg(long)]
         kept: Option<String>,
+        /// Instead judge all evidence once for each cause, without its file, and print what is claimed then.
+        #[arg(long)]
+        leave_out: bool,
     },
     /// Write `docs/reference/` anew.
     Docs {
@@ -157,7 +160,7 @@ fn run() -> Result<()> {
         Task::Tidy => tidy::run(),
         Task::Circles { name } => circles::print(name.as_deref()),
         Task::Book => book::run(),
-        Task::Rules { kept } => rules::run(kept.as_deref()),
+        Task::Rules { kept, leave_out } => rules::run(kept.as_deref(), leave_out),
         Task::Docs { check } => docs::run(check),
     }
 }

@@ -14,16 +14,19 @@ use crate::shell::{sh, target_debug};
 
 const PAGE: &str = "docs/dev/rules.md";
 
-/// Writes and prints the page.
-pub(crate) fn run(kept: Option<&str>) -> Result<()> {
+/// Writes and prints the page; with `leave_out` prints the verdicts without the file of each cause instead.
+pub(crate) fn run(kept: Option<&str>, leave_out: bool) -> Result<()> {
     sh("cargo", &["build", "--locked", "-p", "linerate-judge"])?;
     let mut command = Command::new(target_debug().join("linerate-judge"));
     command.arg("rules").args(kept.iter().flat_map(|folders| ["--kept", folders]));
+    command.args(leave_out.then_some("--leave-out"));
     let out = command.stderr(std::process::Stdio::inherit()).output().context("cannot run linerate-judge")?;
     ensure!(out.status.success(), "linerate-judge rules failed");
     let page = String::from_utf8(out.stdout)?;
     print!("{page}");
-    fs::write(PAGE, page)?;
+    if !leave_out {
+        fs::write(PAGE, page)?;
+    }
     Ok(())
 }
 

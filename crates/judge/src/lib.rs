@@ -10,6 +10,7 @@ pub mod drawn;
 pub mod fit;
 pub mod guess;
 pub mod keep;
+pub mod leave_out;
 mod methods;
 pub mod options;
 mod picture;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode as Code;
 
 use clap::{Parser, Subcommand};
-use linerate_judge::{command, rules, simulate};
+use linerate_diagnose::rules::Rules;
+use linerate_judge::{command, leave_out, rules, simulate};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::prepare;
 use linerate_model::exit::ExitCode;
@@ -38,6 +39,9 @@ enum Command {
         /// Also use the runs kept by `run --keep` in these folders.
         #[arg(long, value_name = "FOLDER", value_delimiter = ',')]
         kept: Vec<PathBuf>,
+        /// Instead judge all evidence once for each cause, without its file; report what is claimed then.
+        #[arg(long)]
+        leave_out: bool,
     },
 }
 
@@ -72,7 +76,12 @@ fn run(command: Command) -> Result<ExitCode> {
             wanted.judge(root, &interrupt, &mut print, &mut progress)
         }
         Command::Simulate { wanted } => simulate::command::run(&wanted, &mut print, &mut progress),
-        Command::Rules { kept } => {
+        Command::Rules { kept, leave_out: true } => {
+            let found = leave_out::all(&kept, &Rules::DEFAULT)?;
+            print(leave_out::table(&found, &mut progress).trim_end());
+            Ok(ExitCode::Ok)
+        }
+        Command::Rules { kept, leave_out: false } => {
             print(rules::page(&kept, &mut progress)?.trim_end());
             Ok(ExitCode::Ok)
         }

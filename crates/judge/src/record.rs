@@ -131,7 +131,7 @@ pub struct ClaimedFinding {
 }
 
 impl ClaimedFinding {
-    fn of(finding: &Finding) -> Self {
+    pub(crate) fn of(finding: &Finding) -> Self {
         let cause = |c: &linerate_model::finding::RankedCause| ClaimedCause {
             id: c.id.clone(),
             probability: c.probability,

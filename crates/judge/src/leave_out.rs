@@ -1,0 +1,240 @@
+//! Verdicts on faults whose cause no file knows: all evidence is judged once for each cause, without its file.
+//!
+//! In: kept runs, and the recorded cases. Out: for each fault whether its location is still right, whether
+//! another cause is claimed instead, and whether the fact that betrays the fault is named; and records with
+//! which probabilities are fitted. It changes no evidence.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use linerate_diagnose::case::{self, ExpectFinding};
+use linerate_diagnose::diagnose_with;
+use linerate_diagnose::rules::Rules;
+use linerate_knowledge::Knowledge;
+use linerate_lab::error::{LabError, Result};
+use linerate_model::finding::{Clue, Diagnosis, Finding, RankedCause};
+use linerate_model::snapshot::Snapshot;
+
+use crate::keep::{self, Kept};
+use crate::record::{Broken, ClaimedFinding, JudgedRun};
+
+/// A cause with this probability is claimed.
+const CLAIMED: f64 = 0.7;
+
+/// Where the evidence comes from. Numbers are chosen by the runs of odd seeds; the others are held out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EvidenceSource {
+    OddSeed,
+    EvenSeed,
+    Case,
+}
+
+impl EvidenceSource {
+    const ALL: [Self; 3] = [Self::OddSeed, Self::EvenSeed, Self::Case];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OddSeed => "kept runs, odd seeds",
+            Self::EvenSeed => "kept runs, even seeds",
+            Self::Case => "recorded cases",
+        }
+    }
+}
+
+/// One fault that was judged without the file of its cause.
+#[derive(Debug, Clone)]
+pub struct LeftOut {
+    source: EvidenceSource,
+    name: String,
+    /// Whether the location is right with all files, and without this one.
+    located: [bool; 2],
+    /// Another cause that is claimed instead.
+    other: Option<(String, f64)>,
+    /// Whether a fact that betrays the fault is named, where one does.
+    named: Option<bool>,
+    /// The verdict, to fit probabilities on; of kept runs.
+    pub record: Option<JudgedRun>,
+}
+
+impl LeftOut {
+    fn line(&self) -> Option<String> {
+        let mut wrong = Vec::new();
+        if self.located == [true, false] {
+            wrong.push("location lost".to_owned());
+        }
+        wrong.extend(self.other.as_ref().map(|(id, p)| format!("claims {id} with {:.0} %", 100.0 * p)));
+        if self.named == Some(false) {
+            wrong.push("difference not named".to_owned());
+        }
+        (!wrong.is_empty()).then(|| format!("{}: {}", self.name, wrong.join(", ")))
+    }
+}
+
+/// The cause that a finding claims, unless it is the right one or a difference that no file knows.
+fn claimed(finding: &Finding, is_right: impl Fn(&str) -> bool) -> Option<(String, f64)> {
+    let first = finding.causes.first()?;
+    let counts = first.probability >= CLAIMED && !first.is_unknown_setting() && !is_right(&first.id);
+    counts.then(|| (first.id.clone(), first.probability))
+}
+
+/// Keys of the facts that support a cause.
+fn betraying(cause: &RankedCause) -> BTreeSet<String> {
+    let read = cause.supports.iter().filter_map(|clue| match clue {
+        Clue::Read(hit) => Some(hit.key.clone()),
+        _ => None,
+    });
+    read.collect()
+}
+
+/// Whether findings name one of the facts, as a cause or as a difference.
+fn names(findings: &[&Finding], keys: &BTreeSet<String>) -> bool {
+    let unknown: BTreeSet<String> = keys.iter().map(|key| RankedCause::id_of_unknown(key)).collect();
+    let is_named = |f: &&Finding| {
+        f.benign.iter().any(|d| keys.contains(&d.key)) || f.causes.iter().any(|c| unknown.contains(&c.id))
+    };
+    findings.iter().any(is_named)
+}
+
+fn without(knowledge: &Knowledge, ids: impl IntoIterator<Item = String>) -> Knowledge {
+    let mut rest = knowledge.clone();
+    ids.into_iter().for_each(|id| rest.remove(&id));
+    rest
+}
+
+/// A fault of a kept run. Of one fault only the first finding counts, as in [`JudgedRun`].
+fn of_fault(
+    kept: &Kept,
+    fault: &Broken,
+    snapshot: &Snapshot,
+    knowledge: &Knowledge,
+    rules: &Rules,
+) -> LeftOut {
+    let run = &kept.run;
+    let rest = without(knowledge, std::iter::once(fault.truth.cause.clone()).chain(fault.also.clone()));
+    let [full, left] = [knowledge, &rest].map(|k| diagnose_with(snapshot, k, rules));
+    let is_at = |finding: &Finding, fault: &Broken| {
+        let finding = ClaimedFinding::of(finding);
+        if run.hosts == 2 { finding.among(&fault.truth) } else { finding.at(&fault.truth) }
+    };
+    let counted = if run.broken.len() == 1 { 1 } else { usize::MAX };
+    let at = |diagnosis: &Diagnosis| diagnosis.findings.iter().take(counted).any(|f| is_at(f, fault));
+    let is_of_another = |f: &Finding| run.broken.iter().any(|b| b != fault && is_at(f, b));
+    let mine: Vec<&Finding> = left.findings.iter().filter(|f| !is_of_another(f)).collect();
+    let causes = full.findings.iter().filter(|f| is_at(f, fault)).flat_map(|f| f.causes.first());
+    let keys: BTreeSet<String> = causes.filter(|c| fault.is_cause(&c.id)).flat_map(betraying).collect();
+    let mut labeled = run.clone();
+    labeled.broken = vec![Broken {
+        also: keys.iter().map(|key| RankedCause::id_of_unknown(key)).collect(),
+        ..fault.clone()
+    }];
+    let verdict = Diagnosis { findings: mine.iter().map(|f| (*f).clone()).collect(), ..left.clone() };
+    LeftOut {
+        source: if run.seed % 2 == 1 { EvidenceSource::OddSeed } else { EvidenceSource::EvenSeed },
+        name: format!("run {} ({}), {} at {}", run.index, run.lab, fault.fault, fault.target),
+        located: [at(&full), at(&left)],
+        other: mine.iter().find_map(|f| claimed(f, |id| fault.is_cause(id))),
+        named: (!keys.is_empty()).then(|| names(&mine, &keys)),
+        record: Some(JudgedRun::new(labeled, Ok(&verdict), None, kept.seconds)),
+    }
+}
+
+/// An expected finding of a case.
+fn of_case(
+    name: &str,
+    snapshot: &Snapshot,
+    expected: &[ExpectFinding],
+    number: usize,
+    knowledge: &Knowledge,
+    rules: &Rules,
+) -> Option<LeftOut> {
+    let wanted = &expected[number];
+    let id = wanted.causes.first().filter(|id| knowledge.get(id).is_some())?;
+    let rest = without(knowledge, [id.clone()]);
+    let [full, left] = [knowledge, &rest].map(|k| diagnose_with(snapshot, k, rules));
+    let is_at = |f: &Finding| {
+        let label = f.places.first().map(|p| p.suspect.label(p.direction));
+        wanted.place.as_ref().is_none_or(|text| label.is_some_and(|l| l.contains(text.as_str())))
+    };
+    let others: Vec<&str> = (expected.iter().enumerate())
+        .filter(|(at, _)| *at != number)
+        .filter_map(|(_, e)| e.causes.first().map(String::as_str))
+        .collect();
+    let is_of_another = |f: &Finding| f.causes.first().is_some_and(|c| others.contains(&c.id.as_str()));
+    let mine: Vec<&Finding> = left.findings.iter().filter(|f| !is_of_another(f)).collect();
+    let causes = full.findings.iter().flat_map(|f| f.causes.first()).filter(|c| c.id == *id);
+    let keys: BTreeSet<String> = causes.flat_map(betraying).collect();
+    Some(LeftOut {
+        source: EvidenceSource::Case,
+        name: format!("case {name}, {id}"),
+        located: [full.findings.iter().any(is_at), mine.iter().any(|f| is_at(f))],
+        other: mine.iter().find_map(|f| claimed(f, |_| false)),
+        named: (!keys.is_empty()).then(|| names(&mine, &keys)),
+        record: None,
+    })
+}
+
+/// Every fault of the kept runs and of the recorded cases, without the file of its cause.
+///
+/// # Errors
+/// A kept run that cannot be read.
+pub fn all(kept: &[PathBuf], rules: &Rules) -> Result<Vec<LeftOut>> {
+    let unknown = |error: &dyn std::fmt::Display| LabError::Unknown(error.to_string());
+    let knowledge = Knowledge::builtin().map_err(|error| unknown(&error))?;
+    let mut found = Vec::new();
+    keep::each(kept, &mut |kept, snapshot| {
+        let Some(snapshot) = snapshot else { return Ok(()) };
+        let known = kept.run.broken.iter().filter(|b| knowledge.get(&b.truth.cause).is_some());
+        found.extend(known.map(|fault| of_fault(&kept, fault, &snapshot, &knowledge, rules)));
+        Ok(())
+    })?;
+    for (name, case) in case::builtin().map_err(|error| unknown(&error))? {
+        let expected = &case.expect.finding;
+        let of = |number| of_case(&name, &case.snapshot, expected, number, &knowledge, rules);
+        found.extend((0..expected.len()).filter_map(of));
+    }
+    Ok(found)
+}
+
+/// The table as Markdown; what is wrong goes to `progress`, a line each.
+pub fn table(found: &[LeftOut], progress: &mut dyn FnMut(&str)) -> String {
+    found.iter().filter_map(LeftOut::line).for_each(|line| progress(&line));
+    let mut text = format!(
+        "| evidence without the file of its cause | faults | located, with all files | located | another cause \
+         with {:.0} % or more | betrayed by a fact | and named |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        100.0 * CLAIMED
+    );
+    for source in EvidenceSource::ALL {
+        let mine: Vec<&LeftOut> = found.iter().filter(|l| l.source == source).collect();
+        let count = |test: &dyn Fn(&LeftOut) -> bool| mine.iter().filter(|l| test(l)).count();
+        let (betrayed, named) = (count(&|l| l.named.is_some()), count(&|l| l.named == Some(true)));
+        if !mine.is_empty() {
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {betrayed} | {named} |",
+                source.words(),
+                mine.len(),
+                count(&|l| l.located[0]),
+                count(&|l| l.located[1]),
+                count(&|l| l.other.is_some()),
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_with_a_cause_is_judged_without_it() {
+        let found = all(&[], &Rules::DEFAULT).unwrap();
+        let located = found.iter().filter(|l| l.located[0]).count();
+        assert!(found.len() > 50 && located == found.len(), "{located} of {}", found.len());
+        let text = table(&found, &mut |_| {});
+        assert!(text.contains(&format!("| recorded cases | {} |", found.len())), "{text}");
+        let lost = found.iter().find(|l| l.name == "case tcp-memory-exhausted, tcp-memory-exhausted");
+        assert!(lost.is_some_and(|l| l.named.is_some() || l.located[0]), "{lost:?}");
+    }
+}
