@@ -56,11 +56,9 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What readers get. `finding` is fitted on lab runs and simulated clusters together, the other two on
-    /// lab
-    /// runs, for nothing but a bad receiver is simulated: 854, 829 and 341 statements of the sixth judge
-    /// (`docs/dev/accuracy.md`). In imported evidence causes are as certain as the reasoning is, for no runs
-    /// of known truth have fitted that.
+    /// What readers get: fitted on kept runs of odd seeds, judged with all files and without that of their
+    /// cause (59, 53 and 50 statements, `docs/dev/accuracy.md`). In imported evidence causes are as certain as
+    /// the reasoning is, for no runs of known truth have fitted that.
     #[must_use]
     pub fn of(rules: &CalibrationRules, imported: bool) -> Self {
         let r = rules;

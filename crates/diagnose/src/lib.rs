@@ -68,7 +68,7 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
     let (context, report) = context(snapshot, rules);
     let judged = located(&context, knowledge);
     let confirmed = judged.iter().filter(|j| !j.located.unconfirmed);
-    let losses = confirmed.map(|j| attribute::finding(&context, j, knowledge, calibration)).collect();
+    let losses = confirmed.map(|j| attribute::finding(&context, j, calibration)).collect();
     let storage = attribute::of_storage(&context, knowledge, calibration);
     let settings = merge::of_settings(&context, &judged, &storage, knowledge, calibration);
     let (findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);

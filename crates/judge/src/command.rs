@@ -13,7 +13,7 @@ use linerate_sys::interrupt::Interrupt;
 
 use crate::options::JudgeOptions;
 use crate::record::JudgedRun;
-use crate::{fit, keep, picture, reliability, run, simulate, table};
+use crate::{fit, keep, leave_out, picture, reliability, run, simulate, table};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,8 @@ pub struct RunArgs {
     /// Skip measuring: judge the runs kept by `--keep` in these folders with the current knowledge.
     #[arg(long, value_name = "FOLDER", value_delimiter = ',', conflicts_with_all = ["keep", "resume", "keep_failures"])]
     again: Vec<PathBuf>,
-    /// With `--again`: print the calibration maps (score to probability) fitted to these runs.
+    /// With `--again`: print the calibration maps (score to probability) fitted to these runs, judged with all
+    /// files and without those of their causes.
     #[arg(long, requires = "again")]
     fit: bool,
     /// With `--fit`: also fit on this number of simulated clusters, which inform about locations only.
@@ -151,6 +152,7 @@ impl RunArgs {
         if self.fit {
             let raw = Rules { calibration: CalibrationRules::NONE, ..Rules::DEFAULT };
             let mut records = keep::again(&self.again, &raw, &mut |_| {})?;
+            records.extend(leave_out::all(&self.again, &raw)?.into_iter().filter_map(|left| left.record));
             let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
             records.extend(simulate::records(self.simulated, &knowledge, &raw));
             print(fit::fit(&records).trim_end());

@@ -6,6 +6,7 @@
 //! not fitted on. It changes nothing: a person writes the numbers into
 //! `crates/diagnose/src/rules/calibration.rs`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use linerate_diagnose::calibrate::ProbabilityMap;
@@ -21,7 +22,7 @@ struct Raw {
     right: bool,
 }
 
-/// Runs are dealt to so many hands; each hand is held out once.
+/// Causes are dealt to so many hands; each hand is held out once.
 const HANDS: usize = 5;
 /// Temperatures that are tried, as steps of a tenth of a doubling around 1.
 const STEPS: std::ops::RangeInclusive<i32> = -20..=30;
@@ -37,8 +38,8 @@ pub fn fit(records: &[JudgedRun]) -> String {
     for about in [ClaimSubject::Finding, ClaimSubject::Location, ClaimSubject::Cause] {
         let raws: Vec<(usize, Raw)> = records
             .iter()
-            .enumerate()
-            .flat_map(|(run, r)| raw(r, about).into_iter().map(move |x| (run, x)))
+            .zip(hands(records))
+            .flat_map(|(r, hand)| raw(r, about).into_iter().map(move |x| (hand, x)))
             .collect();
         if raws.is_empty() {
             continue;
@@ -65,13 +66,18 @@ pub fn fit(records: &[JudgedRun]) -> String {
     text
 }
 
-/// Surprise per statement when each hand of runs meets the map that the others made. All statements of a run
-/// go to the same hand: they stand and fall together.
+/// The hand of each record: all of one cause go to the same, so that whole causes are held out.
+fn hands(records: &[JudgedRun]) -> Vec<usize> {
+    let cause = |r: &JudgedRun| r.run.broken.first().map(|b| b.truth.cause.clone());
+    let causes: BTreeSet<Option<String>> = records.iter().map(cause).collect();
+    records.iter().map(|r| causes.range(..cause(r)).count() % HANDS).collect()
+}
+
+/// Surprise per statement when each hand meets the map that the others made.
 fn held_out(about: ClaimSubject, raws: &[(usize, Raw)]) -> f64 {
     let mut total = 0.0;
     for hand in 0..HANDS {
-        let of =
-            |out: bool| raws.iter().filter(move |(run, _)| (run % HANDS == hand) == out).map(|(_, raw)| raw);
+        let of = |out: bool| raws.iter().filter(move |(of, _)| (*of == hand) == out).map(|(_, raw)| raw);
         let kept: Vec<&Raw> = of(false).collect();
         let map = best(about, &kept);
         total += of(true).map(|raw| loss(about, &map, raw)).sum::<f64>();

@@ -13,7 +13,7 @@ use linerate_diagnose::diagnose_with;
 use linerate_diagnose::rules::Rules;
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
-use linerate_model::finding::{Clue, Diagnosis, Finding, RankedCause};
+use linerate_model::finding::{Clue, Diagnosis, Finding, Metric, RankedCause, Suspect};
 use linerate_model::snapshot::Snapshot;
 
 use crate::keep::{self, Kept};
@@ -49,10 +49,14 @@ pub struct LeftOut {
     name: String,
     /// Whether the location is right with all files, and without this one.
     located: [bool; 2],
+    /// The first finding in short.
+    found: String,
     /// Another cause that is claimed instead.
     other: Option<(String, f64)>,
     /// Whether a fact that betrays the fault is named, where one does.
     named: Option<bool>,
+    /// Whether a loss was measured: what only a setting betrays cannot be found without its file.
+    measured: bool,
     /// The verdict, to fit probabilities on; of kept runs.
     pub record: Option<JudgedRun>,
 }
@@ -60,14 +64,14 @@ pub struct LeftOut {
 impl LeftOut {
     fn line(&self) -> Option<String> {
         let mut wrong = Vec::new();
-        if self.located == [true, false] {
+        if self.measured && self.located == [true, false] {
             wrong.push("location lost".to_owned());
         }
         wrong.extend(self.other.as_ref().map(|(id, p)| format!("claims {id} with {:.0} %", 100.0 * p)));
         if self.named == Some(false) {
             wrong.push("difference not named".to_owned());
         }
-        (!wrong.is_empty()).then(|| format!("{}: {}", self.name, wrong.join(", ")))
+        (!wrong.is_empty()).then(|| format!("{}: {}; found {}", self.name, wrong.join(", "), self.found))
     }
 }
 
@@ -78,13 +82,28 @@ fn claimed(finding: &Finding, is_right: impl Fn(&str) -> bool) -> Option<(String
     counts.then(|| (first.id.clone(), first.probability))
 }
 
-/// Keys of the facts that support a cause.
-fn betraying(cause: &RankedCause) -> BTreeSet<String> {
-    let read = cause.supports.iter().filter_map(|clue| match clue {
+/// Keys of the facts that support the right cause of a measured loss between hosts, where they can differ: not
+/// of all hosts at once, and not of storage, which has no peers.
+fn betraying<'f>(
+    findings: impl Iterator<Item = &'f Finding>,
+    is_right: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let measured = findings.filter(|f| !f.affected.is_empty() && f.responses != [Metric::Setting]);
+    let here = measured.filter(|f| f.places.first().is_some_and(|p| p.suspect != Suspect::All));
+    let right = here.filter_map(|f| f.causes.first()).filter(|c| is_right(&c.id));
+    let read = right.flat_map(|cause| &cause.supports).filter_map(|clue| match clue {
         Clue::Read(hit) => Some(hit.key.clone()),
         _ => None,
     });
     read.collect()
+}
+
+/// Location and causes of the first finding.
+fn short(findings: &[&Finding]) -> String {
+    let Some(first) = findings.first() else { return "nothing".to_owned() };
+    let at = first.places.first().map_or_else(String::new, |p| p.suspect.label(p.direction));
+    let causes = first.causes.iter().map(|c| format!("{} {:.0} %", c.id, 100.0 * c.probability));
+    format!("{at}: {}", causes.collect::<Vec<_>>().join(", "))
 }
 
 /// Whether findings name one of the facts, as a cause or as a difference.
@@ -121,8 +140,7 @@ fn of_fault(
     let at = |diagnosis: &Diagnosis| diagnosis.findings.iter().take(counted).any(|f| is_at(f, fault));
     let is_of_another = |f: &Finding| run.broken.iter().any(|b| b != fault && is_at(f, b));
     let mine: Vec<&Finding> = left.findings.iter().filter(|f| !is_of_another(f)).collect();
-    let causes = full.findings.iter().filter(|f| is_at(f, fault)).flat_map(|f| f.causes.first());
-    let keys: BTreeSet<String> = causes.filter(|c| fault.is_cause(&c.id)).flat_map(betraying).collect();
+    let keys = betraying(full.findings.iter().filter(|f| is_at(f, fault)), |id| fault.is_cause(id));
     let mut labeled = run.clone();
     labeled.broken = vec![Broken {
         also: keys.iter().map(|key| RankedCause::id_of_unknown(key)).collect(),
@@ -133,8 +151,10 @@ fn of_fault(
         source: if run.seed % 2 == 1 { EvidenceSource::OddSeed } else { EvidenceSource::EvenSeed },
         name: format!("run {} ({}), {} at {}", run.index, run.lab, fault.fault, fault.target),
         located: [at(&full), at(&left)],
+        found: short(&mine),
         other: mine.iter().find_map(|f| claimed(f, |id| fault.is_cause(id))),
         named: (!keys.is_empty()).then(|| names(&mine, &keys)),
+        measured: full.findings.iter().any(|f| is_at(f, fault) && !f.affected.is_empty()),
         record: Some(JudgedRun::new(labeled, Ok(&verdict), None, kept.seconds)),
     }
 }
@@ -162,14 +182,15 @@ fn of_case(
         .collect();
     let is_of_another = |f: &Finding| f.causes.first().is_some_and(|c| others.contains(&c.id.as_str()));
     let mine: Vec<&Finding> = left.findings.iter().filter(|f| !is_of_another(f)).collect();
-    let causes = full.findings.iter().flat_map(|f| f.causes.first()).filter(|c| c.id == *id);
-    let keys: BTreeSet<String> = causes.flat_map(betraying).collect();
+    let keys = betraying(full.findings.iter(), |of| of == id);
     Some(LeftOut {
         source: EvidenceSource::Case,
         name: format!("case {name}, {id}"),
         located: [full.findings.iter().any(is_at), mine.iter().any(|f| is_at(f))],
+        found: short(&mine),
         other: mine.iter().find_map(|f| claimed(f, |_| false)),
         named: (!keys.is_empty()).then(|| names(&mine, &keys)),
+        measured: full.findings.iter().any(|f| is_at(f) && !f.affected.is_empty()),
         record: None,
     })
 }
@@ -200,8 +221,9 @@ pub fn all(kept: &[PathBuf], rules: &Rules) -> Result<Vec<LeftOut>> {
 pub fn table(found: &[LeftOut], progress: &mut dyn FnMut(&str)) -> String {
     found.iter().filter_map(LeftOut::line).for_each(|line| progress(&line));
     let mut text = format!(
-        "| evidence without the file of its cause | faults | located, with all files | located | another cause \
-         with {:.0} % or more | betrayed by a fact | and named |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        "| evidence without the file of its cause | faults | another cause with {:.0} % or more | with a measured loss, \
+         located with all files | located without | betrayed by a difference | and named |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         100.0 * CLAIMED
     );
     for source in EvidenceSource::ALL {
@@ -214,9 +236,9 @@ pub fn table(found: &[LeftOut], progress: &mut dyn FnMut(&str)) -> String {
                 "| {} | {} | {} | {} | {} | {betrayed} | {named} |",
                 source.words(),
                 mine.len(),
-                count(&|l| l.located[0]),
-                count(&|l| l.located[1]),
                 count(&|l| l.other.is_some()),
+                count(&|l| l.measured && l.located[0]),
+                count(&|l| l.measured && l.located[1]),
             );
         }
     }

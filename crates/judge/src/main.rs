@@ -8,7 +8,7 @@ use std::process::ExitCode as Code;
 
 use clap::{Parser, Subcommand};
 use linerate_diagnose::rules::Rules;
-use linerate_judge::{command, leave_out, rules, simulate};
+use linerate_judge::{command, keep, leave_out, reliability, rules, simulate};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::prepare;
 use linerate_model::exit::ExitCode;
@@ -79,6 +79,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Rules { kept, leave_out: true } => {
             let found = leave_out::all(&kept, &Rules::DEFAULT)?;
             print(leave_out::table(&found, &mut progress).trim_end());
+            let mut records = keep::again(&kept, &Rules::DEFAULT, &mut |_| {})?;
+            records.extend(found.into_iter().filter_map(|left| left.record));
+            print(&format!("\n{}", reliability::table(&reliability::claims(&records)).trim_end()));
             Ok(ExitCode::Ok)
         }
         Command::Rules { kept, leave_out: false } => {

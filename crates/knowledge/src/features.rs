@@ -41,6 +41,16 @@ pub const NAMES: &[&str] = &[
     "random_over_stream",
 ];
 
+/// Features that measure a mechanism rather than its effect on the path: what an end of a connection says about
+/// itself, and the probe that asks for packets. The others show that something is lost, not by what.
+pub const SPECIFIC: &[&str] = &["wscale_off", "wait_share", "small_loss"];
+
+/// Whether a feature, or the change of a counter, is a reading of a cause's own.
+#[must_use]
+pub fn is_specific(name: &str) -> bool {
+    SPECIFIC.contains(&name) || name.starts_with("counter:")
+}
+
 /// Whether a cause may test a feature of this name.
 #[must_use]
 pub fn is_known(name: &str) -> bool {

@@ -72,7 +72,7 @@ pub fn finding(finding: &Finding, inventory: &Inventory) -> Card {
     if let Some(remedy) = finding.causes.iter().find_map(|c| c.remedy.as_ref()) {
         remedy_rows(&mut card, remedy);
     }
-    card.push("Benign", RowStyle::Prose, benign(finding));
+    card.push("Differs here", RowStyle::Prose, differs(finding));
     card
 }
 
@@ -219,7 +219,7 @@ fn risk(remedy: &Remedy) -> String {
     }
 }
 
-fn benign(finding: &Finding) -> Vec<String> {
+fn differs(finding: &Finding) -> Vec<String> {
     if finding.benign.is_empty() {
         return Vec::new();
     }
@@ -230,8 +230,8 @@ fn benign(finding: &Finding) -> Vec<String> {
             keys.push(words);
         }
     }
-    let verb = if keys.len() == 1 { "difference explains" } else { "differences explain" };
-    vec![format!("{} {verb} nothing: {}.", keys.len(), names::list(&keys, 5))]
+    let verb = if keys.len() == 1 { "setting differs" } else { "settings differ" };
+    vec![format!("{} {verb} from the peers: {}.", keys.len(), names::list(&keys, 5))]
 }
 
 /// The card of a trial.

@@ -45,6 +45,7 @@ pub(super) fn judge(
                         })
                         .fold(f64::NEG_INFINITY, f64::max)
                 };
+                scored.is_read |= test.weight > 0.0 && contrast >= 0.0;
                 scored.score +=
                     test.weight + contrast.clamp(rules.reading_contrast_min, rules.reading_contrast_max);
                 // Two tests of one fact (unlike its peers; too small for the path) say the same.

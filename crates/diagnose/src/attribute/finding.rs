@@ -3,24 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use linerate_knowledge::Knowledge;
 use linerate_model::finding::{BenignDifference, Clue, FactHit, Finding, LossLocation, Metric, RankedCause};
 use linerate_model::inventory::HostName;
 
-use super::{Judged, Place, Scored, alias, remedy, unexplained};
+use super::{Judged, Place, Scored, alias, remedy};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::evidence::Facts;
-use crate::metrics::Row;
+use crate::metrics::{Row, effect, singles};
 use crate::next;
 
 /// The finding of one loss.
-pub(crate) fn finding(
-    context: &Context<'_>,
-    judged: &Judged<'_, '_>,
-    knowledge: &Knowledge,
-    calibration: &Calibration,
-) -> Finding {
+pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibration: &Calibration) -> Finding {
     let rules = &context.facts.rules.merge;
     let primary = judged.responses.first().copied().unwrap_or_default();
     let (suspect, direction, _) = &judged.places[0];
@@ -33,12 +27,9 @@ pub(crate) fn finding(
         subjects: &judged.subjects,
         has_alias: alias(&context.facts, suspect).is_some(),
     };
-    let mut causes = known_causes(context, judged, &place, calibration);
-    let explained = judged.causes.iter().filter(|(_, p)| *p >= rules.explained_min);
-    let explained: Vec<_> = explained.flat_map(|(s, _)| s.hits.clone()).collect();
-    let benign = unexplained(&context.facts, &place, knowledge, &explained);
-    let left = (1.0 - causes.iter().map(|c| c.probability).sum::<f64>()).max(0.0);
-    causes.extend(unknown_causes(&benign, left * rules.unknown_share, rules.unknown_max));
+    let (mut causes, unknown) = all_causes(context, judged, &place, calibration);
+    causes.extend(unknown);
+    causes.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     let [expected, measured] = values(context, judged, primary);
     let mut affected: Vec<(HostName, HostName)> = Vec::new();
     let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
@@ -65,11 +56,11 @@ pub(crate) fn finding(
         expected,
         measured,
         unit: primary.unit(),
-        probability: calibration.finding.chance(1.0 / (1.0 + (-judged.located.score).exp())),
+        probability: calibration.finding.chance(1.0 / (1.0 + (-certainty(context, judged, primary)).exp())),
         next: next::next(context, judged),
         decide_tests: next::tests(context, judged),
         causes,
-        benign,
+        benign: judged.differences.iter().map(|(difference, _)| difference.clone()).collect(),
         affected,
         intermittent: judged.located.values.is_some() && primary != Metric::TwoState,
         ..Finding::default()
@@ -86,26 +77,51 @@ pub(crate) fn finding(
     finding
 }
 
-/// The known causes, most probable first; none where even the first is too improbable to be named.
-fn known_causes(
+/// The known causes, and the differences that no file knows.
+fn all_causes(
     context: &Context<'_>,
     judged: &Judged<'_, '_>,
     place: &Place<'_>,
     calibration: &Calibration,
-) -> Vec<RankedCause> {
+) -> (Vec<RankedCause>, Vec<RankedCause>) {
     let rules = &context.facts.rules.merge;
-    let mut causes: Vec<RankedCause> = judged
-        .causes
-        .iter()
-        .zip(calibration.cause.shares(&judged.causes.iter().map(|(_, p)| *p).collect::<Vec<_>>()))
-        .filter(|(_, p)| *p >= rules.listed_min)
+    let known = judged.causes.iter().map(|(_, p)| *p);
+    let raw: Vec<f64> = known.chain(judged.differences.iter().map(|(_, p)| *p)).collect();
+    let shares = calibration.cause.shares(&raw);
+    let (of_causes, of_differences) = shares.split_at(judged.causes.len());
+    let is_listed = |p: &f64| *p >= rules.listed_min;
+    let causes = (judged.causes.iter().zip(of_causes))
+        .filter(|(_, p)| is_listed(p))
         .take(rules.causes_max)
-        .map(|((scored, _), p)| ranked(&context.facts, place, scored, p))
+        .map(|((scored, _), p)| ranked(&context.facts, place, scored, *p))
         .collect();
-    if causes.first().is_some_and(|first| first.probability < rules.named_min) {
-        causes.clear();
+    let unknown = (judged.differences.iter().zip(of_differences))
+        .filter(|(_, p)| is_listed(p))
+        .take(rules.unknown_max)
+        .map(|((difference, _), p)| unknown_cause(difference, *p))
+        .collect();
+    (causes, unknown)
+}
+
+/// Log odds of a finding: no more than its bad tests can say, and less where most valid tests there are good.
+fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Metric) -> f64 {
+    let response = if primary == Metric::TwoState { Metric::Throughput } else { primary };
+    let covered = judged.located.column.cells();
+    let (mut bad, mut valid) = (0.0, 0.0);
+    for row in context.rows.iter().filter(|r| r.response == response && covered.contains(&r.cell)) {
+        let cell = &context.cells[row.cell];
+        for single in singles(response, cell) {
+            let off = effect(response, single.value, row.expected, &cell.rules.metrics);
+            valid += 1.0;
+            bad += f64::from(u8::from(off >= row.effect_min));
+        }
     }
-    causes
+    // A value that no single test shows rests on its paths.
+    if bad == 0.0 {
+        (bad, valid) = (judged.located.rows.len() as f64, covered.len() as f64);
+    }
+    let most = context.facts.rules.merge.test_odds * bad;
+    judged.located.score.min(most) + (bad / valid.max(bad).max(1.0)).max(f64::MIN_POSITIVE).ln()
 }
 
 /// What is expected at a place and what was measured there.
@@ -138,22 +154,18 @@ pub(crate) fn ranked(
     }
 }
 
-/// Differences that no file knows, as candidates with what little probability is left.
-fn unknown_causes(benign: &[BenignDifference], left: f64, most: usize) -> Vec<RankedCause> {
-    let unknown: Vec<_> = benign.iter().filter(|i| !i.is_known).take(most).collect();
-    let hit = |i: &BenignDifference| FactHit {
-        host: i.host.clone(),
-        key: i.key.clone(),
-        value: i.value.clone(),
-        peers: i.peers.clone(),
+/// A difference that no file knows, as a cause.
+fn unknown_cause(difference: &BenignDifference, probability: f64) -> RankedCause {
+    let hit = FactHit {
+        host: difference.host.clone(),
+        key: difference.key.clone(),
+        value: difference.value.clone(),
+        peers: difference.peers.clone(),
     };
-    unknown
-        .iter()
-        .map(|i| RankedCause {
-            id: RankedCause::id_of_unknown(&i.key),
-            probability: left / unknown.len() as f64,
-            supports: vec![Clue::Read(hit(i))],
-            ..RankedCause::default()
-        })
-        .collect()
+    RankedCause {
+        id: RankedCause::id_of_unknown(&difference.key),
+        probability,
+        supports: vec![Clue::Read(hit)],
+        ..RankedCause::default()
+    }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_knowledge::{Knowledge, SuspectKind};
-use linerate_model::finding::{Direction, FactHit, LayerScope, Metric, Suspect};
+use linerate_model::finding::{BenignDifference, Direction, FactHit, LayerScope, Metric, Suspect};
 use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
@@ -36,6 +36,8 @@ pub(crate) struct Judged<'a, 'k> {
     pub subjects: Subjects<'a>,
     /// Causes with their probabilities, most probable first.
     pub causes: Vec<(Scored<'k>, f64)>,
+    /// Differences there that no cause explains, with their probabilities.
+    pub differences: Vec<(BenignDifference, f64)>,
 }
 
 /// Weighs the places and causes of a located loss.
@@ -79,9 +81,7 @@ pub(crate) fn judge<'a, 'k>(
             // Only what was read on that host speaks for it.
             ranked.retain(|s| s.hits.iter().any(|hit| Suspect::Host(hit.host.clone()) == column.suspect));
         }
-        // A suspect for which nobody knows a cause is still possible.
-        let nobody_knows = if i < by_evidence { rules.uncaused } else { 0.0 };
-        let total = ranked.iter().map(|s| s.score.exp()).sum::<f64>() + nobody_knows;
+        let total = total_weight(layer, &ranked, i < by_evidence, rules);
         weighed.push((i, score + total.ln(), ranked));
         contexts.push((shape, subjects));
     }
@@ -92,16 +92,28 @@ pub(crate) fn judge<'a, 'k>(
         .iter()
         .map(|(i, s, _)| (columns[*i].0.suspect.clone(), columns[*i].0.direction, (s - top).exp() / sum))
         .collect();
-    let causes = merge_causes(&columns, &weighed, rules);
-    let (shape, subjects) = contexts.swap_remove(*best);
+    let mut causes = merge_causes(&columns, &weighed);
+    let best = *best;
+    let (shape, subjects) = contexts.swap_remove(best);
+    let place = Place {
+        suspect: &columns[best].0.suspect,
+        direction: columns[best].0.direction,
+        layer,
+        responses: &responses,
+        shape: &shape,
+        subjects: &subjects,
+        has_alias: false,
+    };
+    let differences = compete(context, &place, &mut causes, knowledge);
     settle(&context.facts, &mut places, &causes);
     narrow(context, &mut places, &causes);
     let mut located = located;
-    let likely = causes.first().is_some_and(|(_, probability)| *probability >= rules.explains_min);
+    let none = 1.0 - causes.iter().map(|c| c.1).chain(differences.iter().map(|d| d.1)).sum::<f64>();
+    let likely = causes.first().is_some_and(|(_, probability)| *probability >= rules.explains_min * none);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
         contradicts_the_overlay(context, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
-    Judged { located, places, layer, responses, shape, subjects, causes }
+    Judged { located, places, layer, responses, shape, subjects, causes, differences }
 }
 
 /// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a contended
@@ -163,11 +175,47 @@ fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column
     (!columns.iter().any(|(c, _)| is_pair(c))).then_some((pair, *score))
 }
 
-/// Causes over all places: a cause has the weight of all places at which it is possible.
+/// Weight of all causes of a suspect; one whose cause no file knows is possible where the evidence says so.
+fn total_weight(
+    layer: LayerScope,
+    ranked: &[Scored<'_>],
+    may_be_unknown: bool,
+    rules: &AttributeRules,
+) -> f64 {
+    let none = attribute::none_of_these(layer, std::iter::empty(), rules);
+    ranked.iter().map(|s| s.score.exp()).sum::<f64>() + if may_be_unknown { none.exp() } else { 0.0 }
+}
+
+/// Lets the differences that no cause explains compete with the causes.
+fn compete(
+    context: &Context<'_>,
+    place: &Place<'_>,
+    causes: &mut [(Scored<'_>, f64)],
+    knowledge: &Knowledge,
+) -> Vec<(BenignDifference, f64)> {
+    let rules = context.facts.rules;
+    let each = causes.iter().map(|(scored, score)| (scored, *score));
+    let none = attribute::none_of_these(place.layer, each, &rules.attribute);
+    let mut scores: Vec<f64> = causes.iter().map(|(_, score)| *score).collect();
+    let alone = attribute::probabilities(&scores, none);
+    let listed = || causes.iter().zip(&alone).filter(|(_, p)| **p >= rules.merge.explained_min);
+    let explained: Vec<&FactHit> = listed().flat_map(|((scored, _), _)| &scored.hits).collect();
+    let accompanying: Vec<String> =
+        listed().flat_map(|((scored, _), _)| &scored.cause.accompanies).cloned().collect();
+    let found = attribute::unexplained(&context.facts, place, knowledge, &explained, &accompanying);
+    scores.extend(found.iter().map(|unexplained| unexplained.score.unwrap_or(f64::NEG_INFINITY)));
+    let shares = attribute::probabilities(&scores, none);
+    let (of_causes, of_differences) = shares.split_at(causes.len());
+    for ((_, score), share) in causes.iter_mut().zip(of_causes) {
+        *score = *share;
+    }
+    found.into_iter().map(|unexplained| unexplained.difference).zip(of_differences.iter().copied()).collect()
+}
+
+/// Causes over all places, with their log odds: a cause has the weight of all places at which it is possible.
 fn merge_causes<'k>(
     columns: &[(Column, f64)],
     weighed: &[(usize, f64, Vec<Scored<'k>>)],
-    rules: &AttributeRules,
 ) -> Vec<(Scored<'k>, f64)> {
     let best_column = weighed.iter().map(|(i, _, _)| columns[*i].1).fold(f64::NEG_INFINITY, f64::max);
     let mut by_id: BTreeMap<&str, (Scored<'k>, f64)> = BTreeMap::new();
@@ -188,10 +236,8 @@ fn merge_causes<'k>(
     }
     let mut causes: Vec<(Scored<'k>, f64)> = by_id.into_values().collect();
     causes.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cause.id.cmp(&b.0.cause.id)));
-    let scores: Vec<f64> = causes.iter().map(|(_, weight)| weight.ln()).collect();
-    let shares = attribute::probabilities(&scores, rules);
-    for ((_, weight), share) in causes.iter_mut().zip(shares) {
-        *weight = share;
+    for (_, weight) in &mut causes {
+        *weight = weight.ln();
     }
     causes
 }
@@ -318,9 +364,17 @@ fn layer_scope(context: &Context<'_>, located: &Located) -> LayerScope {
     // Beside a layer that has collapsed, a little missing in the other is not the same loss.
     let worst = bad.values().filter_map(|ys| median(ys)).fold(0.0, f64::max);
     bad.retain(|_, ys| median(ys).is_some_and(|y| y >= context.facts.rules.attribute.same_loss_min * worst));
-    let seen: BTreeSet<_> = rows().map(|(_, r)| context.cells[r.cell].layer).collect();
+    let mut others: BTreeMap<Layer, Vec<f64>> = BTreeMap::new();
+    for (_, row) in rows() {
+        let layer = context.cells[row.cell].layer;
+        if !bad.contains_key(&layer) {
+            others.entry(layer).or_default().push(row.y - row.effect_min);
+        }
+    }
+    // What another finding explains is no healthy layer.
+    let is_fine = |excess: &Vec<f64>| median(excess).is_some_and(|excess| excess < 0.0);
     match bad.keys().next() {
-        Some(only) if bad.len() == 1 && seen.len() > 1 => LayerScope::Only(*only),
+        Some(only) if bad.len() == 1 && others.values().any(is_fine) => LayerScope::Only(*only),
         _ => LayerScope::Any,
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Prior, response, suspect, layer, measured shape and facts each add log odds; a softmax makes them
 //! comparable. A cause of which required evidence is missing does not appear. Differences that no file knows
-//! come last, as candidates or as benign.
+//! compete with the causes. "None of these" has a share of its own: it explains where the loss is as well as the
+//! best cause does, and no cause without a reading of its own is more probable.
 
-mod benign;
+mod differences;
 mod ends;
 mod facts;
 mod finding;
@@ -16,7 +17,7 @@ mod scored;
 pub(crate) mod shape;
 mod storage;
 
-use benign::unexplained;
+pub(crate) use differences::unexplained;
 pub(crate) use facts::{fits, possible};
 pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
@@ -87,6 +88,7 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
         supports: Vec::new(),
         contradicts: Vec::new(),
         hits: Vec::new(),
+        is_read: false,
         native,
     };
     shape::judge(place.shape, cause, &mut scored)?;
@@ -112,18 +114,6 @@ fn suspect_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
     if place.has_alias && has(kind.alias().widened()) {
         return Some((rules.alias_widened, kind.alias().widened()));
     }
-    let halves = [
-        (SuspectKind::HostBoth, [SuspectKind::HostTx, SuspectKind::HostRx]),
-        (SuspectKind::GroupBoth, [SuspectKind::GroupTx, SuspectKind::GroupRx]),
-    ];
-    let half = halves
-        .iter()
-        .filter(|(whole, _)| *whole == kind || (place.has_alias && whole.alias() == kind))
-        .flat_map(|(_, parts)| parts)
-        .find(|part| has(**part));
-    if let Some(part) = half {
-        return Some((rules.half, *part));
-    }
     // With two hosts nothing tells the sender, the receiver and the path apart.
     (kind == SuspectKind::Pair && place.shape.two_hosts)
         .then(|| {
@@ -146,9 +136,10 @@ fn layer_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option
         (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
         (LayerFit::OverlayOnly, LayerScope::Only(Overlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(rules.layer_match),
+        // What sits in a cable, a port or an uplink harms every layer that goes over it.
         (LayerFit::OverlayOnly, LayerScope::Only(Underlay))
-        | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay)) => None,
-        (LayerFit::Any, LayerScope::Only(_)) => Some(rules.layer_mismatch),
+        | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay))
+        | (LayerFit::Any, LayerScope::Only(_)) => None,
         // Where only the overlay was measured, nothing speaks against "only the overlay".
         (LayerFit::OverlayOnly, LayerScope::Any) => {
             place.shape.only_layer_is(Overlay).then_some(rules.layer_alone)
@@ -159,9 +150,25 @@ fn layer_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option
     }
 }
 
-/// Probabilities of scores: a softmax in which nothing known also has a share.
-pub(crate) fn probabilities(scores: &[f64], rules: &AttributeRules) -> Vec<f64> {
-    let top = scores.iter().copied().fold(rules.unknown, f64::max);
-    let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (rules.unknown - top).exp();
+/// Log odds of the best fit of a cause to the metrics and layers of a loss.
+fn best_fit(layer: LayerScope, rules: &AttributeRules) -> f64 {
+    rules.first_metric + if layer == LayerScope::Any { 0.0 } else { rules.layer_match }
+}
+
+/// Log odds of "none of these": a cause that no file knows fits the loss as well as the best one, and a cause
+/// without a reading of its own is no more probable.
+pub(crate) fn none_of_these<'s, 'k: 's>(
+    layer: LayerScope,
+    scored: impl Iterator<Item = (&'s Scored<'k>, f64)>,
+    rules: &AttributeRules,
+) -> f64 {
+    let unread = scored.filter(|(s, _)| !s.is_read).map(|(_, score)| score);
+    unread.fold(rules.unknown + best_fit(layer, rules), f64::max)
+}
+
+/// Probabilities of scores: a softmax in which none of them also has a share.
+pub(crate) fn probabilities(scores: &[f64], none: f64) -> Vec<f64> {
+    let top = scores.iter().copied().fold(none, f64::max);
+    let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (none - top).exp();
     scores.iter().map(|s| (s - top).exp() / total).collect()
 }

@@ -16,6 +16,9 @@ pub(crate) struct Scored<'k> {
     pub contradicts: Vec<Clue>,
     /// Facts that indicate it.
     pub hits: Vec<FactHit>,
+    /// A reading speaks for it: a fact that healthy peers do not have as well, a counter that moved, or a
+    /// feature that measures its mechanism.
+    pub is_read: bool,
     /// The suspect kind of the cause that fits the place best.
     pub native: SuspectKind,
 }

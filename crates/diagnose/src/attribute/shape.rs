@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_knowledge::Cause;
 use linerate_knowledge::keys::pattern_fits;
+use linerate_knowledge::{Cause, features};
 use linerate_model::finding::{Clue, Metric};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
@@ -387,6 +387,8 @@ pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Op
         let clue = || Clue::Measured { name: test.value.clone(), value, says: test.says.clone() };
         if holds {
             scored.score += test.weight;
+            scored.is_read |=
+                test.weight > 0.0 && test.at_least.is_some() && features::is_specific(&test.value);
             // That something else is absent speaks for the cause, but needs words to be understood.
             if test.weight > 0.0 && (test.at_least.is_some() || !test.says.is_empty()) {
                 scored.supports.push(clue());

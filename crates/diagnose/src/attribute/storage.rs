@@ -4,7 +4,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Finding, LossLocation};
 
 use super::finding::ranked;
-use super::{Place, Subjects, probabilities, rank};
+use super::{Place, Subjects, none_of_these, probabilities, rank};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::storage;
@@ -34,7 +34,9 @@ pub(crate) fn of_storage(
             };
             let scored = rank(&context.facts, &place, knowledge);
             let scores: Vec<f64> = scored.iter().map(|s| s.score).collect();
-            let shares = probabilities(&scores, &context.facts.rules.attribute);
+            let each = scored.iter().map(|s| (s, s.score));
+            let none = none_of_these(layer, each, &context.facts.rules.attribute);
+            let shares = probabilities(&scores, none);
             let shares = calibration.cause.shares(&shares);
             let causes = scored
                 .iter()

@@ -75,6 +75,7 @@ mod tests {
                     supports: vec![Clue::Read(hit.clone())],
                     contradicts: Vec::new(),
                     hits: vec![hit],
+                    is_read: true,
                     native: SuspectKind::HostBoth,
                 },
             }

@@ -3,13 +3,12 @@
 super::number::stage! {
     /// Findings: what is one, what is listed.
     MergeRules {
+        test_odds: f64 = 1.0, "log odds", "Most that one bad test says for a finding";
         setting_share: f64 = 0.9, "share", "Probability moved from a loss to the host whose setting explains it";
         many_hosts: usize = 8, "hosts", "Hosts with the same wrong setting from which on it is one finding";
         majority: f64 = 0.5, "share", "And more than this share of all hosts";
         causes_max: usize = 5, "", "Causes listed in a finding";
-        named_min: f64 = 0.1, "probability", "Where the best cause is less probable none fits";
         unknown_max: usize = 3, "", "Unknown differences listed as causes";
-        unknown_share: f64 = 0.8, "share", "Their share of the probability that is left";
         listed_min: f64 = 0.01, "probability", "Less probable suspects and causes are not listed";
         explained_min: f64 = 0.05, "probability", "A cause whose readings are no benign differences";
         explained_max: usize = 3, "", "Causes of a finding that are no findings of their own";

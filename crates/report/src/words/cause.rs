@@ -52,11 +52,11 @@ fn contradiction(clue: &Clue) -> String {
     }
 }
 
-/// Why a difference explains nothing.
+/// What is known of a difference that no named cause explains.
 pub(super) fn benign(difference: &BenignDifference) -> &'static str {
     if difference.is_known {
         "known to matter elsewhere, but it does not explain this place, direction and shape"
     } else {
-        "differs, but no known way from it to this loss"
+        "differs; no file knows whether it does this harm"
     }
 }

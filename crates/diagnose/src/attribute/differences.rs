@@ -1,0 +1,175 @@
+//! Differences between the suspects and their peers that no cause explains: those that may do this harm compete
+//! with the known causes, by how rare they are and by whether their kind can do it.
+
+use linerate_knowledge::Knowledge;
+use linerate_knowledge::keys::{bare, nic_of, pattern_fits};
+use linerate_model::fact::FactValue;
+use linerate_model::finding::{BenignDifference, FactHit};
+
+use super::best_fit;
+use super::ends;
+use super::place::Place;
+use super::population::{self, Peers, Population};
+use crate::evidence::Facts;
+
+/// Kinds of settings that can hold traffic back by themselves: patterns of keys, and words of which the value
+/// needs one, where there are some.
+const HARMFUL: [(&str, &[&str]); 16] = [
+    ("nic.*.addresses", &[]),
+    ("nic.*.qdisc", &["tbf", "htb", "netem", "hfsc", "cbq", "cake", "police", "ingress", "clsact"]),
+    ("nic.*.filter*", &[]),
+    ("nic.*.xdp*", &[]),
+    ("nic.ifb*", &[]),
+    ("nic.*.mtu", &[]),
+    ("nic.*.speed_mbit", &[]),
+    ("nic.*.duplex", &["half"]),
+    ("nic.*.neighbour.*", &[]),
+    ("firewall.*.drops", &[]),
+    ("firewall.*.random", &[]),
+    ("firewall.*.limits", &[]),
+    ("firewall.*.policy", &["drop"]),
+    ("route.*", &[]),
+    ("rule.*", &[]),
+    ("bpf.*", &[]),
+];
+
+/// Keys that differ between any two hosts, or that are state rather than settings.
+const IDENTITY: [&str; 24] = [
+    "nic.*.address",
+    "nic.*.mac",
+    "nic.*.carrier_changes",
+    "nic.*.irq.*",
+    "nic.*.master",
+    "nic.*.lower",
+    "nic.*.ifindex",
+    "nic.*.bridge.*",
+    "mount.*",
+    "disk.*",
+    "sysctl.kernel.random.*",
+    "sysctl.kernel.hostname",
+    "sysctl.kernel.domainname",
+    "sysctl.kernel.ns_last_pid",
+    "sysctl.kernel.pty.nr",
+    "sysctl.fs.*",
+    "sysctl.net.netfilter.nf_conntrack_count",
+    "sysctl.net.ipv*.neigh.*",
+    "sysctl.net.mptcp.*",
+    "cgroup.*",
+    "cpu.mhz*",
+    "kernel.uptime*",
+    "kernel.boot*",
+    "machine.*",
+];
+
+/// A difference that no cause explains.
+pub(crate) struct Unexplained {
+    /// What differs.
+    pub difference: BenignDifference,
+    /// Log odds that it is the cause; none where a cause knows it and does not fit, and its kind does no harm
+    /// by itself.
+    pub score: Option<f64>,
+}
+
+/// Differences of the suspects that no indicator explains, those that can do harm first.
+pub(crate) fn unexplained(
+    facts: &Facts<'_>,
+    place: &Place<'_>,
+    knowledge: &Knowledge,
+    explained: &[&FactHit],
+    accompanying: &[String],
+) -> Vec<Unexplained> {
+    let rules = &facts.rules.attribute;
+    let mut found: Vec<Unexplained> = Vec::new();
+    let mut hosts = place.subjects.suspects.clone();
+    hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
+    for host in &hosts {
+        // Of two hosts each is all that the other can be compared with.
+        let other = hosts.iter().copied().filter(|other| place.shape.two_hosts && other != host);
+        let alone = Peers::new(other.collect());
+        let usual = place.subjects.peers_of(host);
+        let peers = if alone.hosts().is_empty() { usual } else { &alone };
+        let enough = peers.hosts().len() >= rules.peers_min || place.shape.two_hosts;
+        let Some(host_facts) = facts.of(host).filter(|_| enough && !peers.hosts().is_empty()) else {
+            continue;
+        };
+        for (key, value) in &host_facts.readings {
+            if IDENTITY.iter().any(|p| pattern_fits(p, key))
+                || explained.iter().any(|h| h.host == *host && h.key == *key)
+                || population::any_fits(accompanying, key)
+            {
+                continue;
+            }
+            let population = peers.population(facts, host, key);
+            if !is_unlike(facts, &population, peers, host, key, value) {
+                continue;
+            }
+            let is_known = knowledge.causes().any(|c| {
+                c.indicators.iter().any(|t| population::any_fits(&t.keys, key))
+                    || population::any_fits(&c.accompanies, key)
+            });
+            let is_harmful = can_harm(key, value);
+            let strength = rules.difference
+                + population.contrast(value, rules)
+                + if is_harmful { rules.difference_harmful } else { 0.0 };
+            let difference = BenignDifference {
+                host: (*host).to_owned(),
+                key: key.clone(),
+                value: value.clone(),
+                peers: population.usual().cloned(),
+                is_known,
+                why: String::new(),
+            };
+            let score = (is_harmful || !is_known).then(|| strength + best_fit(place.layer, rules));
+            found.push(Unexplained { difference, score });
+        }
+    }
+    found.sort_by(|a, b| b.score.unwrap_or(f64::MIN).total_cmp(&a.score.unwrap_or(f64::MIN)));
+    found.truncate(rules.differences_max);
+    found
+}
+
+/// Whether a setting of this kind, with this value, can hold traffic back by itself.
+fn can_harm(key: &str, value: &FactValue) -> bool {
+    let text = value.to_string();
+    let has_word = |words: &[&str]| words.is_empty() || words.iter().any(|w| text.contains(w));
+    HARMFUL.iter().any(|(pattern, words)| pattern_fits(pattern, bare(key)) && has_word(words))
+}
+
+/// Whether a reading is not what the peers have.
+fn is_unlike(
+    facts: &Facts<'_>,
+    population: &Population,
+    peers: &Peers<'_>,
+    host: &str,
+    key: &str,
+    value: &FactValue,
+) -> bool {
+    let plain = bare(key);
+    if plain.starts_with("route.") {
+        // Routes have numbers, not names.
+        let has = |peer: &&str| facts.matching(peer, "route.*").iter().any(|(_, v)| route(v) == route(value));
+        return !peers.hosts().iter().any(|peer| has(&peer));
+    }
+    if plain.ends_with(".addresses") {
+        return ends::shared(facts, host, key, value);
+    }
+    // Each host has devices of its own.
+    let is_of_device =
+        nic_of(key).is_some() || plain.starts_with("sysctl.net.ipv") && plain.contains(".conf.");
+    population.differs(value, &facts.rules.attribute) || (population.values.is_empty() && !is_of_device)
+}
+
+/// The words of a route but for its source, which is an address of the host.
+fn route(value: &FactValue) -> Vec<String> {
+    let text = value.to_string();
+    let mut words = text.split_ascii_whitespace();
+    let mut kept = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "src" {
+            words.next();
+        } else {
+            kept.push(word.to_owned());
+        }
+    }
+    kept
+}
