@@ -65,7 +65,9 @@ pub(crate) fn judge<'a, 'k>(
     for (i, (column, score)) in columns.iter().enumerate() {
         let subjects = subjects(context, &column.suspect, &located.rows);
         let members = member_suspects(context, &column.suspect);
-        let shape = shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
+        let mut shape =
+            shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
+        shape.intermittent = located.values.is_some();
         let place = Place {
             suspect: &column.suspect,
             direction: column.direction,

@@ -136,6 +136,8 @@ fn layer_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option
         (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
         (LayerFit::OverlayOnly, LayerScope::Only(Overlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(rules.layer_match),
+        // The other layer may have been tested while all was fine.
+        (LayerFit::Any, LayerScope::Only(_)) if place.shape.intermittent => Some(0.0),
         // What sits in a cable, a port or an uplink harms every layer that goes over it.
         (LayerFit::OverlayOnly, LayerScope::Only(Underlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay))

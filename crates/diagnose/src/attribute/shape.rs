@@ -27,6 +27,8 @@ pub(crate) struct Shape {
     pub layers: BTreeSet<Layer>,
     /// Only two hosts were measured.
     pub two_hosts: bool,
+    /// The loss is there in a part of the tests only.
+    pub intermittent: bool,
     /// Loaded RTT of the bad cells, us.
     pub rtt_us: Option<f64>,
     /// Throughput of the bad cells, bit/s.
