@@ -57,8 +57,8 @@ pub struct Calibration {
 
 impl Calibration {
     /// What readers get: fitted on kept runs of odd seeds, judged with all files and without that of their
-    /// cause (59, 53 and 50 statements, `docs/dev/accuracy.md`). In imported evidence causes are as certain as
-    /// the reasoning is, for no runs of known truth have fitted that.
+    /// cause: 59, 53 and 50 statements (`docs/dev/accuracy.md`). In imported evidence causes are as certain
+    /// as the reasoning is, for no runs of known truth have fitted that.
     #[must_use]
     pub fn of(rules: &CalibrationRules, imported: bool) -> Self {
         let r = rules;

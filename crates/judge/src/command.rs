@@ -77,7 +77,7 @@ pub struct RunArgs {
     /// Skip measuring: judge the runs kept by `--keep` in these folders with the current knowledge.
     #[arg(long, value_name = "FOLDER", value_delimiter = ',', conflicts_with_all = ["keep", "resume", "keep_failures"])]
     again: Vec<PathBuf>,
-    /// With `--again`: print the calibration maps (score to probability) fitted to these runs, judged with all
+    /// With `--again`: print the calibration maps (score to probability) fitted to these runs, with all
     /// files and without those of their causes.
     #[arg(long, requires = "again")]
     fit: bool,

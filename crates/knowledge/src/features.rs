@@ -41,8 +41,8 @@ pub const NAMES: &[&str] = &[
     "random_over_stream",
 ];
 
-/// Features that measure a mechanism rather than its effect on the path: what an end of a connection says about
-/// itself, and the probe that asks for packets. The others show that something is lost, not by what.
+/// Features that measure a mechanism rather than its effect on the path: what an end of a connection reports
+/// about itself, and the probe that asks for packets. The others show that something is lost, not by what.
 pub const SPECIFIC: &[&str] = &["wscale_off", "wait_share", "small_loss"];
 
 /// Whether a feature, or the change of a counter, is a reading of a cause's own.

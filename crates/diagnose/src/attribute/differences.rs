@@ -1,15 +1,16 @@
-//! Differences between the suspects and their peers that no cause explains: those that may do this harm compete
-//! with the known causes, by how rare they are and by whether their kind can do it.
+//! Differences between the suspects and their peers that no cause explains: those that may do this harm
+//! compete with the known causes, by how rare they are and by whether their kind can do it.
 
 use linerate_knowledge::Knowledge;
 use linerate_knowledge::keys::{bare, nic_of, pattern_fits};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{BenignDifference, FactHit};
+use linerate_model::finding::{BenignDifference, FactHit, LayerScope};
 
+use super::Subjects;
 use super::best_fit;
 use super::ends;
-use super::place::Place;
 use super::population::{self, Peers, Population};
+use super::shape::Shape;
 use crate::evidence::Facts;
 
 /// Kinds of settings that can hold traffic back by themselves: patterns of keys, and words of which the value
@@ -73,22 +74,24 @@ pub(crate) struct Unexplained {
 /// Differences of the suspects that no indicator explains, those that can do harm first.
 pub(crate) fn unexplained(
     facts: &Facts<'_>,
-    place: &Place<'_>,
+    subjects: &Subjects<'_>,
+    shape: &Shape,
+    layer: LayerScope,
     knowledge: &Knowledge,
     explained: &[&FactHit],
     accompanying: &[String],
 ) -> Vec<Unexplained> {
     let rules = &facts.rules.attribute;
     let mut found: Vec<Unexplained> = Vec::new();
-    let mut hosts = place.subjects.suspects.clone();
-    hosts.extend(place.subjects.machines.iter().filter(|m| !place.subjects.suspects.contains(m)));
+    let mut hosts = subjects.suspects.clone();
+    hosts.extend(subjects.machines.iter().filter(|m| !subjects.suspects.contains(m)));
     for host in &hosts {
         // Of two hosts each is all that the other can be compared with.
-        let other = hosts.iter().copied().filter(|other| place.shape.two_hosts && other != host);
+        let other = hosts.iter().copied().filter(|other| shape.two_hosts && other != host);
         let alone = Peers::new(other.collect());
-        let usual = place.subjects.peers_of(host);
+        let usual = subjects.peers_of(host);
         let peers = if alone.hosts().is_empty() { usual } else { &alone };
-        let enough = peers.hosts().len() >= rules.peers_min || place.shape.two_hosts;
+        let enough = peers.hosts().len() >= rules.peers_min || shape.two_hosts;
         let Some(host_facts) = facts.of(host).filter(|_| enough && !peers.hosts().is_empty()) else {
             continue;
         };
@@ -119,7 +122,7 @@ pub(crate) fn unexplained(
                 is_known,
                 why: String::new(),
             };
-            let score = (is_harmful || !is_known).then(|| strength + best_fit(place.layer, rules));
+            let score = (is_harmful || !is_known).then(|| strength + best_fit(layer, rules));
             found.push(Unexplained { difference, score });
         }
     }
@@ -148,7 +151,7 @@ fn is_unlike(
     if plain.starts_with("route.") {
         // Routes have numbers, not names.
         let has = |peer: &&str| facts.matching(peer, "route.*").iter().any(|(_, v)| route(v) == route(value));
-        return !peers.hosts().iter().any(|peer| has(&peer));
+        return !peers.hosts().iter().any(has);
     }
     if plain.ends_with(".addresses") {
         return ends::shared(facts, host, key, value);
@@ -172,4 +175,33 @@ fn route(value: &FactValue) -> Vec<String> {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> FactValue {
+        FactValue::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_kind_that_can_hold_traffic_back_is_known_by_key_and_value() {
+        assert!(can_harm("nic.eth0.qdisc", &text("tbf rate 1Gbit")));
+        assert!(!can_harm("nic.eth0.qdisc", &text("fq_codel")));
+        assert!(can_harm("netns./run/netns/a|nic.eth0.mtu", &FactValue::Int(1300)));
+        assert!(!can_harm("sysctl.net.ipv4.tcp_retries2", &FactValue::Int(12)));
+    }
+
+    #[test]
+    fn routes_differ_by_their_words_and_not_by_their_source() {
+        let [a, b, c] = [
+            "10.0.0.0/24 dev eth0 src 10.0.0.1",
+            "10.0.0.0/24 dev eth0 src 10.0.0.2",
+            "10.0.0.0/24 dev eth0 src 10.0.0.3 mtu lock 400",
+        ]
+        .map(|words| route(&text(words)));
+        assert_eq!(a, b);
+        assert_ne!(a, c);
+    }
 }

@@ -103,9 +103,9 @@ fn all_causes(
     (causes, unknown)
 }
 
-/// Log odds of a finding: no more than its bad tests can say, and less where most valid tests there are good.
-fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Metric) -> f64 {
-    let response = if primary == Metric::TwoState { Metric::Throughput } else { primary };
+/// Log odds of a finding: no more than its bad tests can show, and less where most valid tests there are
+/// good.
+fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, response: Metric) -> f64 {
     let covered = judged.located.column.cells();
     let (mut bad, mut valid) = (0.0, 0.0);
     for row in context.rows.iter().filter(|r| r.response == response && covered.contains(&r.cell)) {

@@ -95,18 +95,8 @@ pub(crate) fn judge<'a, 'k>(
         .map(|(i, s, _)| (columns[*i].0.suspect.clone(), columns[*i].0.direction, (s - top).exp() / sum))
         .collect();
     let mut causes = merge_causes(&columns, &weighed);
-    let best = *best;
-    let (shape, subjects) = contexts.swap_remove(best);
-    let place = Place {
-        suspect: &columns[best].0.suspect,
-        direction: columns[best].0.direction,
-        layer,
-        responses: &responses,
-        shape: &shape,
-        subjects: &subjects,
-        has_alias: false,
-    };
-    let differences = compete(context, &place, &mut causes, knowledge);
+    let (shape, subjects) = contexts.swap_remove(*best);
+    let differences = compete(context, &subjects, &shape, layer, &mut causes, knowledge);
     settle(&context.facts, &mut places, &causes);
     narrow(context, &mut places, &causes);
     let mut located = located;
@@ -177,7 +167,7 @@ fn only_pair(context: &Context<'_>, columns: &[(Column, f64)]) -> Option<(Column
     (!columns.iter().any(|(c, _)| is_pair(c))).then_some((pair, *score))
 }
 
-/// Weight of all causes of a suspect; one whose cause no file knows is possible where the evidence says so.
+/// Weight of all causes of a suspect; one whose cause no file knows is possible where it was located.
 fn total_weight(
     layer: LayerScope,
     ranked: &[Scored<'_>],
@@ -191,20 +181,23 @@ fn total_weight(
 /// Lets the differences that no cause explains compete with the causes.
 fn compete(
     context: &Context<'_>,
-    place: &Place<'_>,
+    subjects: &Subjects<'_>,
+    shape: &Shape,
+    layer: LayerScope,
     causes: &mut [(Scored<'_>, f64)],
     knowledge: &Knowledge,
 ) -> Vec<(BenignDifference, f64)> {
     let rules = context.facts.rules;
     let each = causes.iter().map(|(scored, score)| (scored, *score));
-    let none = attribute::none_of_these(place.layer, each, &rules.attribute);
+    let none = attribute::none_of_these(layer, each, &rules.attribute);
     let mut scores: Vec<f64> = causes.iter().map(|(_, score)| *score).collect();
     let alone = attribute::probabilities(&scores, none);
     let listed = || causes.iter().zip(&alone).filter(|(_, p)| **p >= rules.merge.explained_min);
     let explained: Vec<&FactHit> = listed().flat_map(|((scored, _), _)| &scored.hits).collect();
     let accompanying: Vec<String> =
         listed().flat_map(|((scored, _), _)| &scored.cause.accompanies).cloned().collect();
-    let found = attribute::unexplained(&context.facts, place, knowledge, &explained, &accompanying);
+    let found =
+        attribute::unexplained(&context.facts, subjects, shape, layer, knowledge, &explained, &accompanying);
     scores.extend(found.iter().map(|unexplained| unexplained.score.unwrap_or(f64::NEG_INFINITY)));
     let shares = attribute::probabilities(&scores, none);
     let (of_causes, of_differences) = shares.split_at(causes.len());
@@ -214,7 +207,7 @@ fn compete(
     found.into_iter().map(|unexplained| unexplained.difference).zip(of_differences.iter().copied()).collect()
 }
 
-/// Causes over all places, with their log odds: a cause has the weight of all places at which it is possible.
+/// Causes with their log odds: a cause has the weight of all suspects at which it is possible.
 fn merge_causes<'k>(
     columns: &[(Column, f64)],
     weighed: &[(usize, f64, Vec<Scored<'k>>)],

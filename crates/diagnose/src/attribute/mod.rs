@@ -2,8 +2,8 @@
 //!
 //! Prior, response, suspect, layer, measured shape and facts each add log odds; a softmax makes them
 //! comparable. A cause of which required evidence is missing does not appear. Differences that no file knows
-//! compete with the causes. "None of these" has a share of its own: it explains where the loss is as well as the
-//! best cause does, and no cause without a reading of its own is more probable.
+//! compete with the causes. "None of these" has a share of its own: it explains where the loss is as well as
+//! the best cause does, and no cause without a reading of its own is more probable.
 
 mod differences;
 mod ends;
@@ -173,4 +173,32 @@ pub(crate) fn probabilities(scores: &[f64], none: f64) -> Vec<f64> {
     let top = scores.iter().copied().fold(none, f64::max);
     let total: f64 = scores.iter().map(|s| (s - top).exp()).sum::<f64>() + (none - top).exp();
     scores.iter().map(|s| (s - top).exp() / total).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rules;
+
+    #[test]
+    fn without_a_reading_no_cause_is_more_probable_than_none_of_these() {
+        let (knowledge, rules) = (Knowledge::builtin().unwrap(), &Rules::DEFAULT.attribute);
+        let cause = knowledge.get("packet-loss").unwrap();
+        let scored = |is_read| Scored {
+            cause,
+            score: 9.0,
+            supports: Vec::new(),
+            contradicts: Vec::new(),
+            hits: Vec::new(),
+            is_read,
+            native: SuspectKind::HostRx,
+        };
+        let share = |is_read| {
+            let scored = scored(is_read);
+            let none = none_of_these(LayerScope::Any, [(&scored, scored.score)].into_iter(), rules);
+            probabilities(&[scored.score], none)[0]
+        };
+        assert!((share(false) - 0.5).abs() < 1e-9);
+        assert!(share(true) > 0.99);
+    }
 }

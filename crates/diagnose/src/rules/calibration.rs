@@ -3,11 +3,11 @@
 super::number::stage! {
     /// From log odds to probabilities.
     CalibrationRules {
-        finding_temperature: f64 = 1.32, "factor", "Divides the log odds of a finding", "judge, docs/dev/accuracy.md";
-        finding_lapse: f64 = 0.084, "share", "Wrong findings however clear", "judge, docs/dev/accuracy.md";
+        finding_temperature: f64 = 1.23, "factor", "Divides the log odds of a finding", "judge, docs/dev/accuracy.md";
+        finding_lapse: f64 = 0.086, "share", "Wrong findings however clear", "judge, docs/dev/accuracy.md";
         location_temperature: f64 = 1.0, "factor", "Divides the log odds of suspects", "judge, docs/dev/accuracy.md";
         location_lapse: f64 = 0.02, "share", "Wrong suspects however clear", "judge, docs/dev/accuracy.md";
-        cause_temperature: f64 = 0.93, "factor", "Divides the log odds of causes", "judge, docs/dev/accuracy.md";
+        cause_temperature: f64 = 1.0, "factor", "Divides the log odds of causes", "judge, docs/dev/accuracy.md";
         cause_lapse: f64 = 0.02, "share", "Wrong causes however clear", "judge, docs/dev/accuracy.md";
         import_cause_temperature: f64 = 1.0, "factor", "The same in imported evidence, for which none is fitted";
         import_cause_lapse: f64 = 0.02, "share", "The same in imported evidence";
