@@ -178,7 +178,9 @@ fn surveyed(
         hosts.extend(plan::touched(&lab.cluster.topology, target));
     }
     match job.case {
-        RunCategory::Drawn => truth.broken.push(drawn(lab.inject_drawn(job.seed, Strength::Clear)?)?),
+        RunCategory::Drawn => truth
+            .broken
+            .push(drawn(lab.inject_drawn(job.seed, Strength::Clear)?, Flicker::new(job).is_some())?),
         RunCategory::DrawnHarmless => {
             truth.different.push(lab.inject_drawn(job.seed, Strength::None)?.summary.clone());
         }
@@ -195,12 +197,13 @@ fn surveyed(
 }
 
 /// What is right about a drawn fault: every cause of its kind of mechanism.
-fn drawn(drawn: &DrawnFault) -> Result<Broken> {
+fn drawn(drawn: &DrawnFault, is_intermittent: bool) -> Result<Broken> {
     let knowledge = Knowledge::builtin().map_err(|error| LabError::Unknown(error.to_string()))?;
     let is_kind = |area: &str| drawn.mechanism.areas().contains(&area);
     let kin = knowledge.causes().filter(|cause| is_kind(&cause.area));
+    let often = if is_intermittent { " (intermittent)" } else { "" };
     Ok(Broken {
-        fault: drawn.summary.clone(),
+        fault: format!("{}{often}", drawn.summary),
         target: drawn.ends.0.clone(),
         truth: drawn.truth.clone(),
         also: kin.map(|cause| cause.id.clone()).collect(),
