@@ -41,6 +41,7 @@ mod remarks;
 pub mod replica_limits;
 pub mod stats;
 mod storage;
+mod symptoms;
 mod together;
 pub mod trial;
 
@@ -72,11 +73,13 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
     let storage = attribute::of_storage(&context, knowledge, calibration);
     let settings = merge::of_settings(&context, &judged, &storage, knowledge, calibration);
     let (findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
-    let remarks = consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
-    Diagnosis {
+    let remarks: Vec<Remark> =
+        consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
+    let mut diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         summary: remarks::summary(&context, &report, &judged),
+        asked: next::asked(snapshot, &remarks, &findings),
         remarks,
         advice: advice::of(&context.facts, &context.cells, &report, &findings),
         findings,
@@ -84,7 +87,19 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
         blind: remarks::blind(snapshot),
         cells: report,
         ..Diagnosis::default()
+    };
+    if let Some(before) = before(snapshot) {
+        case::compare(&before, snapshot, &mut diagnosis);
     }
+    diagnosis
+}
+
+/// The state before a change, where imported evidence holds all pairs twice, as in two tables.
+fn before(snapshot: &Snapshot) -> Option<Snapshot> {
+    let earlier = &snapshot.imported.as_ref()?.earlier;
+    let samples: Vec<_> = earlier.iter().filter(|e| e.whole).map(|e| e.sample.clone()).collect();
+    let inventory = snapshot.inventory.clone();
+    (!samples.is_empty()).then(|| Snapshot { inventory, samples, ..Snapshot::default() })
 }
 
 /// The matrix: one cell per ordered pair and layer that was measured, beside its ceiling.
@@ -156,5 +171,9 @@ fn remarks(
     remarks.extend(together::remarks(&context.facts));
     remarks.extend(together::sent_again(&context.facts, report, findings));
     remarks.extend(remarks::front_ends(&context.facts));
+    remarks.extend(symptoms::remarks(context, report));
+    if findings.is_empty() && remarks.is_empty() {
+        remarks.extend(remarks::read(context.facts.snapshot));
+    }
     remarks
 }

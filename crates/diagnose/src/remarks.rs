@@ -13,10 +13,13 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::Judged;
 use crate::context::Context;
-use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
+use crate::evidence::{CellEvidence, is_own_failure};
 use crate::rules::{NoteRules, Rules};
 use crate::storage;
+
+/// Hosts of which the formats that were read are named.
+const READ_MAX: usize = 4;
 
 /// Facts of the headline beside the findings.
 pub(crate) fn summary(context: &Context<'_>, report: &[Cell], judged: &[Judged<'_, '_>]) -> Summary {
@@ -150,6 +153,25 @@ pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<Remark> {
     remarks
 }
 
+/// What was read of the files of others, by host, for a verdict that has nothing else to say.
+pub(crate) fn read(snapshot: &Snapshot) -> Vec<Remark> {
+    let Some(imported) = &snapshot.imported else { return Vec::new() };
+    let mut by_host: BTreeMap<&str, (Vec<String>, usize)> = BTreeMap::new();
+    for piece in &imported.pieces {
+        let (formats, readings) = by_host.entry(&piece.host).or_default();
+        if !formats.contains(&piece.format) {
+            formats.push(piece.format.clone());
+        }
+        *readings += piece.readings;
+    }
+    let remark = |(host, (formats, readings)): (&str, (Vec<String>, usize))| Remark::Read {
+        host: host.to_owned(),
+        formats,
+        readings,
+    };
+    by_host.into_iter().take(snapshot.inventory.hosts.len().clamp(1, READ_MAX)).map(remark).collect()
+}
+
 /// What is no evidence: reads from memory, means of two levels, invalid tests.
 pub(crate) fn not_used(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> Vec<Refused> {
     let mut refused = storage::cached(snapshot, &rules.disks);
@@ -173,7 +195,12 @@ pub(crate) fn not_used(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> V
 pub(crate) fn blind(snapshot: &Snapshot) -> Vec<Gap> {
     let mut blind = snapshot.gaps.clone();
     for sample in &snapshot.samples {
-        if let Outcome::Gap { reason } = &sample.outcome {
+        let reason = match &sample.outcome {
+            Outcome::Gap { reason } => Some(reason),
+            Outcome::NothingThrough { reason } if is_own_failure(sample) => Some(reason),
+            _ => None,
+        };
+        if let Some(reason) = reason {
             let what = format!(
                 "{} {} to {} ({})",
                 sample.test.kind.name(),

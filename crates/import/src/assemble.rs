@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::http::HttpFetch;
-use linerate_model::imported::Imported;
+use linerate_model::imported::{Earlier, Imported};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::kind::{HttpPlan, TestKind};
 use linerate_model::load::LoadReport;
@@ -17,7 +17,9 @@ use linerate_model::snapshot::{CounterWatch, Snapshot, StorageFigure, StoragePat
 use linerate_model::units::rate;
 
 use crate::options::ImportOptions;
+use crate::prose;
 use crate::sink::{CLIENT, NAMELESS, Raw, Sink, Values, plain_address};
+use crate::states::{self, Run, Superseded};
 
 /// Fact: the best throughput of a host with itself, Mbit/s.
 const LOOPBACK: &str = "loopback.throughput_mbit";
@@ -25,7 +27,17 @@ const LOOPBACK: &str = "loopback.throughput_mbit";
 const CHAIN_MAX: usize = 8;
 
 /// The snapshot.
-pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Imported) -> Snapshot {
+pub(crate) fn snapshot(
+    mut sink: Sink,
+    text: &[String],
+    options: &ImportOptions,
+    account: &mut Imported,
+) -> Snapshot {
+    let ends: BTreeSet<String> =
+        sink.samples.iter().flat_map(|run| [run.raw.from.clone(), run.raw.to.clone()]).collect();
+    for member in prose::members(text, &ends) {
+        sink.member(member);
+    }
     let names = Names::new(&mut sink, options);
     let mut values: BTreeMap<String, Values> = BTreeMap::new();
     for (host, found) in std::mem::take(&mut sink.facts) {
@@ -50,10 +62,9 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
     }
     let mut storage: Vec<StorageFigure> =
         sink.storage.iter().map(|f| StorageFigure { host: renamed(&names, &f.host), ..f.clone() }).collect();
-    let mut raws: Vec<Raw> = Vec::new();
-    let downloads = downloads(&sink, &names);
-    for raw in merged(std::mem::take(&mut sink.samples)).into_iter().chain(downloads) {
-        match raw.variant.as_ref().zip(bps(&raw)) {
+    let mut runs: Vec<Run> = Vec::new();
+    for run in merged(std::mem::take(&mut sink.samples)) {
+        match run.raw.variant.as_ref().zip(bps(&run.raw)) {
             Some((variant, bps)) => storage.push(StorageFigure {
                 what: StorageSubject::Transport,
                 variant: variant.clone(),
@@ -61,12 +72,16 @@ pub(crate) fn snapshot(mut sink: Sink, options: &ImportOptions, account: &mut Im
                 bytes_per_s: bps / 8.0,
                 ..StorageFigure::default()
             }),
-            None => raws.push(raw),
+            None => runs.push(run),
         }
     }
+    let (mut raws, superseded) = states::part(runs, |name| names.host(name));
+    raws.extend(downloads(&sink, &names));
     let (mut samples, addresses) = samples(&raws, &names, &mut sink, &mut facts);
     crate::flood::mark(&mut samples, &facts);
-    let inventory = inventory(&hosts, &samples, &addresses, &facts, &names, &mut sink, options);
+    account.earlier = earlier(superseded, &names, &mut sink, &mut facts);
+    let mut inventory = inventory(&hosts, &samples, &addresses, &facts, &names, &mut sink, options);
+    state_links(&mut inventory, &samples, &prose::speeds(text), &mut sink);
     if facts.contains_key(NAMELESS) {
         sink.note(format!("some of it names no host: it is called {NAMELESS}; --host NAME names it"));
     }
@@ -151,6 +166,42 @@ fn links_of_devices(facts: &mut BTreeMap<String, HostFacts>) {
     }
 }
 
+/// The tests of earlier states, each with its condition.
+fn earlier(
+    superseded: Vec<Superseded>,
+    names: &Names,
+    sink: &mut Sink,
+    facts: &mut BTreeMap<String, HostFacts>,
+) -> Vec<Earlier> {
+    let mut all = Vec::new();
+    for Superseded { raw, condition, last, whole } in superseded {
+        let sample = samples(&[raw], names, sink, facts).0.pop();
+        all.extend(sample.map(|sample| Earlier { condition, last, whole, sample }));
+    }
+    all
+}
+
+/// The speed that the text states for the links, where it states one that fits what was measured.
+fn state_links(inventory: &mut Inventory, samples: &[Sample], speeds: &[f64], sink: &mut Sink) {
+    let rate = |s: &Sample| match &s.outcome {
+        Outcome::Measured(m) => m.throughput_bps,
+        _ => None,
+    };
+    let most = samples.iter().filter_map(rate).fold(0.0, f64::max);
+    let mut fitting = speeds.iter().copied().filter(|bps| *bps >= most);
+    let (Some(bps), None) = (fitting.next(), fitting.next()) else { return };
+    let unknown = |e: &&mut Endpoint| e.link_bps.is_none();
+    let endpoints = inventory.hosts.iter_mut().flat_map(|host| &mut host.endpoints).filter(unknown);
+    let mut stated = false;
+    for endpoint in endpoints {
+        endpoint.link_bps = Some(bps);
+        stated = true;
+    }
+    if stated {
+        sink.note(format!("the links have {} Gbit/s: so the text states it", bps / 1e9));
+    }
+}
+
 fn renamed(names: &Names, host: &str) -> String {
     if host.is_empty() { String::new() } else { names.host(host) }
 }
@@ -188,6 +239,16 @@ impl Names {
                     aliases.entry(name.clone()).or_insert_with(|| chosen.clone());
                 }
             }
+        }
+        // Two names of one address are one host, which goes by the name of its prompt.
+        for [a, b] in std::mem::take(&mut sink.shared) {
+            let [first, second] = [&a, &b].map(|name| sink.prompted.contains(name));
+            let pair = match (first, second) {
+                (true, false) => (b, a),
+                (false, true) => (a, b),
+                _ => continue,
+            };
+            aliases.entry(pair.0).or_insert(pair.1);
         }
         for (address, host) in std::mem::take(&mut sink.aliases) {
             aliases.entry(address).or_insert(host);
@@ -229,7 +290,7 @@ impl Names {
         let ends: BTreeSet<String> = sink
             .samples
             .iter()
-            .flat_map(|raw| [&raw.from, &raw.to])
+            .flat_map(|run| [&run.raw.from, &run.raw.to])
             .map(|end| plain_address(end).to_owned())
             .collect();
         let own = addresses_in(facts).into_iter().find(|address| ends.contains(address));
@@ -272,19 +333,20 @@ fn addresses_in(facts: &Values) -> Vec<String> {
 }
 
 /// Both ends' views of one transfer as one test: the receiver's rate counts, each end's report is kept.
-fn merged(raws: Vec<Raw>) -> Vec<Raw> {
-    let mut whole: Vec<Raw> = Vec::new();
+fn merged(runs: Vec<Run>) -> Vec<Run> {
+    let mut whole: Vec<Run> = Vec::new();
     let mut at: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
-    for raw in raws {
-        let Some(flow) = raw.flow.clone() else {
-            whole.push(raw);
+    for run in runs {
+        let Some(flow) = run.raw.flow.clone() else {
+            whole.push(run);
             continue;
         };
-        if let Some(first) = at.get(&(flow.clone(), raw.kind.name())) {
-            join(&mut whole[*first], raw);
+        let key = (flow, run.raw.kind.name());
+        if let Some(first) = at.get(&key) {
+            join(&mut whole[*first].raw, run.raw);
         } else {
-            at.insert((flow, raw.kind.name()), whole.len());
-            whole.push(raw);
+            at.insert(key, whole.len());
+            whole.push(run);
         }
     }
     whole

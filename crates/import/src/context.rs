@@ -3,6 +3,8 @@
 
 use linerate_model::inventory::Layer;
 
+use crate::states::Condition;
+
 /// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
 /// prompt before one of these, because comments begin like that too.
 pub(crate) const TOOLS: [&str; 54] = [
@@ -187,12 +189,19 @@ pub(crate) struct Context {
     pub label: String,
     /// Layer of measurements.
     pub layer: Option<Layer>,
+    /// The text somewhere speaks of an overlay.
+    pub speaks_of_overlay: bool,
+    /// The state in which a test ran, as far as the text shows what changed.
+    pub state: Condition,
 }
 
 impl Context {
     /// Layer of a measurement that follows.
     pub(crate) fn layer(&self) -> Layer {
-        let inside = self.command.overlay || names_overlay(&self.command.whole) || self.label_names_layer();
+        // A table has no command of its own.
+        let of_table = self.state.table > 0 && self.speaks_of_overlay;
+        let of_command = self.command.overlay || names_overlay(&self.command.whole);
+        let inside = of_table || of_command || self.label_names_layer();
         self.layer.unwrap_or(if inside { Layer::Overlay } else { Layer::Underlay })
     }
 
@@ -210,9 +219,10 @@ impl Context {
     }
 }
 
-fn names_overlay(text: &str) -> bool {
-    let text = text.to_lowercase();
-    ["overlay", "vxlan", "ingress_sbox", "/docker/netns/"].iter().any(|w| text.contains(w))
+/// Whether a text speaks of an overlay.
+pub(crate) fn names_overlay(text: &str) -> bool {
+    let text = text.to_lowercase().replace("without overlay", "");
+    ["overlay", "vxlan", "ingress_sbox", "ingress network", "/docker/netns/"].iter().any(|w| text.contains(w))
 }
 
 /// Whether a word can be the name of a host or an address.

@@ -16,8 +16,10 @@ mod missing;
 mod names;
 mod options;
 mod prompt;
+mod prose;
 mod reader;
 mod sink;
+mod states;
 mod units;
 mod walk;
 
@@ -38,7 +40,9 @@ pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
         walk::document(document, options, &roots, &mut sink, &mut account);
     }
     account.unread.truncate(UNREAD_MAX);
-    let mut snapshot = assemble::snapshot(sink, options, &mut account);
+    let text = std::mem::take(&mut sink.prose);
+    let mut snapshot = assemble::snapshot(sink, &text, options, &mut account);
+    account.words = prose::words(&text);
     account.missing = missing::of(&snapshot);
     snapshot.gaps.extend(account.missing.iter().map(|m| linerate_model::fact::Gap {
         what: m.what.clone().into(),

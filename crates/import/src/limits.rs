@@ -50,3 +50,6 @@ impl JsonParts {
         Ok(())
     }
 }
+
+/// Lines around the output of tools.
+pub(crate) const PROSE_MAX: usize = 20_000;

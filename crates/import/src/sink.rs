@@ -10,7 +10,8 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{CounterWatch, StorageFigure};
 
 use crate::context::{Context, is_host};
-use crate::limits::{FIGURES_MAX, HOSTS_MAX, NAMES_MAX, TESTS_MAX, VALUES_MAX};
+use crate::limits::{FIGURES_MAX, HOSTS_MAX, NAMES_MAX, PROSE_MAX, TESTS_MAX, VALUES_MAX};
+use crate::states::{Condition, Run};
 
 /// One test as a tool reports it. Ends are names or addresses; which host they belong to is found later.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +76,13 @@ pub(crate) struct Sink {
     /// The same, for lookups.
     known: BTreeSet<String>,
     /// Tests in the order in which they came up.
-    pub samples: Vec<Raw>,
+    pub samples: Vec<Run>,
+    /// Lines around the output of tools, and commands.
+    pub prose: Vec<String>,
+    /// Hosts at whose prompts commands ran.
+    pub prompted: BTreeSet<String>,
+    /// Names that share an address.
+    pub shared: Vec<[String; 2]>,
     /// Disk and replication.
     pub storage: Vec<StorageFigure>,
     /// Downloads in their order.
@@ -102,6 +109,8 @@ pub(crate) struct Sink {
     values: usize,
     /// Host of the piece at hand.
     host: String,
+    /// Condition of its tests.
+    condition: Condition,
 }
 
 /// Host of downloads that names none.
@@ -116,6 +125,8 @@ impl Sink {
         self.unread.clear();
         self.used_label = false;
         self.host = context.host.clone().unwrap_or_default();
+        let (environment, options) = Condition::of_command(&context.command);
+        self.condition = Condition { environment, options, ..context.state.clone() };
     }
 
     /// The piece names its own host. A prompt or an option has priority, a word of a file's name has not.
@@ -217,7 +228,7 @@ impl Sink {
         if !fits || ![&raw.from, &raw.to].into_iter().all(|end| self.seen(end)) {
             return;
         }
-        self.samples.push(raw);
+        self.samples.push(Run { raw, condition: self.condition.clone() });
         self.readings += 1;
     }
 
@@ -277,7 +288,12 @@ impl Sink {
             && !is_loopback(address)
             && self.has_capacity("addresses of hosts", self.aliases.len(), NAMES_MAX)
         {
-            self.aliases.entry(plain_address(address).to_owned()).or_insert_with(|| host.to_owned());
+            let address = plain_address(address);
+            match self.aliases.get(address) {
+                Some(known) if known != host => self.shared.push([known.clone(), host.to_owned()]),
+                Some(_) => {}
+                None => _ = self.aliases.insert(address.to_owned(), host.to_owned()),
+            }
         }
     }
 
@@ -295,6 +311,13 @@ impl Sink {
         if self.has_capacity("memberships of hosts", self.members.len(), NAMES_MAX) {
             self.members.push(member);
             self.readings += 1;
+        }
+    }
+
+    /// A line that belongs to no piece.
+    pub(crate) fn prose(&mut self, line: &str) {
+        if self.has_capacity("lines of text", self.prose.len(), PROSE_MAX) {
+            self.prose.push(line.to_owned());
         }
     }
 

@@ -3,7 +3,7 @@
 
 use linerate_model::imported::{Imported, Piece, UNREAD_MAX, Unread};
 
-use crate::context::{Command, Context, is_host};
+use crate::context::{Command, Context, is_host, names_overlay};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
 use crate::options::ImportOptions;
@@ -13,6 +13,12 @@ use crate::{formats, names, prompt};
 
 /// Longest quotation of a line, characters.
 const QUOTE_MAX: usize = 120;
+/// Longest name of a change, characters.
+const CHANGE_MAX: usize = 60;
+/// Fewest words of a sentence.
+const SENTENCE_MIN: usize = 4;
+/// Most words of a heading that sets two states apart.
+const TURN_MAX: usize = 5;
 
 /// Reads one document.
 pub(crate) fn document(
@@ -34,12 +40,23 @@ pub(crate) fn document(
         .iter()
         .any(|line| is_long(line))
         .then(|| lines.iter().map(|line| if is_long(line) { LONG_LINE } else { line }).collect());
-    let mut context = names::context(&document.name, &lines, options, roots);
+    let mut context = Context {
+        speaks_of_overlay: lines.iter().any(|line| is_sentence(line) && names_overlay(line)),
+        ..names::context(&document.name, &lines, options, roots)
+    };
     if context.weak && speaks_against(&lines, context.host.as_deref()) {
         (context.host, context.weak) = (None, false);
     }
-    let mut walk =
-        Walk { lines: &lines, short: short.as_deref().unwrap_or(&lines), context, forced, sink, account };
+    let mut walk = Walk {
+        lines: &lines,
+        short: short.as_deref().unwrap_or(&lines),
+        context,
+        tables: 0,
+        kernel: String::new(),
+        forced,
+        sink,
+        account,
+    };
     walk.all();
 }
 
@@ -66,6 +83,10 @@ struct Walk<'a> {
     /// The same for readers that take no long ones.
     short: &'a [&'a str],
     context: Context,
+    /// Tables so far.
+    tables: u32,
+    /// What `uname` printed last.
+    kernel: String,
     forced: Option<&'static dyn Reader>,
     sink: &'a mut Sink,
     account: &'a mut Imported,
@@ -115,6 +136,7 @@ impl Walk<'_> {
                     kind: "hypervisor".to_owned(),
                 });
             }
+            self.sink.prompted.insert(host.to_owned());
         }
         // A heading that only names a host leaves the command as it was: the same one ran everywhere.
         if !command.words.is_empty() {
@@ -127,9 +149,20 @@ impl Walk<'_> {
             } else if let Some(nic) = nic_within(prompt.command) {
                 self.context.nic = Some(nic.to_owned());
             }
+            self.sink.prose(prompt.command);
+            if changes(&command) {
+                self.changed(&command.whole.clone());
+            }
             self.context.command = command;
             self.context.label.clear();
         }
+    }
+
+    /// The hosts are in another state from here on.
+    fn changed(&mut self, by: &str) {
+        let state = &mut self.context.state;
+        state.epoch += 1;
+        state.change = by.trim().chars().take(CHANGE_MAX).collect();
     }
 
     /// One piece from `at` on; how many lines it took.
@@ -154,8 +187,20 @@ impl Walk<'_> {
             self.remember(self.lines[at]);
             return 1;
         };
+        let is_table = reader.name() == formats::TABLE;
+        if is_table {
+            self.tables += 1;
+        }
+        self.context.state.table = if is_table { self.tables } else { 0 };
+        if is_table && self.context.layer.is_none() && !self.context.speaks_of_overlay {
+            self.sink
+                .note("no word says which network a table is of: the underlay is assumed; --layer overlay");
+        }
+        let block = |lines| Block { lines, at: &self.context };
+        let shown_lines = if reader.takes_long_lines() { self.lines } else { self.short };
+        let piece = block(&shown_lines[at..end]);
         self.sink.begin(&self.context);
-        let taken = reader.read(shown(reader), self.sink).clamp(1, end - at);
+        let taken = reader.read(&piece, self.sink).clamp(1, end - at);
         if self.sink.used_label {
             self.unquote_title(at);
         }
@@ -202,6 +247,15 @@ impl Walk<'_> {
 
     /// Titles are what stands between the pieces.
     fn remember(&mut self, line: &str) {
+        self.sink.prose(line);
+        if is_turn(line) {
+            self.changed(line.trim().trim_end_matches(':'));
+        } else if self.context.command.is(&["uname"]) && line.trim() != self.kernel {
+            if !self.kernel.is_empty() {
+                self.changed(&format!("kernel {}", line.trim()));
+            }
+            line.trim().clone_into(&mut self.kernel);
+        }
         let label: String = line.trim().chars().take(QUOTE_MAX).collect();
         // Two lines are enough: a title and its units.
         let last = self.context.label.rsplit('\n').next().unwrap_or("");
@@ -243,6 +297,36 @@ impl Walk<'_> {
                 why,
             });
         }
+    }
+}
+
+/// Whether a line is made of words rather than of the output of a tool.
+fn is_sentence(line: &str) -> bool {
+    !line.contains(['=', '<', '/'])
+        && line.split_whitespace().filter(|w| w.starts_with(char::is_alphabetic)).count() >= SENTENCE_MIN
+}
+
+/// Whether a heading sets a state before apart from one after: `Before:`, `and is now`.
+fn is_turn(line: &str) -> bool {
+    let line = line.trim().to_lowercase();
+    let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    words.len() <= TURN_MAX && words.iter().any(|w| ["before", "after", "afterwards", "now"].contains(w))
+}
+
+/// Whether a command changes what a host does.
+fn changes(command: &Command) -> bool {
+    let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+    let writes = || {
+        let target = command.whole.rsplit('>').next().unwrap_or_default().trim();
+        command.whole.contains('>') && ["/proc/", "/sys/"].iter().any(|root| target.starts_with(root))
+    };
+    match words[..] {
+        ["ethtool", option, ..] => ["-K", "-C", "-G", "-L", "-A", "-s", "-X", "-N"].contains(&option),
+        ["sysctl", option, ..] => ["-w", "-p", "--system"].contains(&option) || command.whole.contains("="),
+        ["ip", "link", "set", ..] | ["modprobe" | "rmmod" | "insmod" | "irqbalance", ..] => true,
+        ["tc", _, "add" | "del" | "replace" | "change", ..] => true,
+        ["ifconfig", _, "mtu", ..] | ["systemctl", "stop" | "start" | "restart", ..] => true,
+        _ => writes(),
     }
 }
 

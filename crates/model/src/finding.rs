@@ -7,6 +7,7 @@ pub use crate::ceiling::{Ceiling, CeilingTerm, TermBasis, TermName};
 use crate::change::Remedy;
 pub use crate::clue::{Clue, FactHit};
 use crate::fact::{FactKey, FactValue, Gap};
+use crate::imported::Missing;
 use crate::inventory::{GroupName, HostName, Layer};
 use crate::plan::Test;
 use crate::remark::{Refused, Remark, Summary};
@@ -322,6 +323,9 @@ pub struct Diagnosis {
     /// Tuning advice, computed; "leave it" among it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
+    /// What imported evidence lacks, at most three commands, the one that decides first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Missing>,
     /// What could not be seen; that layers were not measured is added by the report.
     #[serde(default)]
     pub blind: Vec<Gap>,

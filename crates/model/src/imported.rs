@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sample::Sample;
+
 /// What was read of the files of others.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     /// Pieces that were understood, in the order of the files.
     pub pieces: Vec<Piece>,
@@ -19,6 +21,29 @@ pub struct Imported {
     /// What would say more, with the command that supplies it.
     #[serde(default)]
     pub missing: Vec<Missing>,
+    /// Tests of pairs that were measured again after something had changed, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Earlier>,
+    /// Words of the text, in small letters, sorted; at most [`WORDS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+}
+
+/// Most entries of [`Imported::words`].
+pub const WORDS_MAX: usize = 2000;
+
+/// A test of an earlier state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// The condition under which it ran.
+    pub condition: String,
+    /// The condition of the last test of the same pair.
+    pub last: String,
+    /// The whole set of pairs was measured again later, as in a second table.
+    #[serde(default)]
+    pub whole: bool,
+    /// The test.
+    pub sample: Sample,
 }
 
 /// Most entries of [`Imported::unread`].

@@ -48,6 +48,7 @@ pub mod snapshot;
 pub mod statistics;
 pub mod step;
 pub mod suspect;
+pub mod symptom;
 pub mod trial;
 pub mod tuning;
 pub mod units;

@@ -8,6 +8,7 @@ use crate::http::HttpStep;
 use crate::inventory::{HostName, Layer};
 use crate::snapshot::{StorageFigure, StoragePattern};
 use crate::suspect::{AtRest, Direction, Suspect};
+use crate::symptom::Symptom;
 
 /// What there is to say of the whole where nothing was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -222,6 +223,38 @@ pub enum Remark {
         /// What would explain it, with what was read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<(String, Vec<Clue>)>,
+    },
+    /// What a transfer shows by itself.
+    Symptom(Symptom),
+    /// Hosts between which a matrix falls into blocks: what these receive from those is bad, while each set
+    /// is fine within itself.
+    Blocks {
+        /// Senders.
+        from: Vec<HostName>,
+        /// Receivers.
+        to: Vec<HostName>,
+    },
+    /// What was read of a host where nothing of it stands out: the formats.
+    Read {
+        /// Host; empty where none is named.
+        host: String,
+        /// Formats.
+        formats: Vec<String>,
+        /// Values.
+        readings: usize,
+    },
+    /// A replica and what it does.
+    Replica {
+        /// Host.
+        host: HostName,
+        /// Name of the device.
+        device: String,
+        /// Its connection: `SyncSource`.
+        connection: String,
+        /// Its disks: `UpToDate/Inconsistent`.
+        disks: String,
+        /// Bytes per second of its resync.
+        bytes_per_s: Option<f64>,
     },
     /// A device.
     Disk(DiskRemark),

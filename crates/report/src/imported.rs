@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use linerate_model::finding::Diagnosis;
 use linerate_model::imported::{Imported, Unread};
 use linerate_model::printable;
 use linerate_model::snapshot::Snapshot;
@@ -114,12 +115,12 @@ pub fn account(snapshot: &Snapshot, style: Style) -> String {
 }
 
 /// What would say more, with the commands, for a terminal.
-pub fn missing(snapshot: &Snapshot, style: Style) -> String {
-    let Some(imported) = snapshot.imported.as_ref().filter(|f| !f.missing.is_empty()) else {
+pub fn missing(diagnosis: &Diagnosis, style: Style) -> String {
+    if diagnosis.asked.is_empty() {
         return String::new();
-    };
-    let mut out = format!("\n{}\n", style.bold("What would say more"));
-    for missing in &imported.missing {
+    }
+    let mut out = format!("\n{}\n", style.bold("What to measure next"));
+    for missing in &diagnosis.asked {
         let _ = writeln!(out, "  {}", printable::clean(&missing.what));
         let _ = writeln!(out, "      {}", printable::clean(&missing.command));
     }

@@ -63,7 +63,12 @@ pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
 
 /// The same with the account of what was read of the files of others.
 pub fn imported(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
-    let imported = snapshot.imported.as_deref();
+    // What is missing follows the verdict.
+    let account = snapshot
+        .imported
+        .as_deref()
+        .map(|account| Imported { missing: diagnosis.asked.clone(), ..account.clone() });
+    let imported = account.as_ref();
     let run = &diagnosis.run;
     write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path: None, reveal: None, imported })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use linerate_model::advice::Advice;
+use linerate_model::fact::Gap;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
@@ -101,6 +102,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     for (label, line) in rest {
         paragraph(&mut out, label, &line, style);
     }
+    out += &super::imported::missing(diagnosis, style);
     out
 }
 
@@ -181,12 +183,16 @@ fn arms(out: &mut String, trial: &Trial, style: Style) {
 /// What could not be seen: the diagnosis' own list, or the snapshot's when it has none, and lost tests.
 pub fn blind_spots(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<String> {
     let gaps = if diagnosis.blind.is_empty() { &snapshot.gaps } else { &diagnosis.blind };
+    // What imported evidence lacks is asked for below the verdict.
+    let lacking = snapshot.imported.as_ref().map(|i| &i.missing[..]).unwrap_or_default();
+    let gaps: Vec<&Gap> =
+        gaps.iter().filter(|gap| lacking.iter().all(|m| m.what != gap.what.to_string())).collect();
     if gaps.len() <= 12 {
         return gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect();
     }
     // Many gaps of the same reason are one line, at the place of the first.
     let mut same: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for gap in gaps {
+    for gap in &gaps {
         same.entry(&gap.reason).or_default().push(gap.what.to_string());
     }
     gaps.iter()

@@ -13,6 +13,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::difference::Difference;
 use linerate_model::finding::Diagnosis;
 use linerate_model::remark::Remark;
+use linerate_model::snapshot::Snapshot;
 
 pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
@@ -50,17 +51,22 @@ pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
 pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
     let mut diagnosis = crate::diagnose_with(&case.snapshot, knowledge, rules);
     if let Some(before) = &case.before {
-        let mut changes = diff::runs(before, &case.snapshot);
-        changes.retain(|difference| !matches!(difference, Difference::Fact { .. }));
-        diagnosis.summary.fix = changes.first().and_then(|first| match first {
-            Difference::Effect { proof, .. } => Some(*proof),
-            _ => None,
-        });
-        // Of a few pairs each one is told.
-        changes.truncate(usize::from(diagnosis.summary.fix.is_some()) + CELLS_TOLD);
-        diagnosis.remarks.splice(0..0, changes.into_iter().map(Remark::Compared));
+        compare(before, &case.snapshot, &mut diagnosis);
     }
     diagnosis
+}
+
+/// Puts what changed since a state before in front of the remarks, and its proof into the summary.
+pub(crate) fn compare(before: &Snapshot, after: &Snapshot, diagnosis: &mut Diagnosis) {
+    let mut changes = diff::runs(before, after);
+    changes.retain(|difference| !matches!(difference, Difference::Fact { .. }));
+    diagnosis.summary.fix = changes.first().and_then(|first| match first {
+        Difference::Effect { proof, .. } => Some(*proof),
+        _ => None,
+    });
+    // Of a few pairs each one is named.
+    changes.truncate(usize::from(diagnosis.summary.fix.is_some()) + CELLS_TOLD);
+    diagnosis.remarks.splice(0..0, changes.into_iter().map(Remark::Compared));
 }
 
 /// What the diagnosis says otherwise than the case expects; one line each.

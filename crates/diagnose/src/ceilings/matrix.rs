@@ -27,7 +27,16 @@ pub(crate) fn with_ceilings<'a>(
     cells: Vec<CellEvidence<'a>>,
     ports: &Ports<'a>,
 ) -> (Vec<CellEvidence<'a>>, Vec<Ceiling>) {
-    let peers = peer_rates(&cells, &facts.rules.evidence);
+    let mut peers = peer_rates(&cells, &facts.rules.evidence);
+    // A lone pair is not what it should reach itself.
+    peers.retain(|kind, _| {
+        let mut pairs = cells.iter().filter(|c| c.kind == *kind).map(|c| {
+            let [a, b] = c.ends;
+            if a < b { [a, b] } else { [b, a] }
+        });
+        let first = pairs.next();
+        pairs.any(|pair| Some(pair) != first)
+    });
     let lost = |two: &TwoLevels, mean, bps| lost_by(two, mean, bps, &facts.rules.ceilings);
     cells
         .into_iter()

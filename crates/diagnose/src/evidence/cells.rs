@@ -219,7 +219,7 @@ pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellE
     let mut sorted: Vec<([usize; 2], &'a Sample)> = snapshot
         .samples
         .iter()
-        .filter(|s| !matches!(s.outcome, Outcome::Gap { .. }))
+        .filter(|s| !matches!(s.outcome, Outcome::Gap { .. }) && !is_own_failure(s))
         .filter_map(|s| {
             let [from, to] = [&s.test.from, &s.test.to].map(|host| places.get(host.as_str()).copied());
             // What a host sends to itself passes nothing.
@@ -247,6 +247,17 @@ pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellE
         cell.two = cell.two.take().filter(|levels| is_capacity(levels, healthy, &rules.evidence));
     }
     cells
+}
+
+/// Errors of the test itself, in the words of the kernel: an address or port that cannot be used at the own end
+/// says nothing of the network.
+const OWN: [&str; 3] = ["address already in use", "address in use", "cannot assign requested address"];
+
+/// Whether a test failed at its own end.
+pub(crate) fn is_own_failure(sample: &Sample) -> bool {
+    let Outcome::NothingThrough { reason } = &sample.outcome else { return false };
+    let reason = reason.to_lowercase();
+    OWN.iter().any(|words| reason.contains(words))
 }
 
 fn is_capacity(levels: &TwoLevels, healthy_bps: Option<f64>, rules: &EvidenceRules) -> bool {

@@ -8,8 +8,8 @@ mod facts;
 mod layouts;
 
 pub(crate) use cells::{
-    CellEvidence, Kind, Single, collect, groups_by_host, is_of_probes, is_small, jump_together, peer_rates,
-    series, tcp_values, two_hosts,
+    CellEvidence, Kind, Single, collect, groups_by_host, is_of_probes, is_own_failure, is_small,
+    jump_together, peer_rates, series, tcp_values, two_hosts,
 };
 pub(crate) use endpoints::addresses;
 pub(crate) use facts::Facts;

@@ -1,5 +1,7 @@
 //! Stage 7, `tests`: which measurement would decide what the findings leave open, as tests and in words.
 
+mod ask;
 mod decide;
 
+pub(crate) use ask::asked;
 pub(crate) use decide::{add_new, next, tests};

@@ -15,6 +15,7 @@ mod metrics;
 mod next;
 mod notes;
 mod number;
+mod symptoms;
 mod trials;
 
 pub use attribute::AttributeRules;
@@ -29,6 +30,7 @@ pub use metrics::MetricRules;
 pub use next::NextRules;
 pub use notes::NoteRules;
 pub use number::Rule;
+pub use symptoms::SymptomRules;
 pub use trials::TrialRules;
 
 use number::Number;
@@ -63,6 +65,7 @@ rules! {
     calibration: CalibrationRules, "From log odds to the probabilities that are shown.";
     merge: MergeRules, "Findings: what is one, what is listed.";
     next: NextRules, "Which measurement would decide.";
+    symptoms: SymptomRules, "What imported transfers show by themselves.";
     notes: NoteRules, "Headline, notes and tuning advice.";
     disks: DiskRules, "Drives, volumes and replicas.";
     http: HttpRules, "Front ends of a service.";

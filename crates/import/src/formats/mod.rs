@@ -120,6 +120,9 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &groups::Groups,
 ];
 
+/// Name of the reader of tables, which have no command of their own.
+pub(crate) const TABLE: &str = "table";
+
 /// Names and descriptions of all formats.
 pub fn formats() -> impl Iterator<Item = (&'static str, &'static str)> + Clone {
     READERS.iter().map(|reader| (reader.name(), reader.describes()))

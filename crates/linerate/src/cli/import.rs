@@ -55,6 +55,9 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Fewest words of a text that describes something.
+const WORDS_MIN: usize = 5;
+
 const AFTER_HELP: &str = "\
 Supported input:
   iperf 2 and iperf3 (text, JSON, CSV), nuttcp, netperf, ping (also -M do), ss -ti
@@ -91,10 +94,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let style = report::heat::Style::detect();
         out::print(&report::imported::account(&snapshot, style))?;
-        out::print(&format!("{}\n{}", report::imported::missing(&snapshot, style), diagnosis.headline))?;
+        out::print(&report::text::page(&snapshot, &diagnosis, style))?;
         out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
     }
-    Ok(ExitCode::Ok)
+    Ok(open::verdict_code(&snapshot, &diagnosis))
 }
 
 /// Reads files into a snapshot without a name; an error when nothing in them is evidence.
@@ -112,7 +115,8 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
     };
     let snapshot = linerate_import::read(&collected.documents, &options);
     let account = snapshot.imported.as_deref();
-    if account.is_none_or(|account| account.pieces.is_empty()) {
+    // Words alone are enough to know what to measure next.
+    if account.is_none_or(|account| account.pieces.is_empty() && account.words.len() < WORDS_MIN) {
         let first = account.and_then(|a| a.unread.first()).map_or(String::new(), |unread| {
             format!("; the first line is {}", report::imported::quoted(unread))
         });

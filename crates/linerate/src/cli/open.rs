@@ -9,6 +9,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
+use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 use tokio::sync::watch;
 
@@ -149,8 +150,11 @@ pub(super) fn after_interrupt() -> ExitCode {
 
 /// The code that a diagnosis deserves.
 pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCode {
-    if !diagnosis.findings.is_empty() {
+    let is_fault = |r: &Remark| matches!(r, Remark::Symptom(s) if s.sign.is_fault());
+    if !diagnosis.findings.is_empty() || diagnosis.remarks.iter().any(is_fault) {
         ExitCode::Findings
+    } else if !diagnosis.asked.is_empty() && diagnosis.cells.is_empty() {
+        ExitCode::PartlyBlind
     } else if snapshot.gaps.is_empty() && diagnosis.blind.is_empty() {
         ExitCode::Ok
     } else {

@@ -9,6 +9,8 @@ use linerate_model::units::{factor, percent, percent_lost, short, sure, value};
 
 /// Below this, the first of the causes is one of several.
 pub(super) const LIKELY: f64 = 0.4;
+/// Below this, the headline does not state the first of the causes as a fact.
+pub(super) const KNOWN: f64 = 0.7;
 /// Causes and places below this are not worth a word.
 const POSSIBLE: f64 = 0.05;
 /// What nothing read supports is worth a try from here on; a guess is not.

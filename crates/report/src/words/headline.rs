@@ -1,13 +1,18 @@
 //! The most important of a diagnosis in one line.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::remark::{DiskRemark, Overall, Remark};
 use linerate_model::units::{percent, sure};
 
-use super::finding::{LIKELY, location};
+use super::finding::{KNOWN, LIKELY, location};
 use super::remark;
+
+/// Lost hosts that are named.
+const LOST_MAX: usize = 4;
 
 /// The line.
 pub(super) fn of(diagnosis: &Diagnosis) -> String {
@@ -15,14 +20,33 @@ pub(super) fn of(diagnosis: &Diagnosis) -> String {
         Some((first, others)) => format!("{}{}", location_and_cause(first), also(others)),
         None => whole(diagnosis) + &unseen(diagnosis),
     };
+    let words = format!("{words}{}", lost(diagnosis));
     match &diagnosis.summary.fix {
         Some(fix) => format!("{}; {words}", super::diff::verdict(*fix)),
         None => words,
     }
 }
 
+/// Hosts that were lost on the way.
+fn lost(diagnosis: &Diagnosis) -> String {
+    let host = |gap: &Gap| match &gap.what {
+        GapSubject::Host(name) => Some(name.clone()),
+        _ => None,
+    };
+    let lost: BTreeSet<String> = diagnosis.blind.iter().filter_map(host).collect();
+    let named: Vec<&str> = lost.iter().take(LOST_MAX).map(String::as_str).collect();
+    match lost.len() {
+        0 => String::new(),
+        all if all > LOST_MAX => format!("; not seen: {} and {} more", named.join(", "), all - LOST_MAX),
+        _ => format!("; not seen: {}", named.join(", ")),
+    }
+}
+
 /// Where nothing was found.
 fn whole(diagnosis: &Diagnosis) -> String {
+    if let Some(symptom) = super::symptom::first(&diagnosis.remarks) {
+        return symptom;
+    }
     let first = |is: fn(&Remark) -> bool| diagnosis.remarks.iter().find(|r| is(r)).map(remark::note);
     let drive =
         |r: &Remark| matches!(r, Remark::Disk(DiskRemark::Slow { .. } | DiskRemark::Saturated { .. }));
@@ -38,11 +62,15 @@ fn whole(diagnosis: &Diagnosis) -> String {
         }
         Overall::Counters => first(|r| matches!(r, Remark::Together(_)))
             .unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned()),
-        Overall::Figures(1) => first(drive)
-            .unwrap_or_else(|| "no pair was measured; one figure of disks, not at its limit".to_owned()),
-        Overall::Figures(count) => first(drive).unwrap_or_else(|| {
-            format!("no pair was measured; {count} figures of disks, none of them at its limit")
-        }),
+        Overall::Figures(1) => {
+            first(drive).unwrap_or_else(|| "one figure of disks, not at its limit".to_owned())
+        }
+        Overall::Figures(count) => {
+            first(drive).unwrap_or_else(|| format!("{count} figures of disks, none of them at its limit"))
+        }
+        Overall::Nothing if !diagnosis.asked.is_empty() => {
+            "the cause is not known: no measurement was read; what to measure next is listed below".to_owned()
+        }
         Overall::Nothing => "nothing was measured".to_owned(),
     }
 }
@@ -74,6 +102,9 @@ fn location_and_cause(finding: &Finding) -> String {
         None => "no known cause fits".to_owned(),
         Some(cause) if cause.probability < LIKELY => {
             format!("the cause is not known; perhaps {} ({})", cause.title, sure(cause.probability))
+        }
+        Some(cause) if cause.probability < KNOWN => {
+            format!("the cause is not known; possible: {} ({})", cause.title, sure(cause.probability))
         }
         Some(cause) => cause.title.clone(),
     };
@@ -132,6 +163,6 @@ mod tests {
         let busy =
             "home sdx: busy for 94 % of the time with 1110 requests a second: if it is a rotating disk";
         assert!(headline(figures(4), vec![drive]).starts_with(busy));
-        assert!(headline(figures(3), Vec::new()).contains("no pair was measured; 3 figures"));
+        assert!(headline(figures(3), Vec::new()).starts_with("3 figures of disks"));
     }
 }

@@ -10,6 +10,7 @@ pub mod drbd;
 mod finding;
 mod headline;
 mod remark;
+mod symptom;
 mod trial;
 pub mod volumes;
 

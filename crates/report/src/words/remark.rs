@@ -40,6 +40,12 @@ pub(super) fn note(remark: &Remark) -> String {
             });
             format!("{}: suspected once {}{cause}", suspect.label(*direction), outcome(*repetition))
         }
+        Remark::Symptom(symptom) => super::symptom::symptom(symptom),
+        Remark::Blocks { from, to } => super::symptom::blocks(from, to),
+        Remark::Read { host, formats, readings } => super::symptom::read(host, formats, *readings),
+        Remark::Replica { host, device, connection, disks, bytes_per_s } => {
+            super::symptom::replica(host, device, connection, disks, *bytes_per_s)
+        }
         Remark::Disk(remark) => disk(remark),
         Remark::Together(seen) => together(seen),
         Remark::SentAgain { host, per_s, at_rest: rest } => format!(

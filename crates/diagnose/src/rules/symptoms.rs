@@ -1,0 +1,21 @@
+//! Numbers of the symptoms that imported transfers show by themselves.
+
+super::number::stage! {
+    /// What imported transfers show by themselves.
+    SymptomRules {
+        core_full: f64 = 0.85, "share", "Use of one CPU from which on it is the limit";
+        intervals_min: usize = 3, "intervals", "Shortest series that can show a standstill";
+        standstill_min: f64 = 0.3, "share", "Intervals without a byte from which on a transfer stands still";
+        apart_min: f64 = 1.5, "factor", "Distance of two directions, or of one stream from several";
+        below_link: f64 = 0.8, "share", "Share of a stated link below which something limits";
+        full_usual_min: f64 = 0.93, "share", "Least rate of a full port with an MTU of 1500", "1448 of 1538 bytes";
+        full_usual_max: f64 = 0.951, "share", "Most, without timestamps", "1460 of 1538 bytes";
+        full_jumbo_min: f64 = 0.983, "share", "Least rate of a full port with an MTU of 9000", "8948 of 9038 bytes";
+        full_jumbo_max: f64 = 0.993, "share", "Most, without timestamps", "8960 of 9038 bytes";
+        near_port_min: f64 = 0.85, "share", "Closer to a port, a rate may be that of a nearly full one";
+        cells_max: usize = 12, "cells", "Cells of a matrix, which shows its own pattern";
+        named_max: usize = 8, "symptoms", "Symptoms that are named";
+        block_bad: f64 = 0.1, "share", "Rate over the median below which a cell belongs to a bad block";
+        block_hosts_min: usize = 2, "hosts", "Hosts on each side of a block";
+    }
+}

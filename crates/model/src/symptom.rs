@@ -1,0 +1,105 @@
+//! What transfers show by themselves, without a ceiling to compare them with: the facts; their sentences are
+//! written by the reports.
+
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::{HostName, Layer};
+
+/// One symptom of one ordered pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Symptom {
+    /// Sender.
+    pub from: HostName,
+    /// Receiver.
+    pub to: HostName,
+    /// Layer.
+    pub layer: Layer,
+    /// What it shows.
+    pub sign: Sign,
+}
+
+/// What a transfer shows. Those that say most stand first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// One CPU of an end is busy all the time.
+    CoreFull {
+        /// The end.
+        host: HostName,
+        /// Share of the time, 0 to 1.
+        busy: f64,
+        /// What was reached, bit/s.
+        bps: f64,
+    },
+    /// The throughput jumps between two levels, bit/s.
+    TwoLevels {
+        /// The upper one.
+        high: f64,
+        /// The lower one.
+        low: f64,
+    },
+    /// Nothing gets through in a share of the intervals.
+    Standstill {
+        /// That share, 0 to 1.
+        share: f64,
+    },
+    /// The opposite direction is faster.
+    OneDirection {
+        /// This one, bit/s.
+        bps: f64,
+        /// The other one, bit/s.
+        back_bps: f64,
+    },
+    /// Several streams reach more than one.
+    OneStream {
+        /// One, bit/s.
+        bps: f64,
+        /// Several together, bit/s.
+        several_bps: f64,
+    },
+    /// It was measured under different conditions, in their order: each with its rate, bit/s.
+    Conditions(Vec<(String, f64)>),
+    /// Less than what the link carries whose speed the text states.
+    BelowLink {
+        /// What was reached, bit/s.
+        bps: f64,
+        /// What a full link carries, bit/s.
+        link_bps: f64,
+    },
+    /// A rate that no port has, bit/s.
+    NoPort {
+        /// What was reached.
+        bps: f64,
+    },
+    /// The rate of a full port: no symptom.
+    FullPort {
+        /// What was reached, bit/s.
+        bps: f64,
+        /// Speed of such a port, bit/s.
+        link_bps: f64,
+    },
+}
+
+impl Sign {
+    /// Position among the signs: those that say most are first.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        match self {
+            Self::CoreFull { .. } => 0,
+            Self::TwoLevels { .. } => 1,
+            Self::Standstill { .. } => 2,
+            Self::OneDirection { .. } => 3,
+            Self::OneStream { .. } => 4,
+            Self::Conditions(_) => 5,
+            Self::BelowLink { .. } => 6,
+            Self::NoPort { .. } => 7,
+            Self::FullPort { .. } => 8,
+        }
+    }
+
+    /// Whether something is wrong.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        !matches!(self, Self::FullPort { .. })
+    }
+}

@@ -1,0 +1,139 @@
+//! What transfers show by themselves, each symptom in a line.
+
+use linerate_model::remark::Remark;
+use linerate_model::symptom::{Sign, Symptom};
+use linerate_model::units::{percent, rate, ratio, short};
+
+/// A symptom.
+pub(super) fn symptom(symptom: &Symptom) -> String {
+    let pair = format!("{} to {} ({})", symptom.from, symptom.to, symptom.layer);
+    match &symptom.sign {
+        Sign::CoreFull { host, busy, bps } => {
+            let end = if *host == symptom.to { "receiver" } else { "sender" };
+            format!(
+                "{pair}: {}; one CPU of the {end} {host} is busy for {} of the time: it is the limit, not the buffers",
+                rate(*bps),
+                percent(*busy)
+            )
+        }
+        Sign::TwoLevels { high, low } => {
+            format!("{pair}: bimodal throughput: {} / {}", rate(*high), rate(*low))
+        }
+        Sign::Standstill { share } => {
+            format!("{pair}: nothing gets through in {} of the intervals", percent(*share))
+        }
+        Sign::OneDirection { bps, back_bps } => format!(
+            "{pair}: {}, {} in the opposite direction: what {} receives from {} is slow",
+            rate(*bps),
+            rate(*back_bps),
+            symptom.to,
+            symptom.from
+        ),
+        Sign::OneStream { bps, several_bps } => {
+            format!("{pair}: {} with one stream, {} with several", rate(*bps), rate(*several_bps))
+        }
+        Sign::Conditions(states) => {
+            let all: Vec<String> =
+                states.iter().map(|(what, bps)| format!("{} ({what})", rate(*bps))).collect();
+            format!("{pair}: {}{}", all.join(", then "), change(states))
+        }
+        Sign::BelowLink { bps, link_bps } => {
+            format!("{pair}: {}, {} of what the stated link carries", rate(*bps), percent(bps / link_bps))
+        }
+        Sign::NoPort { bps } => {
+            format!("{pair}: {} is the full rate of no port: something else limits it", rate(*bps))
+        }
+        Sign::FullPort { bps, link_bps } => {
+            format!(
+                "{pair}: {}, {} of a port of {}: it is full",
+                rate(*bps),
+                percent(bps / link_bps),
+                rate(*link_bps)
+            )
+        }
+    }
+}
+
+/// What the conditions of one pair differ in, and by how much.
+fn change(states: &[(String, f64)]) -> String {
+    let (Some((_, first)), Some((_, last))) = (states.first(), states.last()) else { return String::new() };
+    let windows = states.iter().all(|(what, _)| what.contains("-w "));
+    let which = match (last >= first, windows) {
+        (true, true) => "a gain: the window decides",
+        (false, true) => "a loss: the window decides",
+        (true, false) => "a gain",
+        (false, false) => "a loss",
+    };
+    let factor = if last >= first { last / first.max(1.0) } else { first / last.max(1.0) };
+    format!("; {which}, {} between the first and the last; no mean is formed", ratio(factor))
+}
+
+/// Blocks of a matrix.
+pub(super) fn blocks(from: &[String], to: &[String]) -> String {
+    format!(
+        "the matrix falls into blocks: {} receive little from {}, and all else is fine; if {} share a machine or a \
+         switch, give them as a group with -i",
+        to.join(", "),
+        from.join(", "),
+        to.join(", ")
+    )
+}
+
+/// What was read of a host without a finding.
+pub(super) fn read(host: &str, formats: &[String], readings: usize) -> String {
+    let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
+    let values = if readings == 1 { "value" } else { "values" };
+    format!("read{of}: {} ({readings} {values}); nothing of it is known to be wrong", formats.join(", "))
+}
+
+/// A replica.
+pub(super) fn replica(host: &str, device: &str, connection: &str, disks: &str, rate: Option<f64>) -> String {
+    let at = rate.map_or(String::new(), |bytes| format!(", resync at {} MB/s", short(bytes / 1e6)));
+    let disks = if disks.is_empty() { String::new() } else { format!(", disks {disks}") };
+    format!("{host} {device}: {connection}{disks}{at}")
+}
+
+/// The first symptom that is a fault, for a headline.
+pub(super) fn first(remarks: &[Remark]) -> Option<String> {
+    let is_fault = |r: &&Remark| match r {
+        Remark::Symptom(s) => s.sign.is_fault(),
+        Remark::Blocks { .. } => true,
+        _ => false,
+    };
+    let of = |is: &dyn Fn(&&Remark) -> bool| remarks.iter().find(|r| is(r)).map(super::remark::note);
+    of(&is_fault)
+        .map(|fault| format!("the cause is not known; {fault}"))
+        .or_else(|| of(&|r| matches!(r, Remark::Symptom(_))))
+        .or_else(|| of(&|r| matches!(r, Remark::Replica { .. })))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::inventory::Layer;
+
+    use super::*;
+
+    fn of(sign: Sign) -> String {
+        symptom(&Symptom { from: "a".into(), to: "b".into(), layer: Layer::Underlay, sign })
+    }
+
+    #[test]
+    fn conditions_are_no_mean() {
+        let states = vec![("-w 8k".to_owned(), 2.5e9), ("-w 128k".to_owned(), 9.38e9)];
+        let text = of(Sign::Conditions(states));
+        assert!(text.contains("2.5 Gbit/s (-w 8k), then 9.38 Gbit/s (-w 128k)"), "{text}");
+        assert!(text.contains("the window decides"), "{text}");
+    }
+
+    #[test]
+    fn a_fault_is_the_headline_before_a_full_port() {
+        let remark = |sign| {
+            Remark::Symptom(Symptom { from: "a".into(), to: "b".into(), layer: Layer::Underlay, sign })
+        };
+        let full = remark(Sign::FullPort { bps: 9.4e9, link_bps: 1e10 });
+        assert!(first(&[full.clone()]).unwrap().contains("94 % of a port of 10 Gbit/s"));
+        let both = [full, remark(Sign::Standstill { share: 0.9 })];
+        assert!(first(&both).unwrap().starts_with("the cause is not known; a to b"));
+        assert_eq!(first(&[]), None);
+    }
+}
