@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::difference::{Difference, FixProof};
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::Layer;
+use linerate_model::kind::TcpPlan;
+use linerate_model::sample::{Measurement, Outcome};
 use linerate_model::snapshot::Snapshot;
 
-use crate::evidence::{collect, peer_rates};
+use crate::evidence::{CellEvidence, collect, peer_rates, series};
 use crate::rules::{Rules, TrialRules};
 use crate::stats::{Rng, median};
 
@@ -68,8 +70,44 @@ type CellKey = (Layer, String, String);
 fn rates(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
     collect(snapshot, &Rules::DEFAULT)
         .iter()
-        .filter_map(|c| Some(((c.layer, c.from.to_owned(), c.to.to_owned()), c.throughput_bps?)))
+        .filter_map(|c| Some(((c.layer, c.from.to_owned(), c.to.to_owned()), level(c)?)))
+        .chain(downloads(snapshot))
         .collect()
+}
+
+/// The level of a cell: of two its lower one, for their mean never occurs; else that of its transfers without
+/// their slow start, where intervals show it.
+fn level(cell: &CellEvidence<'_>) -> Option<f64> {
+    if let Some(two) = cell.two {
+        return Some(two.low);
+    }
+    let of_series = |m: &Measurement| {
+        let series = series(m, &Rules::DEFAULT.evidence);
+        // The first interval of a short series is a large part of it.
+        median(series.get(1..).filter(|rest| rest.len() >= RULES.level_intervals_min)?)
+    };
+    let levels: Option<Vec<f64>> = cell
+        .measured()
+        .filter(|(s, _)| s.test.kind.get().is_some_and(TcpPlan::is_single))
+        .map(|(_, m)| of_series(m))
+        .collect();
+    levels.and_then(|levels| median(&levels)).or(cell.throughput_bps)
+}
+
+/// Downloads through each front end, from it to the host that fetches.
+fn downloads(snapshot: &Snapshot) -> BTreeMap<CellKey, f64> {
+    let mut rates: BTreeMap<CellKey, Vec<f64>> = BTreeMap::new();
+    for sample in &snapshot.samples {
+        let Outcome::Measured(m) = &sample.outcome else { continue };
+        for fetch in m.tx.iter().flat_map(|end| &end.http) {
+            let bps = fetch.bytes as f64 * 8000.0 / fetch.total_ms;
+            if fetch.error.is_none() && bps.is_finite() {
+                let key = (sample.test.layer, fetch.via.clone(), sample.test.from.clone());
+                rates.entry(key).or_default().push(bps);
+            }
+        }
+    }
+    rates.into_iter().filter_map(|(key, rates)| Some((key, median(&rates)?))).collect()
 }
 
 /// The single measurements of each cell.

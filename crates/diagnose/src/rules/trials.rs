@@ -20,6 +20,7 @@ super::number::stage! {
         cell_tests_min: usize = 2, "tests", "Tests of a cell in each run that show a small change";
         proven_min: f64 = 1.1, "factor", "An interval above this proves an improvement";
         proven_max: f64 = 0.9, "factor", "An interval below this proves a decline";
+        level_intervals_min: usize = 3, "intervals", "Intervals behind the first that show the level of a transfer";
         nothing_bps: f64 = 1000.0, "bit/s", "Lower rates are none";
     }
 }
