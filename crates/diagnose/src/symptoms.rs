@@ -77,7 +77,7 @@ fn signs(
     match link_bps {
         Some(link_bps) if bps < rules.below_link * link_bps => signs.push(Sign::BelowLink { bps, link_bps }),
         // Of several pairs the peers say what is usual, on whatever hardware.
-        _ if signs.is_empty() => {
+        None if signs.is_empty() => {
             let is_alone = reported.ceiling.bps.is_none();
             signs.extend(port(bps, rules, ports).filter(|sign| is_alone || !sign.is_fault()));
         }
@@ -113,10 +113,15 @@ fn standstill(cell: &CellEvidence<'_>, rules: &SymptomRules) -> Option<f64> {
     median(&shares).filter(|share| *share >= rules.standstill_min)
 }
 
+/// Layer, sender, receiver.
+type Pair<'s> = (Layer, &'s str, &'s str);
+/// Conditions, each with its rate.
+type States = Vec<(String, f64)>;
+
 /// Pairs that were measured under several conditions.
 fn conditions(earlier: &[linerate_model::imported::Earlier], cells: &[CellEvidence<'_>]) -> Vec<Symptom> {
-    let mut by_pair: BTreeMap<(Layer, &str, &str), Vec<(String, f64)>> = BTreeMap::new();
-    let mut last: BTreeMap<(Layer, &str, &str), &str> = BTreeMap::new();
+    let mut by_pair: BTreeMap<Pair<'_>, States> = BTreeMap::new();
+    let mut last: BTreeMap<Pair<'_>, &str> = BTreeMap::new();
     for state in earlier.iter().filter(|state| !state.whole) {
         let Outcome::Measured(m) = &state.sample.outcome else { continue };
         let Some(bps) = m.throughput_bps else { continue };
@@ -125,7 +130,7 @@ fn conditions(earlier: &[linerate_model::imported::Earlier], cells: &[CellEviden
         by_pair.entry(pair).or_default().push((state.condition.clone(), bps));
         last.insert(pair, &state.last);
     }
-    let one = |(pair, mut states): ((Layer, &str, &str), Vec<(String, f64)>)| {
+    let one = |(pair, mut states): (Pair<'_>, States)| {
         let (layer, from, to) = pair;
         let cell = cells.iter().find(|c| (c.layer, c.from, c.to) == pair)?;
         states.push(((*last.get(&pair)?).to_owned(), cell.throughput_bps?));

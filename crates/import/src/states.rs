@@ -139,7 +139,9 @@ fn last_state(runs: &[Run], places: &[usize]) -> Option<usize> {
         .collect();
     let (most, least) =
         alike.iter().fold((0.0_f64, f64::INFINITY), |(most, least), bps| (most.max(*bps), least.min(*bps)));
-    (is_table || alike.len() > 1 && most > SAME * least).then_some(last)
+    // The same table twice is no change.
+    let same = if is_table { 1.0 } else { SAME };
+    (alike.len() > 1 && most > same * least).then_some(last)
 }
 
 fn rate(raw: &Raw) -> Option<f64> {

@@ -322,10 +322,12 @@ fn changes(command: &Command) -> bool {
     };
     match words[..] {
         ["ethtool", option, ..] => ["-K", "-C", "-G", "-L", "-A", "-s", "-X", "-N"].contains(&option),
-        ["sysctl", option, ..] => ["-w", "-p", "--system"].contains(&option) || command.whole.contains("="),
-        ["ip", "link", "set", ..] | ["modprobe" | "rmmod" | "insmod" | "irqbalance", ..] => true,
-        ["tc", _, "add" | "del" | "replace" | "change", ..] => true,
-        ["ifconfig", _, "mtu", ..] | ["systemctl", "stop" | "start" | "restart", ..] => true,
+        ["sysctl", option, ..] => ["-w", "-p", "--system"].contains(&option) || command.whole.contains('='),
+        ["ip", "link", "set", ..]
+        | ["modprobe" | "rmmod" | "insmod" | "irqbalance", ..]
+        | ["tc", _, "add" | "del" | "replace" | "change", ..]
+        | ["ifconfig", _, "mtu", ..]
+        | ["systemctl", "stop" | "start" | "restart", ..] => true,
         _ => writes(),
     }
 }

@@ -451,6 +451,18 @@ mod tests {
         assert_eq!(busy(&LoadReport { cores, ..end(0.03, Some(0.5)) }), None);
     }
 
+    #[test]
+    fn an_address_that_cannot_be_used_is_no_loss() {
+        let failed = |reason: &str| {
+            let kind = TcpPlan::single(250).into();
+            let test = linerate_model::plan::Test::new("a".into(), "b".into(), Layer::Underlay, kind);
+            Sample::new(test, 0, Outcome::NothingThrough { reason: reason.to_owned() })
+        };
+        assert!(is_own_failure(&failed("bind 10.0.0.1:5201: Address already in use")));
+        assert!(is_own_failure(&failed("cannot assign requested address (os error 99)")));
+        assert!(!is_own_failure(&failed("connection refused")));
+    }
+
     /// Seen on a busy machine: 14 % of the ceiling, 92 %, nothing at all.
     #[test]
     fn a_repetition_that_is_as_good_as_it_should_be_confirms_no_loss() {

@@ -64,7 +64,7 @@ const TABLE: &[Line] = &[
     (W(2, &["download", "downloads", "apt", "mirror", "http", "curl", "wget", "kb"]), "the path below the download", "`iperf3 -c HOST -t 20 -J` between the hosts; `tcpdump -ni NIC host SERVER`; `ss -ti`"),
     (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", "`linerate disk audit` on each data node; `hdfs fsck /`"),
     (W(1, &["mount", "fstab", "drained", "drain"]), "what is mounted", "`findmnt; cat /etc/fstab; df` on the host"),
-    (S(|s| s.is_fault()), "which CPU serves the stream", "`mpstat -P ALL 1` on {to} and `ss -ti` on {from}, during a transfer"),
+    (S(Sign::is_fault), "which CPU serves the stream", "`mpstat -P ALL 1` on {to} and `ss -ti` on {from}, during a transfer"),
 ];
 
 fn is_one_cpu(sign: &Sign) -> bool {
