@@ -77,7 +77,7 @@ fn signs(
     match link_bps {
         Some(link_bps) if bps < rules.below_link * link_bps => signs.push(Sign::BelowLink { bps, link_bps }),
         // Of several pairs the peers say what is usual, on whatever hardware.
-        None if signs.is_empty() => {
+        _ if signs.is_empty() => {
             let is_alone = reported.ceiling.bps.is_none();
             signs.extend(port(bps, rules, ports).filter(|sign| is_alone || !sign.is_fault()));
         }

@@ -44,7 +44,10 @@ fn lost(diagnosis: &Diagnosis) -> String {
 
 /// Where nothing was found.
 fn whole(diagnosis: &Diagnosis) -> String {
-    if let Some(symptom) = super::symptom::first(&diagnosis.remarks) {
+    // A full port is the headline only where no ceiling says so.
+    let is_known = matches!(diagnosis.summary.overall, Overall::AtCeiling(_) | Overall::OfCeiling(_));
+    let symptom = super::symptom::first(&diagnosis.remarks);
+    if let Some(symptom) = symptom.filter(|text| !is_known || text.starts_with(super::symptom::UNKNOWN)) {
         return symptom;
     }
     let first = |is: fn(&Remark) -> bool| diagnosis.remarks.iter().find(|r| is(r)).map(remark::note);

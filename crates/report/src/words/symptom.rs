@@ -4,6 +4,9 @@ use linerate_model::remark::Remark;
 use linerate_model::symptom::{Sign, Symptom};
 use linerate_model::units::{percent, rate, ratio, short};
 
+/// How the headline of a fault begins whose cause no finding names.
+pub(super) const UNKNOWN: &str = "the cause is not known";
+
 /// A symptom.
 pub(super) fn symptom(symptom: &Symptom) -> String {
     let pair = format!("{} to {} ({})", symptom.from, symptom.to, symptom.layer);
@@ -102,7 +105,7 @@ pub(super) fn first(remarks: &[Remark]) -> Option<String> {
     };
     let of = |is: &dyn Fn(&&Remark) -> bool| remarks.iter().find(|r| is(r)).map(super::remark::note);
     of(&is_fault)
-        .map(|fault| format!("the cause is not known; {fault}"))
+        .map(|fault| format!("{UNKNOWN}; {fault}"))
         .or_else(|| of(&|r| matches!(r, Remark::Symptom(_))))
         .or_else(|| of(&|r| matches!(r, Remark::Replica { .. })))
 }
