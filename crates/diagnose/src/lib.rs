@@ -33,6 +33,7 @@ pub mod rules;
 mod advice;
 pub mod calibrate;
 pub mod case;
+mod compared;
 mod context;
 pub mod diff;
 pub mod disks;
@@ -89,7 +90,7 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
         ..Diagnosis::default()
     };
     if let Some(before) = before(snapshot) {
-        case::compare(&before, snapshot, &mut diagnosis);
+        compared::add(&before, snapshot, &mut diagnosis);
     }
     diagnosis
 }

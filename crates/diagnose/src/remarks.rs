@@ -18,7 +18,7 @@ use crate::evidence::{CellEvidence, is_own_failure};
 use crate::rules::{NoteRules, Rules};
 use crate::storage;
 
-/// Hosts of which the formats that were read are named.
+/// Most hosts with a remark on their formats.
 const READ_MAX: usize = 4;
 
 /// Facts of the headline beside the findings.
@@ -153,7 +153,7 @@ pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<Remark> {
     remarks
 }
 
-/// What was read of the files of others, by host, for a verdict that has nothing else to say.
+/// What was read of the files of others, by host, for a verdict without anything else.
 pub(crate) fn read(snapshot: &Snapshot) -> Vec<Remark> {
     let Some(imported) = &snapshot.imported else { return Vec::new() };
     let mut by_host: BTreeMap<&str, (Vec<String>, usize)> = BTreeMap::new();
@@ -268,7 +268,7 @@ mod tests {
         snapshot
     }
 
-    /// One probe of one pair lost 9 in a thousand, and TCP is as fast there as elsewhere: no place can be
+    /// One probe of one pair lost 9 in a thousand, and TCP is as fast there as elsewhere: no suspect can be
     /// named.
     #[test]
     fn loss_that_was_seen_once_is_a_note() {

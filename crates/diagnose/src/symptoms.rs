@@ -1,7 +1,7 @@
 //! What imported transfers show by themselves, where no ceiling and no peers are known to compare them with:
-//! two levels, a full CPU, one slow direction, a rate that no port has. Of a survey the stages say all that.
+//! two levels, a full CPU, one slow direction, a rate that no port has. The stages cover surveys.
 //!
-//! In: cells with their ceilings, tests of earlier states. Out: symptoms, those that say most first.
+//! In: cells with their ceilings, tests of earlier states. Out: symptoms, the clearest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn signs(
     let link_bps = reported.ceiling.known_bps();
     match link_bps {
         Some(link_bps) if bps < rules.below_link * link_bps => signs.push(Sign::BelowLink { bps, link_bps }),
-        // Of several pairs the peers say what is usual, on whatever hardware.
+        // With several pairs the peers are the standard, on any hardware.
         _ if signs.is_empty() => {
             let is_alone = reported.ceiling.bps.is_none();
             signs.extend(port(bps, rules, ports).filter(|sign| is_alone || !sign.is_fault()));
@@ -88,7 +88,7 @@ fn signs(
 
 /// Whether a rate is that of a full port, or of none.
 fn port(bps: f64, rules: &SymptomRules, ports: &CeilingRules) -> Option<Sign> {
-    // Up to three bonds and PCIe lanes make too many rates to tell one from another.
+    // Up to three bonds and PCIe lanes make too many rates to distinguish.
     let share_of = |link: &f64| bps / link;
     let usual = rules.full_usual_min..=rules.full_usual_max;
     let jumbo = rules.full_jumbo_min..=rules.full_jumbo_max;
@@ -164,7 +164,7 @@ fn blocks(context: &Context<'_>, rules: &SymptomRules) -> Option<Remark> {
     })
 }
 
-/// Replicas of which the connection was read.
+/// Replicas with a known connection.
 fn replicas(context: &Context<'_>) -> Vec<Remark> {
     let snapshot = context.facts.snapshot;
     let mut remarks = Vec::new();

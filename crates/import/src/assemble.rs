@@ -18,8 +18,8 @@ use linerate_model::units::rate;
 
 use crate::options::ImportOptions;
 use crate::prose;
-use crate::sink::{CLIENT, NAMELESS, Raw, Sink, Values, plain_address};
-use crate::states::{self, Run, Superseded};
+use crate::sink::{CLIENT, NAMELESS, Raw, Run, Sink, Values, plain_address};
+use crate::states::{self, Superseded};
 
 /// Fact: the best throughput of a host with itself, Mbit/s.
 const LOOPBACK: &str = "loopback.throughput_mbit";

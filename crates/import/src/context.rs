@@ -3,7 +3,7 @@
 
 use linerate_model::inventory::Layer;
 
-use crate::states::Condition;
+use crate::condition::Condition;
 
 /// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
 /// prompt before one of these, because comments begin like that too.
@@ -66,6 +66,10 @@ pub(crate) const TOOLS: [&str; 54] = [
 
 /// Words in front of the command that is really run.
 const CARRIERS: [&str; 6] = ["sudo", "time", "nice", "env", "stdbuf", "timeout"];
+
+/// Options of a load that change what it can reach.
+const OPTIONS: [&[&str]; 4] =
+    [&["-w", "--window"], &["-l", "--len"], &["-M", "--set-mss"], &["-C", "--congestion"]];
 
 /// A command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -159,6 +163,19 @@ impl Command {
         })
     }
 
+    /// Variables and options of a command.
+    pub(crate) fn conditions(&self) -> (String, String) {
+        let variable = |w: &&str| {
+            w.split_once('=').is_some_and(|(name, _)| {
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+            })
+        };
+        let environment: Vec<&str> = self.whole.split_whitespace().take_while(variable).collect();
+        let option = |names: &&[&str]| Some(format!("{} {}", names[0], self.value(names)?));
+        let options: Vec<String> = OPTIONS.iter().filter_map(option).collect();
+        (environment.join(" "), options.join(" "))
+    }
+
     /// An option without a value stands there.
     pub(crate) fn has(&self, options: &[&str]) -> bool {
         self.words.iter().skip(1).any(|w| options.contains(&w.as_str()))
@@ -250,6 +267,13 @@ mod tests {
         assert_eq!((far.ssh.as_deref(), far.words.join(" ")), (Some("arc-2"), "sysctl -a".to_owned()));
         assert_eq!(Command::parse("ssh $h uptime").ssh, None);
         assert_eq!(read(""), "");
+    }
+
+    #[test]
+    fn variables_and_options_that_change_a_load() {
+        let command = Command::parse("LD_PRELOAD=libsdp.so iperf -c b -w 256k -t 10");
+        assert_eq!(command.conditions(), ("LD_PRELOAD=libsdp.so".to_owned(), "-w 256k".to_owned()));
+        assert_eq!(Command::parse("iperf3 -c b -t 10").conditions(), (String::new(), String::new()));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 
 mod assemble;
+mod condition;
 mod context;
 mod document;
 mod ends;

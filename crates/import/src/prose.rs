@@ -63,8 +63,8 @@ pub(crate) fn words(lines: &[String]) -> Vec<String> {
     plain.collect::<BTreeSet<String>>().into_iter().take(WORDS_MAX).collect()
 }
 
-/// Memberships that sentences state of known hosts: `arc-1, arc-2 and arc-4 run on vs-4`, `arc-1/2/4 on vs-4`,
-/// `arc-3: vs-3`, `arc-3 (vs-3)`.
+/// Memberships that sentences state of known hosts: `arc-1, arc-2 and arc-4 run on vs-4`, `arc-1/2/4 on
+/// vs-4`, `arc-3: vs-3`, `arc-3 (vs-3)`.
 pub(crate) fn members(lines: &[String], ends: &BTreeSet<String>) -> Vec<Membership> {
     let mut found = Vec::new();
     let mut hosts: Vec<String> = Vec::new();

@@ -9,9 +9,9 @@ use linerate_model::kind::TestKind;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{CounterWatch, StorageFigure};
 
+use crate::condition::Condition;
 use crate::context::{Context, is_host};
 use crate::limits::{FIGURES_MAX, HOSTS_MAX, NAMES_MAX, PROSE_MAX, TESTS_MAX, VALUES_MAX};
-use crate::states::{Condition, Run};
 
 /// One test as a tool reports it. Ends are names or addresses; which host they belong to is found later.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +44,15 @@ pub(crate) struct Download {
     pub url: String,
     /// Front end and times.
     pub fetch: HttpFetch,
+}
+
+/// A test with its condition.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Run {
+    /// The test.
+    pub raw: Raw,
+    /// Its condition.
+    pub condition: Condition,
 }
 
 /// Membership of a host in a group, such as the virtual machines of one hypervisor.
@@ -125,7 +134,7 @@ impl Sink {
         self.unread.clear();
         self.used_label = false;
         self.host = context.host.clone().unwrap_or_default();
-        let (environment, options) = Condition::of_command(&context.command);
+        let (environment, options) = context.command.conditions();
         self.condition = Condition { environment, options, ..context.state.clone() };
     }
 

@@ -1,6 +1,6 @@
-//! Tests of one pair under different conditions: a before and an after in the order of time, or variants of a
-//! command. They are no repetitions, so no mean of them is formed: the last state counts, the earlier ones are
-//! kept beside it.
+//! Tests of one pair under different conditions: a before and an after in the order of time, or variants of
+//! a command. They are no repetitions, so no mean of them is formed: the last state counts, the earlier ones
+//! are kept beside it.
 //!
 //! In: tests with their conditions. Out: those of the last state, and the earlier ones.
 
@@ -9,68 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::inventory::Layer;
 use linerate_model::sample::Outcome;
 
-use crate::context::Command;
-use crate::sink::Raw;
+use crate::condition::Condition;
+use crate::sink::{Raw, Run};
 
 /// Variants whose rates are closer than this factor do not differ.
 const SAME: f64 = 1.15;
-/// Options of a load that change what it can reach.
-const OPTIONS: [&[&str]; 4] =
-    [&["-w", "--window"], &["-l", "--len"], &["-M", "--set-mss"], &["-C", "--congestion"]];
-
-/// Conditions under which a test ran.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Condition {
-    /// State of the hosts: raised by whatever changes something.
-    pub epoch: u32,
-    /// What changed it last.
-    pub change: String,
-    /// Number of the table; 0 outside of tables.
-    pub table: u32,
-    /// Variables in front of the command.
-    pub environment: String,
-    /// Options that change what the load can reach.
-    pub options: String,
-}
-
-impl Condition {
-    /// Variables and options of a command.
-    pub(crate) fn of_command(command: &Command) -> (String, String) {
-        let variable = |w: &&str| {
-            w.split_once('=').is_some_and(|(name, _)| {
-                !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-            })
-        };
-        let environment: Vec<&str> = command.whole.split_whitespace().take_while(variable).collect();
-        let option = |names: &&[&str]| Some(format!("{} {}", names[0], command.value(names)?));
-        let options: Vec<String> = OPTIONS.iter().filter_map(option).collect();
-        (environment.join(" "), options.join(" "))
-    }
-
-    /// In words.
-    pub(crate) fn label(&self) -> String {
-        let table = if self.table > 0 { format!("table {}", self.table) } else { String::new() };
-        let parts = [self.environment.as_str(), &self.options, &self.change, &table];
-        let named: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if named.is_empty() { "as it was first".to_owned() } else { named.join(", ") }
-    }
-
-    /// Position in time: what is called the state before is one, wherever it stands in the text.
-    fn position(&self) -> (bool, u32, u32) {
-        let is_before =
-            self.change.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|w| w == "before");
-        (!is_before, self.epoch, self.table)
-    }
-}
-
-/// A test with its condition.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Run {
-    /// The test.
-    pub raw: Raw,
-    /// Its condition.
-    pub condition: Condition,
-}
 
 /// A test of an earlier state: its condition and that of the last one.
 pub(crate) struct Superseded {
@@ -92,10 +35,10 @@ pub(crate) fn part(runs: Vec<Run>, host: impl Fn(&str) -> String) -> (Vec<Raw>, 
         by_pair.entry((host(&raw.from), host(&raw.to), raw.layer, raw.kind.name())).or_default().push(at);
     }
     let mut last_of: BTreeMap<usize, usize> = BTreeMap::new();
-    for places in by_pair.values() {
-        let Some(last) = last_state(&runs, places) else { continue };
+    for runs_of_pair in by_pair.values() {
+        let Some(last) = last_state(&runs, runs_of_pair) else { continue };
         let is_last = |at: &usize| runs[*at].condition == runs[last].condition;
-        last_of.extend(places.iter().filter(|at| !is_last(at)).map(|at| (*at, last)));
+        last_of.extend(runs_of_pair.iter().filter(|at| !is_last(at)).map(|at| (*at, last)));
     }
     let conditions: Vec<Condition> = runs.iter().map(|run| run.condition.clone()).collect();
     let (mut kept, mut earlier) = (Vec::new(), Vec::new());
@@ -114,25 +57,25 @@ pub(crate) fn part(runs: Vec<Run>, host: impl Fn(&str) -> String) -> (Vec<Raw>, 
 }
 
 /// The test that stands for the last state of a pair; `None` where its tests are repetitions.
-fn last_state(runs: &[Run], places: &[usize]) -> Option<usize> {
+fn last_state(runs: &[Run], tests: &[usize]) -> Option<usize> {
     let streams =
         |at: &usize| runs[*at].raw.kind.get().is_some_and(linerate_model::kind::TcpPlan::is_parallel);
-    let newest = places.iter().map(|at| runs[*at].condition.position()).max()?;
+    let newest = tests.iter().map(|at| runs[*at].condition.position()).max()?;
     let of_newest: Vec<usize> =
-        places.iter().copied().filter(|at| runs[*at].condition.position() == newest).collect();
+        tests.iter().copied().filter(|at| runs[*at].condition.position() == newest).collect();
     // A library in front of the command is an experiment; a window that was set is one too, but the last
     // choice of it stays.
     let last = of_newest.iter().copied().min_by_key(|at| {
         let condition = &runs[*at].condition;
         (condition.environment.len(), std::cmp::Reverse(*at))
     })?;
-    let conditions: BTreeSet<String> = places.iter().map(|at| runs[*at].condition.label()).collect();
+    let conditions: BTreeSet<String> = tests.iter().map(|at| runs[*at].condition.label()).collect();
     if conditions.len() < 2 {
         return None;
     }
     let is_table = runs[last].condition.table > 0;
     // One stream beside several is compared elsewhere.
-    let alike: Vec<f64> = places
+    let alike: Vec<f64> = tests
         .iter()
         .filter(|at| streams(at) == streams(&last))
         .filter_map(|at| rate(&runs[*at].raw))
@@ -198,8 +141,5 @@ mod tests {
         };
         assert_eq!(kept(vec![run(4e9, with("", "")), run(14e9, with("LD_PRELOAD=x", ""))]), [4e9]);
         assert_eq!(kept(vec![run(2e9, with("", "-w 8k")), run(9e9, with("", "-w 128k"))]), [9e9]);
-        let command = Command::parse("LD_PRELOAD=libsdp.so iperf -c b -w 256k");
-        let (environment, options) = Condition::of_command(&command);
-        assert_eq!((environment.as_str(), options.as_str()), ("LD_PRELOAD=libsdp.so", "-w 256k"));
     }
 }

@@ -193,8 +193,7 @@ impl Walk<'_> {
         }
         self.context.state.table = if is_table { self.tables } else { 0 };
         if is_table && self.context.layer.is_none() && !self.context.speaks_of_overlay {
-            self.sink
-                .note("no word says which network a table is of: the underlay is assumed; --layer overlay");
+            self.sink.note("no word names the network of a table: the underlay is assumed; --layer overlay");
         }
         let block = |lines| Block { lines, at: &self.context };
         let shown_lines = if reader.takes_long_lines() { self.lines } else { self.short };

@@ -18,7 +18,7 @@ pub struct Symptom {
     pub sign: Sign,
 }
 
-/// What a transfer shows. Those that say most stand first.
+/// What a transfer shows. The clearest stand first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
@@ -81,7 +81,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Position among the signs: those that say most are first.
+    /// Position among the signs: the clearest are first.
     #[must_use]
     pub fn rank(&self) -> usize {
         match self {

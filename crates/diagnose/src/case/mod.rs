@@ -10,19 +10,13 @@ mod file;
 
 use include_dir::{Dir, include_dir};
 use linerate_knowledge::Knowledge;
-use linerate_model::difference::Difference;
 use linerate_model::finding::Diagnosis;
-use linerate_model::remark::Remark;
-use linerate_model::snapshot::Snapshot;
 
 pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
 
-use crate::diff;
+use crate::compared;
 use crate::rules::Rules;
-
-/// Changes of single pairs that are told beside the effect on all.
-const CELLS_TOLD: usize = 4;
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../cases");
 
@@ -51,22 +45,9 @@ pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
 pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
     let mut diagnosis = crate::diagnose_with(&case.snapshot, knowledge, rules);
     if let Some(before) = &case.before {
-        compare(before, &case.snapshot, &mut diagnosis);
+        compared::add(before, &case.snapshot, &mut diagnosis);
     }
     diagnosis
-}
-
-/// Puts what changed since a state before in front of the remarks, and its proof into the summary.
-pub(crate) fn compare(before: &Snapshot, after: &Snapshot, diagnosis: &mut Diagnosis) {
-    let mut changes = diff::runs(before, after);
-    changes.retain(|difference| !matches!(difference, Difference::Fact { .. }));
-    diagnosis.summary.fix = changes.first().and_then(|first| match first {
-        Difference::Effect { proof, .. } => Some(*proof),
-        _ => None,
-    });
-    // Of a few pairs each one is named.
-    changes.truncate(usize::from(diagnosis.summary.fix.is_some()) + CELLS_TOLD);
-    diagnosis.remarks.splice(0..0, changes.into_iter().map(Remark::Compared));
 }
 
 /// What the diagnosis says otherwise than the case expects; one line each.

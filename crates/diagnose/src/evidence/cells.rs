@@ -249,8 +249,8 @@ pub(crate) fn collect<'a>(snapshot: &'a Snapshot, rules: &'a Rules) -> Vec<CellE
     cells
 }
 
-/// Errors of the test itself, in the words of the kernel: an address or port that cannot be used at the own end
-/// says nothing of the network.
+/// Errors of the test itself, in the words of the kernel: an address or port that cannot be used at the own
+/// end is no evidence of the network.
 const OWN: [&str; 3] = ["address already in use", "address in use", "cannot assign requested address"];
 
 /// Whether a test failed at its own end.

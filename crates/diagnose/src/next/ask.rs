@@ -1,7 +1,8 @@
-//! Which command decides what imported evidence leaves open: by what was found, by the symptoms, by the words
+//! Which command decides what imported evidence leaves open: by the findings, by the symptoms, by the words
 //! of the text. One line of the table for each.
 //!
-//! In: the account of the import, symptoms, findings. Out: at most three commands, the one that decides first.
+//! In: the account of the import, symptoms, findings. Out: at most three commands, the one that
+//! decides first.
 
 use linerate_model::finding::{Direction, Finding, Metric, Suspect};
 use linerate_model::imported::{Imported, Missing};
@@ -79,10 +80,13 @@ fn is_one_cpu(sign: &Sign) -> bool {
 }
 
 fn into_group(finding: &Finding) -> bool {
-    finding.places.first().is_some_and(|place| {
-        matches!(place.suspect, Suspect::Group(_) | Suspect::GroupToGroup(..))
-            && place.direction != Direction::Tx
-    })
+    let (suspect, direction) = first_suspect(finding);
+    matches!(suspect, Some(Suspect::Group(_) | Suspect::GroupToGroup(..))) && direction != Direction::Tx
+}
+
+/// The most probable suspect of a finding, with its direction.
+fn first_suspect(finding: &Finding) -> (Option<&Suspect>, Direction) {
+    finding.places.first().map_or((None, Direction::Both), |at| (Some(&at.suspect), at.direction))
 }
 
 fn is_overlay(finding: &Finding) -> bool {
@@ -127,11 +131,13 @@ fn applies(
             _ => None,
         }),
         F(fits) => findings.iter().find(|f| fits(f)).map(|f| {
-            let name = f.places.first().map_or(String::new(), |p| match &p.suspect {
-                Suspect::Host(name) | Suspect::Group(name) | Suspect::GroupToGroup(_, name) => name.clone(),
-                Suspect::Pair(_, to) => to.clone(),
+            let name = match first_suspect(f).0 {
+                Some(Suspect::Host(name) | Suspect::Group(name) | Suspect::GroupToGroup(_, name)) => {
+                    name.clone()
+                }
+                Some(Suspect::Pair(_, to)) => to.clone(),
                 _ => "the receiver".to_owned(),
-            });
+            };
             (SIGN, ["the others".to_owned(), name])
         }),
         R(fits) => remarks.iter().find(|r| fits(r)).map(|remark| match remark {

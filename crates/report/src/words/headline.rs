@@ -11,6 +11,8 @@ use linerate_model::units::{percent, sure};
 use super::finding::{KNOWN, LIKELY, location};
 use super::remark;
 
+/// How the headline of a fault begins whose cause no finding names.
+const UNKNOWN: &str = "the cause is not known";
 /// Lost hosts that are named.
 const LOST_MAX: usize = 4;
 
@@ -27,7 +29,21 @@ pub(super) fn of(diagnosis: &Diagnosis) -> String {
     }
 }
 
-/// Hosts that were lost on the way.
+/// The first symptom that is a fault, for a headline.
+fn symptom(remarks: &[Remark]) -> Option<String> {
+    let is_fault = |r: &&Remark| match r {
+        Remark::Symptom(s) => s.sign.is_fault(),
+        Remark::Blocks { .. } => true,
+        _ => false,
+    };
+    let of = |is: &dyn Fn(&&Remark) -> bool| remarks.iter().find(|r| is(r)).map(remark::note);
+    of(&is_fault)
+        .map(|fault| format!("{UNKNOWN}; {fault}"))
+        .or_else(|| of(&|r| matches!(r, Remark::Symptom(_))))
+        .or_else(|| of(&|r| matches!(r, Remark::Replica { .. })))
+}
+
+/// Hosts that were lost during the run.
 fn lost(diagnosis: &Diagnosis) -> String {
     let host = |gap: &Gap| match &gap.what {
         GapSubject::Host(name) => Some(name.clone()),
@@ -44,10 +60,10 @@ fn lost(diagnosis: &Diagnosis) -> String {
 
 /// Where nothing was found.
 fn whole(diagnosis: &Diagnosis) -> String {
-    // A full port is the headline only where no ceiling says so.
+    // A full port is the headline only where no ceiling is known.
     let is_known = matches!(diagnosis.summary.overall, Overall::AtCeiling(_) | Overall::OfCeiling(_));
-    let symptom = super::symptom::first(&diagnosis.remarks);
-    if let Some(symptom) = symptom.filter(|text| !is_known || text.starts_with(super::symptom::UNKNOWN)) {
+    let symptom = symptom(&diagnosis.remarks);
+    if let Some(symptom) = symptom.filter(|text| !is_known || text.starts_with(UNKNOWN)) {
         return symptom;
     }
     let first = |is: fn(&Remark) -> bool| diagnosis.remarks.iter().find(|r| is(r)).map(remark::note);
@@ -167,5 +183,22 @@ mod tests {
             "home sdx: busy for 94 % of the time with 1110 requests a second: if it is a rotating disk";
         assert!(headline(figures(4), vec![drive]).starts_with(busy));
         assert!(headline(figures(3), Vec::new()).starts_with("3 figures of disks"));
+    }
+
+    #[test]
+    fn a_fault_is_the_headline_before_a_full_port() {
+        let remark = |sign| {
+            Remark::Symptom(linerate_model::symptom::Symptom {
+                from: "a".into(),
+                to: "b".into(),
+                layer: Layer::Underlay,
+                sign,
+            })
+        };
+        let full = remark(linerate_model::symptom::Sign::FullPort { bps: 9.4e9, link_bps: 1e10 });
+        assert!(symptom(std::slice::from_ref(&full)).unwrap().contains("94 % of a port of 10 Gbit/s"));
+        let both = [full, remark(linerate_model::symptom::Sign::Standstill { share: 0.9 })];
+        assert!(symptom(&both).unwrap().starts_with("the cause is not known; a to b"));
+        assert_eq!(symptom(&[]), None);
     }
 }

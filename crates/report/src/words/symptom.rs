@@ -1,11 +1,7 @@
 //! What transfers show by themselves, each symptom in a line.
 
-use linerate_model::remark::Remark;
 use linerate_model::symptom::{Sign, Symptom};
 use linerate_model::units::{percent, rate, ratio, short};
-
-/// How the headline of a fault begins whose cause no finding names.
-pub(super) const UNKNOWN: &str = "the cause is not known";
 
 /// A symptom.
 pub(super) fn symptom(symptom: &Symptom) -> String {
@@ -96,20 +92,6 @@ pub(super) fn replica(host: &str, device: &str, connection: &str, disks: &str, r
     format!("{host} {device}: {connection}{disks}{at}")
 }
 
-/// The first symptom that is a fault, for a headline.
-pub(super) fn first(remarks: &[Remark]) -> Option<String> {
-    let is_fault = |r: &&Remark| match r {
-        Remark::Symptom(s) => s.sign.is_fault(),
-        Remark::Blocks { .. } => true,
-        _ => false,
-    };
-    let of = |is: &dyn Fn(&&Remark) -> bool| remarks.iter().find(|r| is(r)).map(super::remark::note);
-    of(&is_fault)
-        .map(|fault| format!("{UNKNOWN}; {fault}"))
-        .or_else(|| of(&|r| matches!(r, Remark::Symptom(_))))
-        .or_else(|| of(&|r| matches!(r, Remark::Replica { .. })))
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_model::inventory::Layer;
@@ -126,17 +108,5 @@ mod tests {
         let text = of(Sign::Conditions(states));
         assert!(text.contains("2.5 Gbit/s (-w 8k), then 9.38 Gbit/s (-w 128k)"), "{text}");
         assert!(text.contains("the window decides"), "{text}");
-    }
-
-    #[test]
-    fn a_fault_is_the_headline_before_a_full_port() {
-        let remark = |sign| {
-            Remark::Symptom(Symptom { from: "a".into(), to: "b".into(), layer: Layer::Underlay, sign })
-        };
-        let full = remark(Sign::FullPort { bps: 9.4e9, link_bps: 1e10 });
-        assert!(first(&[full.clone()]).unwrap().contains("94 % of a port of 10 Gbit/s"));
-        let both = [full, remark(Sign::Standstill { share: 0.9 })];
-        assert!(first(&both).unwrap().starts_with("the cause is not known; a to b"));
-        assert_eq!(first(&[]), None);
     }
 }
