@@ -49,7 +49,7 @@ fn fixture(name: &str) -> String {
 fn a_pasted_investigation_becomes_a_run() {
     let home = Home::new();
     let (code, out, err) = home.run(&["import", &fixture("casebook/a3.md")]);
-    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(code, 1, "{out}{err}");
     assert!(
         out.contains("a3.md") && out.contains("table") && out.contains("ethtool-k") && out.contains("vs-4"),
         "{out}"
@@ -68,7 +68,7 @@ fn a_pasted_investigation_becomes_a_run() {
     assert!(differences.contains("rx-gro-hw"), "{differences}");
     // Before and after.
     let (code, ..) = home.run(&["import", &fixture("casebook/a4.md"), "--json"]);
-    assert_eq!(code, 0);
+    assert_eq!(code, home.run(&["diagnose", &fixture("casebook/a4.md")]).0);
     let (_, runs, _) = home.run(&["runs", "--json"]);
     let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
     let id = |n: usize| runs["runs"][n]["id"].as_str().unwrap().to_owned();
@@ -163,7 +163,7 @@ fn without_sack(off: usize) -> (i32, String) {
 #[test]
 fn a_setting_is_found_without_any_measurement_on_one_host_and_once_for_most_of_them() {
     let (code, nothing) = without_sack(0);
-    assert!(code == 3 && nothing.starts_with("nothing was measured"), "{nothing}");
+    assert!(code == 3 && nothing.starts_with("the cause is not known: no measurement was read"), "{nothing}");
     let (code, one) = without_sack(1);
     assert!(code == 1 && one.starts_with("host n1: selective acknowledgements"), "{one}");
     assert!(one.contains("Nothing; it was only read.") && one.contains("try tcp-sack-off --on n1"), "{one}");
@@ -187,7 +187,7 @@ fn a_session_on_standard_input() {
     let bytes = std::fs::read(fixtures().join("ethtool-k-eth0.txt")).unwrap();
     child.stdin.take().unwrap().write_all(&bytes).unwrap();
     let (code, out, err) = parts(&child.wait_with_output().unwrap());
-    assert_eq!(code, 0, "{err}");
+    assert_eq!(code, 3, "nothing was found, and no pair was seen: {err}");
     assert!(out.contains("stdin") && out.contains("ethtool-k") && out.contains("arc-1"), "{out}");
 }
 
@@ -210,7 +210,7 @@ fn a_folder_with_a_sosreport_and_things_that_are_no_evidence() {
     home.file("evidence/notes.txt", b"it is slow since Monday\n");
     std::os::unix::fs::symlink("/proc/self/mem", home.0.path().join("evidence/link")).unwrap();
     let (code, out, err) = home.run(&["import", "evidence"]);
-    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(code, home.run(&["diagnose", "evidence"]).0, "{out}{err}");
     assert!(
         err.contains("report.tar.xz: an archive; unpack it") && err.contains("network or disks: 1"),
         "{err}"
@@ -221,9 +221,24 @@ fn a_folder_with_a_sosreport_and_things_that_are_no_evidence() {
 }
 
 #[test]
-fn what_is_no_evidence_is_an_error_that_quotes_it() {
+fn words_alone_end_in_what_to_measure_next() {
     let home = Home::new();
     home.file("letter.txt", b"Dear all,\nthe network is slow.\n");
+    for command in ["import", "diagnose"] {
+        let (code, out, err) = home.run(&[command, "letter.txt"]);
+        assert_eq!(code, 3, "{out}{err}");
+        assert!(
+            out.contains("the cause is not known") && out.contains("letter.txt:1: \"Dear all,\""),
+            "{out}"
+        );
+        assert!(out.contains("What to measure next") && out.contains("linerate survey HOST HOST"), "{out}");
+    }
+}
+
+#[test]
+fn what_is_no_evidence_is_an_error_that_quotes_it() {
+    let home = Home::new();
+    home.file("letter.txt", b"Dear all,\n1 2 3\n");
     for arguments in [&["import", "letter.txt"][..], &["diagnose", "letter.txt"]] {
         let (code, _, err) = home.run(arguments);
         assert_eq!(code, 2, "{err}");

@@ -12,6 +12,11 @@ use linerate_model::symptom::Sign;
 
 /// Most commands that are asked for.
 const ASKED_MAX: usize = 3;
+/// What is asked for where no line of the table applies: what is missing, and the command.
+const FIRST: [&str; 2] = [
+    "throughput between hosts",
+    "`linerate survey HOST HOST`; or `iperf3 -s` on one host and `iperf3 -c HOST -t 20 -J` on another",
+];
 /// Weight of a sign over that of a word.
 const SIGN: usize = 10;
 
@@ -109,7 +114,9 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     let mut asked: Vec<Missing> = Vec::new();
-    for missing in found.into_iter().map(|(_, m)| m).chain(imported.missing.iter().cloned()) {
+    let words_alone = imported.pieces.is_empty() && !imported.words.is_empty();
+    let first = words_alone.then(|| Missing { what: FIRST[0].to_owned(), command: FIRST[1].to_owned() });
+    for missing in found.into_iter().map(|(_, m)| m).chain(imported.missing.iter().cloned()).chain(first) {
         if asked.len() < ASKED_MAX && asked.iter().all(|a| a.what != missing.what) {
             asked.push(missing);
         }
