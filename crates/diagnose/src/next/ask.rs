@@ -68,7 +68,7 @@ const TABLE: &[Line] = &[
     (W(1, &["steal", "load"]), "who uses the CPUs", "`mpstat -P ALL 1; pidstat -u 1`"),
     (W(2, &["window", "rtt", "buffers", "tcp_rmem", "transatlantic", "far", "vpn"]), "what a connection waits for", "`ss -ti` during a transfer; `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` at both ends"),
     (W(2, &["download", "downloads", "apt", "mirror", "http", "curl", "wget", "kb"]), "the path below the download", "`iperf3 -c HOST -t 20 -J` between the hosts; `tcpdump -ni NIC host SERVER`; `ss -ti`"),
-    (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", "`linerate disk audit` on each data node; `hdfs fsck /`"),
+    (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", "`linerate disk durability --audit DIR` on each data node; `hdfs fsck /`"),
     (W(1, &["mount", "fstab", "drained", "drain"]), "what is mounted", "`findmnt; cat /etc/fstab; df` on the host"),
     (S(Sign::is_fault), "which CPU serves the stream", "`mpstat -P ALL 1` on {to} and `ss -ti` on {from}, during a transfer"),
 ];
@@ -114,7 +114,7 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     let mut asked: Vec<Missing> = Vec::new();
-    let words_alone = imported.pieces.is_empty() && !imported.words.is_empty();
+    let words_alone = imported.missing.is_empty() && !imported.words.is_empty();
     let first = words_alone.then(|| Missing { what: FIRST[0].to_owned(), command: FIRST[1].to_owned() });
     for missing in found.into_iter().map(|(_, m)| m).chain(imported.missing.iter().cloned()).chain(first) {
         if asked.len() < ASKED_MAX && asked.iter().all(|a| a.what != missing.what) {
