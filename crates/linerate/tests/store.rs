@@ -30,7 +30,7 @@ impl Site {
     /// One with a run in its store.
     fn with_run() -> Self {
         let site = Self::new();
-        site.good("linerate import --host a sysctl.txt");
+        site.stored("linerate import --host a sysctl.txt");
         site
     }
 
@@ -61,6 +61,12 @@ impl Site {
         let ended = self.shell(line);
         assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.out, ended.err);
         ended.out
+    }
+
+    /// An import in which nothing is wrong and no pair was seen: code 3, as of `diagnose`.
+    fn stored(&self, line: &str) {
+        let ended = self.shell(line);
+        assert_eq!(ended.code, Some(3), "{line}: {}{}", ended.out, ended.err);
     }
 
     /// A command that cannot run, and what it says.
@@ -103,7 +109,9 @@ fn folder_and_files_are_private_whatever_the_umask() {
     for umask in ["000", "022", "777"] {
         let site = Site::new();
         // The reader holds the log and its index open while the modes are looked at.
-        site.good(&format!("umask {umask}; LINERATE_DATA=$PWD/new/data linerate import --host a sysctl.txt"));
+        site.stored(&format!(
+            "umask {umask}; LINERATE_DATA=$PWD/new/data linerate import --host a sysctl.txt"
+        ));
         for (name, wanted) in [("new", 0o700), ("new/data", 0o700), ("new/data/linerate.sqlite", 0o600)] {
             // Of folders above its own only what the umask leaves is given.
             let wanted = if name == "new" && umask == "777" { mode(&site.path(name)) } else { wanted };
@@ -185,7 +193,7 @@ fn a_folder_above_that_another_user_could_exchange_is_refused() {
     assert!(std::fs::read_dir(site.path("shared")).unwrap().next().is_none(), "nothing is made there");
     let shown = site.refused("LINERATE_DATA=shared/data linerate runs");
     site.good(hint(&shown));
-    site.good("LINERATE_DATA=$PWD/way/data linerate import --host a sysctl.txt");
+    site.stored("LINERATE_DATA=$PWD/way/data linerate import --host a sysctl.txt");
     // As in /tmp: others exchange nothing there that is not theirs.
     chmod(&site.path("shared"), 0o1777);
     assert!(site.good("LINERATE_DATA=$PWD/shared/data linerate runs").contains("imported"));
@@ -232,7 +240,7 @@ fn a_damaged_store_names_the_file_and_the_command_that_helps() {
         site.refuses(&["linerate.sqlite is damaged", "hint: mv "]);
         let shown = site.refused("linerate runs");
         site.good(hint(&shown));
-        site.good("linerate import --host a sysctl.txt");
+        site.stored("linerate import --host a sysctl.txt");
         assert!(site.good("linerate runs").contains("imported"));
         std::fs::remove_dir_all(site.path("data.bad")).unwrap();
     }
@@ -263,7 +271,7 @@ fn what_only_reads_works_where_nothing_can_be_written() {
         ("linerate runs --json", "imported"),
         ("linerate report", "a"),
         ("linerate report --json", "sysctl.txt"),
-        ("linerate diagnose", "nothing was measured"),
+        ("linerate diagnose", "no measurement was read"),
         ("linerate diff a a", ""),
         ("linerate case record", "tcp_sack"),
     ] {
