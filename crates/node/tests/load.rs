@@ -122,7 +122,9 @@ fn strangers_at_the_port_of_every_kind_of_test_change_nothing() {
         assert_eq!((&sent.stopped, &received.stopped), (&None, &None), "{name}");
         assert!(sent.bytes > 0, "{name}");
         let met = received.strangers.unwrap();
-        assert!(if silent.is_empty() { met.datagrams > 0 } else { met.connections > 0 }, "{name}: {met:?}");
+        // A connection to a port of datagrams may have met the port of another test with this number.
+        assert!(met.datagrams + met.connections > 0, "{name}: {met:?}");
+        drop(silent);
     }
 }
 

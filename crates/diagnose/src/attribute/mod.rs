@@ -78,7 +78,8 @@ pub(crate) fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Know
 /// Score of one cause at a place; `None` when it is impossible there.
 pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
     let rules = &facts.rules.attribute;
-    let (suspect_score, native) = suspect_fit(place, cause, rules)?;
+    let direct = suspect_fit(place, cause, rules);
+    let (suspect_score, native) = direct.or_else(|| half_fit(place, cause, rules))?;
     let mut scored = Scored {
         cause,
         score: prior(cause.prior, rules)
@@ -93,6 +94,10 @@ pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) 
     };
     shape::judge(place.shape, cause, &mut scored)?;
     facts::judge(facts, place, cause, &mut scored)?;
+    // What sits in one direction harms both only by what it was read to do, to acknowledgements among others.
+    if direct.is_none() && scored.hits.is_empty() {
+        return None;
+    }
     scored.score -= unseen(facts, place, &scored);
     Some(scored)
 }
@@ -123,6 +128,18 @@ fn suspect_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
         })
         .flatten()
         .map(|k| (rules.two_hosts_end, *k))
+}
+
+/// A cause of one direction where both suffer.
+fn half_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
+    let kind = SuspectKind::of(place.suspect, place.direction);
+    let halves = [
+        (SuspectKind::HostBoth, [SuspectKind::HostTx, SuspectKind::HostRx]),
+        (SuspectKind::GroupBoth, [SuspectKind::GroupTx, SuspectKind::GroupRx]),
+    ];
+    let fits = |whole: SuspectKind| whole == kind || (place.has_alias && whole.alias() == kind);
+    let mut parts = halves.into_iter().filter(|(whole, _)| fits(*whole)).flat_map(|(_, parts)| parts);
+    parts.find(|part| cause.symptom.suspects.contains(part)).map(|part| (rules.half, part))
 }
 
 fn response_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {

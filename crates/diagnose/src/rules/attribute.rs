@@ -13,6 +13,7 @@ super::number::stage! {
         alias: f64 = -0.1, "log odds", "A cause of hosts at a group of one host, or the reverse";
         widened: f64 = -1.5, "log odds", "A cause of both directions where one suffers";
         alias_widened: f64 = -1.6, "log odds", "Both";
+        half: f64 = -2.5, "log odds", "A cause of one direction, read there, where both suffer";
         two_hosts_end: f64 = -0.5, "log odds", "A cause of a host at a pair that is all there is";
         first_metric: f64 = 1.0, "log odds", "A cause whose symptom is the strongest metric";
         layer_match: f64 = 1.0, "log odds", "A cause of one layer where only it suffers";
