@@ -65,7 +65,7 @@ pub(crate) fn of_tests(context: &Context<'_>, report: &[Cell], judged: &[Judged<
 /// A suspicion that was not confirmed. Where nothing speaks against it, what was read at the place may say
 /// what it would be.
 fn suspicion(context: &Context<'_>, judged: &Judged<'_, '_>) -> Remark {
-    let (suspect, direction, _) = &judged.places[0];
+    let (suspect, direction, _) = &judged.locations[0];
     let repetition = if is_contended(context, judged) {
         Repetition::Invalid
     } else if !is_untested(context, judged) {
@@ -114,7 +114,7 @@ fn untested(context: &Context<'_>, judged: &[Judged<'_, '_>]) -> Vec<(Suspect, D
             let is_dead = |s: &Sample| matches!(s.outcome, Outcome::NothingThrough { .. });
             context.facts.snapshot.imported.is_some() || samples(context, j).any(is_dead)
         })
-        .map(|j| (j.places[0].0.clone(), j.places[0].1))
+        .map(|j| (j.locations[0].0.clone(), j.locations[0].1))
         .collect()
 }
 

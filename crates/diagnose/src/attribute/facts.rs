@@ -12,27 +12,27 @@ use linerate_model::finding::{Clue, FactHit, LayerScope};
 use linerate_model::inventory::Layer;
 
 use super::ends;
-use super::place::Place;
 use super::population::Population;
 use super::scored::Scored;
 use super::shape::Shape;
+use super::suspect_context::SuspectContext;
 use crate::evidence::Facts;
 
 /// Adds the fact tests of a cause to its score; `None` when a required one fails or an exclusion holds.
 pub(super) fn judge(
     facts: &Facts<'_>,
-    place: &Place<'_>,
+    location: &SuspectContext<'_>,
     cause: &Cause,
     scored: &mut Scored<'_>,
 ) -> Option<()> {
     let rules = &facts.rules.attribute;
     for test in &cause.excludes {
-        if matches!(run(facts, place, test), Outcome::Holds(_)) {
+        if matches!(run(facts, location, test), Outcome::Holds(_)) {
             return None;
         }
     }
     for test in &cause.indicators {
-        match run(facts, place, test) {
+        match run(facts, location, test) {
             Outcome::Holds(hits) => {
                 // Contrast only for tests about the suspects: senders of bad cells are mostly benign.
                 let contrast = if matches!(test.side, FactSide::Sender | FactSide::Receiver) {
@@ -40,7 +40,7 @@ pub(super) fn judge(
                 } else {
                     hits.iter()
                         .map(|h| {
-                            let peers = place.subjects.peers_of(&h.host);
+                            let peers = location.subjects.peers_of(&h.host);
                             peers.population(facts, &h.host, &h.key).contrast(&h.value, rules)
                         })
                         .fold(f64::NEG_INFINITY, f64::max)
@@ -71,10 +71,10 @@ pub(super) fn judge(
 
 /// Whether some fact may indicate the cause, whatever was measured. What depends on measured values counts as
 /// possible.
-pub(crate) fn possible(facts: &Facts<'_>, place: &Place<'_>, cause: &Cause) -> bool {
+pub(crate) fn possible(facts: &Facts<'_>, location: &SuspectContext<'_>, cause: &Cause) -> bool {
     cause.indicators.iter().any(|test| {
         matches!(test.op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds)
-            || matches!(run(facts, place, test), Outcome::Holds(_))
+            || matches!(run(facts, location, test), Outcome::Holds(_))
     })
 }
 
@@ -84,30 +84,30 @@ enum Outcome {
     Unread,
 }
 
-fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
+fn run(facts: &Facts<'_>, location: &SuspectContext<'_>, test: &FactTest) -> Outcome {
     let rules = &facts.rules.attribute;
     let mut hits = Vec::new();
     let mut seen: Option<FactHit> = None;
-    for host in place.subjects.side(test.side) {
+    for host in location.subjects.side(test.side) {
         if test.op == Op::MissingUnlikePeers {
-            hits.extend(missing(facts, place, host, &test.keys));
+            hits.extend(missing(facts, location, host, &test.keys));
             continue;
         }
-        for (key, value) in candidates(facts, host, &test.keys, test.nic, place) {
+        for (key, value) in candidates(facts, host, &test.keys, test.nic, location) {
             // Asked for only where the value alone does not decide: of thousands of hosts that costs.
-            let population = LazyCell::new(|| place.subjects.peers_of(host).population(facts, host, key));
+            let population = LazyCell::new(|| location.subjects.peers_of(host).population(facts, host, key));
             let unlike = || {
                 !test.unlike_peers
                     || population.differs(value, rules)
                     || (population.values.is_empty()
-                        && !same_at_the_other_end(facts, place, host, key, value))
+                        && !same_at_the_other_end(facts, location, host, key, value))
             };
             let also = || test.also.iter().all(|condition| also_holds(facts, host, key, condition));
             let hit = |peers| {
                 let (host, key, value) = (host.to_owned(), key.to_owned(), value.clone());
                 FactHit { host, key, value, peers }
             };
-            if holds(facts, host, key, value, &population, test, place.shape) && unlike() && also() {
+            if holds(facts, host, key, value, &population, test, location.shape) && unlike() && also() {
                 hits.push(hit(population.usual().filter(|u| *u != value).cloned()));
             } else if seen.is_none() {
                 seen = Some(hit(None));
@@ -120,12 +120,12 @@ fn run(facts: &Facts<'_>, place: &Place<'_>, test: &FactTest) -> Outcome {
 /// Whether the other end has the same value although only one direction suffers.
 fn same_at_the_other_end(
     facts: &Facts<'_>,
-    place: &Place<'_>,
+    location: &SuspectContext<'_>,
     host: &str,
     key: &str,
     value: &FactValue,
 ) -> bool {
-    let subjects = &place.subjects;
+    let subjects = &location.subjects;
     let is_machine = |host: &str| subjects.machines.contains(&host);
     let others: Vec<&str> = subjects
         .side(FactSide::Either)
@@ -142,9 +142,9 @@ pub(crate) fn candidates<'a>(
     host: &str,
     keys: &[String],
     role: NicRole,
-    place: &Place<'_>,
+    location: &SuspectContext<'_>,
 ) -> Vec<(&'a str, &'a FactValue)> {
-    let layers: Vec<Layer> = match place.layer {
+    let layers: Vec<Layer> = match location.layer {
         LayerScope::Only(layer) => vec![layer],
         LayerScope::Any => vec![Layer::Underlay, Layer::Overlay],
     };
@@ -234,7 +234,7 @@ fn against_fact(
     if op == Op::LessThanFact { number < limit } else { number >= limit }
 }
 
-/// A pattern with the NIC or the block device of a key in place of its `nic.*` or `disk.*`.
+/// A pattern with the NIC or the block device of a key in location of its `nic.*` or `disk.*`.
 fn beside(key: &str, pattern: &str) -> String {
     let plain = bare(key);
     let namespace = &key[..key.len() - plain.len()];
@@ -293,9 +293,14 @@ pub(crate) fn fits(
 }
 
 /// Keys that most peers of a host have and the host lacks, although it has others of the family.
-fn missing(facts: &Facts<'_>, place: &Place<'_>, host: &str, patterns: &[String]) -> Vec<FactHit> {
+fn missing(
+    facts: &Facts<'_>,
+    location: &SuspectContext<'_>,
+    host: &str,
+    patterns: &[String],
+) -> Vec<FactHit> {
     let rules = &facts.rules.attribute;
-    let peers = place.subjects.peers_of(host);
+    let peers = location.subjects.peers_of(host);
     let mut hits = Vec::new();
     for pattern in patterns {
         if facts.matching(host, pattern).is_empty() || peers.hosts().len() < rules.peers_min {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use linerate_model::finding::{BenignDifference, Clue, FactHit, Finding, LossLocation, Metric, RankedCause};
 use linerate_model::inventory::HostName;
 
-use super::{Judged, Place, Scored, alias, remedy};
+use super::{Judged, Scored, SuspectContext, alias, remedy};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::evidence::Facts;
@@ -17,8 +17,8 @@ use crate::next;
 pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibration: &Calibration) -> Finding {
     let rules = &context.facts.rules.merge;
     let primary = judged.responses.first().copied().unwrap_or_default();
-    let (suspect, direction, _) = &judged.places[0];
-    let place = Place {
+    let (suspect, direction, _) = &judged.locations[0];
+    let location = SuspectContext {
         suspect,
         direction: *direction,
         layer: judged.layer,
@@ -27,7 +27,7 @@ pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibratio
         subjects: &judged.subjects,
         has_alias: alias(&context.facts, suspect).is_some(),
     };
-    let (mut causes, unknown) = all_causes(context, judged, &place, calibration);
+    let (mut causes, unknown) = all_causes(context, judged, &location, calibration);
     causes.extend(unknown);
     causes.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     let [expected, measured] = values(context, judged, primary);
@@ -41,9 +41,9 @@ pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibratio
     }
     let mut finding = Finding {
         places: judged
-            .places
+            .locations
             .iter()
-            .zip(calibration.place.shares(&judged.places.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
+            .zip(calibration.place.shares(&judged.locations.iter().map(|(_, _, p)| *p).collect::<Vec<_>>()))
             .filter(|((_, _, raw), _)| *raw >= rules.listed_min)
             .map(|((suspect, direction, _), probability)| LossLocation {
                 suspect: suspect.clone(),
@@ -81,7 +81,7 @@ pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibratio
 fn all_causes(
     context: &Context<'_>,
     judged: &Judged<'_, '_>,
-    place: &Place<'_>,
+    location: &SuspectContext<'_>,
     calibration: &Calibration,
 ) -> (Vec<RankedCause>, Vec<RankedCause>) {
     let rules = &context.facts.rules.merge;
@@ -93,7 +93,7 @@ fn all_causes(
     let causes = (judged.causes.iter().zip(of_causes))
         .filter(|(_, p)| is_listed(p))
         .take(rules.causes_max)
-        .map(|((scored, _), p)| ranked(&context.facts, place, scored, *p))
+        .map(|((scored, _), p)| ranked(&context.facts, location, scored, *p))
         .collect();
     let unknown = (judged.differences.iter().zip(of_differences))
         .filter(|(_, p)| is_listed(p))
@@ -124,7 +124,7 @@ fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, response: Metric) -
     judged.located.score.min(most) + (bad / valid.max(bad).max(1.0)).max(f64::MIN_POSITIVE).ln()
 }
 
-/// What is expected at a place and what was measured there.
+/// What is expected at a location and what was measured there.
 fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Metric) -> [f64; 2] {
     let rows: Vec<_> =
         judged.located.rows.iter().map(|r| &context.rows[*r]).filter(|r| r.response == primary).collect();
@@ -137,7 +137,7 @@ fn values(context: &Context<'_>, judged: &Judged<'_, '_>, primary: Metric) -> [f
 /// A cause as it stands in a finding.
 pub(crate) fn ranked(
     facts: &Facts<'_>,
-    place: &Place<'_>,
+    location: &SuspectContext<'_>,
     scored: &Scored<'_>,
     probability: f64,
 ) -> RankedCause {
@@ -148,7 +148,7 @@ pub(crate) fn ranked(
         mechanism: scored.cause.mechanism.clone(),
         supports: scored.supports.clone(),
         contradicts: scored.contradicts.clone(),
-        remedy: remedy(facts, place, scored),
+        remedy: remedy(facts, location, scored),
         sources: scored.cause.sources.clone(),
         ..RankedCause::default()
     }

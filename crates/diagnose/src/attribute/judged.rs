@@ -1,5 +1,5 @@
-//! Joins where and why: every place that explains the losses nearly as well as the best is asked for its
-//! causes, and the two answers are weighed together. Located columns come in, judged places go out.
+//! Joins where and why: every location that explains the losses nearly as well as the best is asked for its
+//! causes, and the two answers are weighed together. Located columns come in, judged locations go out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use linerate_model::finding::{BenignDifference, Direction, FactHit, LayerScope, 
 use linerate_model::inventory::Layer;
 
 use crate::attribute::shape::{self, Shape};
-use crate::attribute::{self, Peers, Place, Scored, Subjects};
+use crate::attribute::{self, Peers, Scored, Subjects, SuspectContext};
 use crate::context::Context;
 use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
@@ -17,20 +17,20 @@ use crate::metrics::{Row, are_confirmed};
 use crate::rules::AttributeRules;
 use crate::stats::median;
 
-/// A place with its probability.
+/// A location with its probability.
 pub(crate) type Weighed = (Suspect, Direction, f64);
 
-/// A located loss with places and causes.
+/// A located loss with locations and causes.
 pub(crate) struct Judged<'a, 'k> {
     /// What the localisation said.
     pub located: Located,
     /// Places, most probable first.
-    pub places: Vec<Weighed>,
+    pub locations: Vec<Weighed>,
     /// Which layers.
     pub layer: LayerScope,
     /// Responses, strongest first.
     pub responses: Vec<Metric>,
-    /// Measured values at the best place.
+    /// Measured values at the best location.
     pub shape: Shape,
     /// Hosts whose facts count there.
     pub subjects: Subjects<'a>,
@@ -40,7 +40,7 @@ pub(crate) struct Judged<'a, 'k> {
     pub differences: Vec<(BenignDifference, f64)>,
 }
 
-/// Weighs the places and causes of a located loss.
+/// Weighs the locations and causes of a located loss.
 pub(crate) fn judge<'a, 'k>(
     context: &Context<'a>,
     located: Located,
@@ -68,7 +68,7 @@ pub(crate) fn judge<'a, 'k>(
         let mut shape =
             shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
         shape.intermittent = located.values.is_some();
-        let place = Place {
+        let location = SuspectContext {
             suspect: &column.suspect,
             direction: column.direction,
             layer,
@@ -77,7 +77,7 @@ pub(crate) fn judge<'a, 'k>(
             subjects: &subjects,
             has_alias: alias(&context.facts, &column.suspect).is_some(),
         };
-        let mut ranked = attribute::rank(&context.facts, &place, knowledge);
+        let mut ranked = attribute::rank(&context.facts, &location, knowledge);
         ranked.retain(|s| !s.cause.is_independent());
         if i >= by_evidence {
             // Only what was read on that host speaks for it.
@@ -90,22 +90,22 @@ pub(crate) fn judge<'a, 'k>(
     weighed.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (best, top, _) = &weighed[0];
     let sum: f64 = weighed.iter().map(|(_, s, _)| (s - top).exp()).sum();
-    let mut places: Vec<Weighed> = weighed
+    let mut locations: Vec<Weighed> = weighed
         .iter()
         .map(|(i, s, _)| (columns[*i].0.suspect.clone(), columns[*i].0.direction, (s - top).exp() / sum))
         .collect();
     let mut causes = merge_causes(&columns, &weighed);
     let (shape, subjects) = contexts.swap_remove(*best);
     let differences = compete(context, &subjects, &shape, layer, &mut causes, knowledge);
-    settle(&context.facts, &mut places, &causes);
-    narrow(context, &mut places, &causes);
+    settle(&context.facts, &mut locations, &causes);
+    narrow(context, &mut locations, &causes);
     let mut located = located;
     let none = 1.0 - causes.iter().map(|c| c.1).chain(differences.iter().map(|d| d.1)).sum::<f64>();
     let likely = causes.first().is_some_and(|(_, probability)| *probability >= rules.explains_min * none);
     located.unconfirmed |= !likely && responses.iter().copied().all(follows_from_a_loss);
     located.unconfirmed |=
         contradicts_the_overlay(context, &located, layer) && causes.iter().all(|(s, _)| s.hits.is_empty());
-    Judged { located, places, layer, responses, shape, subjects, causes, differences }
+    Judged { located, locations, layer, responses, shape, subjects, causes, differences }
 }
 
 /// Whether a way loses plain traffic while the tunnel that goes the same way has all of its rate: a contended
@@ -215,18 +215,18 @@ fn merge_causes<'k>(
     let best_column = weighed.iter().map(|(i, _, _)| columns[*i].1).fold(f64::NEG_INFINITY, f64::max);
     let mut by_id: BTreeMap<&str, (Scored<'k>, f64)> = BTreeMap::new();
     for (i, _, ranked) in weighed {
-        let place = columns[*i].1 - best_column;
+        let location = columns[*i].1 - best_column;
         for scored in ranked {
-            let weight = (scored.score + place).exp();
+            let weight = (scored.score + location).exp();
             by_id
                 .entry(&scored.cause.id)
                 .and_modify(|(kept, total)| {
-                    if scored.score + place > kept.score {
-                        *kept = Scored { score: scored.score + place, ..scored.clone() };
+                    if scored.score + location > kept.score {
+                        *kept = Scored { score: scored.score + location, ..scored.clone() };
                     }
                     *total += weight;
                 })
-                .or_insert_with(|| (Scored { score: scored.score + place, ..scored.clone() }, weight));
+                .or_insert_with(|| (Scored { score: scored.score + location, ..scored.clone() }, weight));
         }
     }
     let mut causes: Vec<(Scored<'k>, f64)> = by_id.into_values().collect();
@@ -237,12 +237,12 @@ fn merge_causes<'k>(
     causes
 }
 
-/// The leading cause says what kind of suspect it sits in: a host and its group of one are the same place,
+/// The leading cause says what kind of suspect it sits in: a host and its group of one are the same location,
 /// and a cause that harms both directions is not a cause of one only because the other was too weak to see.
-fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
+fn settle(facts: &Facts<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let rules = &facts.rules.attribute;
-    let (suspect, direction, _) = &mut places[0];
+    let (suspect, direction, _) = &mut locations[0];
     let kind = SuspectKind::of(suspect, *direction);
     let other_name = cause.native == kind.alias() || cause.native == kind.alias().widened();
     if let Some(other) =
@@ -263,10 +263,10 @@ fn settle(facts: &Facts<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f
             cause.hits.iter().map(|h| &h.key).find(|k| linerate_knowledge::keys::pattern_fits(pattern, k))
     {
         let hosts: BTreeSet<String> = cause.hits.iter().map(|h: &FactHit| h.host.clone()).collect();
-        let before = (suspect.clone(), *direction, places[0].2 * rules.mismatch_rest);
+        let before = (suspect.clone(), *direction, locations[0].2 * rules.mismatch_rest);
         let mismatch = Suspect::Mismatch(key.clone(), hosts.into_iter().collect());
-        places[0] = (mismatch, Direction::Both, places[0].2 * rules.mismatch_share);
-        places.insert(1, before);
+        locations[0] = (mismatch, Direction::Both, locations[0].2 * rules.mismatch_share);
+        locations.insert(1, before);
     }
 }
 
@@ -275,9 +275,9 @@ fn is_one_way(response: Metric) -> bool {
     matches!(response, Metric::Loss | Metric::Reordering | Metric::Stalls)
 }
 
-/// The direction of a place that seems to suffer in both, where datagrams tell it: what holds packets back on
-/// one way also holds the acknowledgements of the other one back, so that TCP suffers in both.
-fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
+/// The direction of a location that seems to suffer in both, where datagrams show it: what holds packets
+/// back in one direction also holds the acknowledgements of the other back, so that TCP suffers in both.
+fn narrow(context: &Context<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let symptom = &cause.cause.symptom;
     let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
@@ -293,7 +293,7 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
         Some(all.any(|row| row.y >= row.effect_min))
     };
     let decides = *probability > context.facts.rules.attribute.direction_min;
-    for (suspect, direction, _) in places.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
+    for (suspect, direction, _) in locations.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
         let only = match (suffers(suspect, Direction::Rx), suffers(suspect, Direction::Tx)) {
             (Some(true), Some(false)) => Direction::Rx,
             (Some(false), Some(true)) => Direction::Tx,
@@ -304,16 +304,16 @@ fn narrow(context: &Context<'_>, places: &mut Vec<Weighed>, causes: &[(Scored<'_
             *direction = only;
         }
     }
-    // The same place may have stood beside it with this direction.
+    // The same location may have stood beside it with this direction.
     let mut merged: Vec<Weighed> = Vec::new();
-    for place in places.drain(..) {
-        match merged.iter_mut().find(|m| m.0 == place.0 && m.1 == place.1) {
-            Some(same) => same.2 += place.2,
-            None => merged.push(place),
+    for location in locations.drain(..) {
+        match merged.iter_mut().find(|m| m.0 == location.0 && m.1 == location.1) {
+            Some(same) => same.2 += location.2,
+            None => merged.push(location),
         }
     }
     merged.sort_by(|a, b| b.2.total_cmp(&a.2));
-    *places = merged;
+    *locations = merged;
 }
 
 /// The group of which a host is the only member, or the only member of a group.
@@ -334,7 +334,7 @@ pub(crate) fn alias(facts: &Facts<'_>, suspect: &Suspect) -> Option<Suspect> {
     }
 }
 
-/// Whether two columns are the same place under two names.
+/// Whether two columns are the same location under two names.
 fn is_alias(facts: &Facts<'_>, a: &Column, b: &Column) -> bool {
     a.direction == b.direction && alias(facts, &a.suspect).as_ref() == Some(&b.suspect)
 }
@@ -415,12 +415,12 @@ pub(crate) fn subjects<'a>(context: &Context<'a>, suspect: &Suspect, bad_rows: &
     }
     let mut seen = BTreeSet::new();
     suspects.retain(|s| seen.insert(*s));
-    // By their places, for thousands of hosts are asked one by one.
+    // By their locations, for thousands of hosts are asked one by one.
     let ends = |end: fn(&CellEvidence<'a>) -> (usize, &'a str)| -> Vec<&'a str> {
         let cells = bad_rows.iter().map(|r| &context.cells[context.rows[*r].cell]);
         let mut ends: Vec<(usize, &str)> = cells.map(end).collect();
-        ends.sort_unstable_by_key(|(place, _)| *place);
-        ends.dedup_by_key(|(place, _)| *place);
+        ends.sort_unstable_by_key(|(location, _)| *location);
+        ends.dedup_by_key(|(location, _)| *location);
         ends.into_iter().map(|(_, name)| name).collect()
     };
     let (senders, receivers) = (ends(|c| (c.ends[0], c.from)), ends(|c| (c.ends[1], c.to)));

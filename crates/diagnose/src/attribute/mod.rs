@@ -10,22 +10,22 @@ mod ends;
 mod facts;
 mod finding;
 mod judged;
-mod place;
 mod population;
 mod remedies;
 mod scored;
 pub(crate) mod shape;
 mod storage;
+mod suspect_context;
 
 pub(crate) use differences::unexplained;
 pub(crate) use facts::{fits, possible};
 pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
-pub(crate) use place::{Place, Subjects};
 pub(crate) use population::Peers;
 use remedies::remedy;
 pub(crate) use scored::Scored;
 pub(crate) use storage::of_storage;
+pub(crate) use suspect_context::{Subjects, SuspectContext};
 
 use linerate_knowledge::{Cause, Knowledge, LayerFit, Prior, SuspectKind};
 use linerate_model::finding::LayerScope;
@@ -43,7 +43,7 @@ fn prior(prior: Prior, rules: &AttributeRules) -> f64 {
 }
 
 /// Log odds that a cause loses because nobody looked.
-fn unseen(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> f64 {
+fn unseen(facts: &Facts<'_>, location: &SuspectContext<'_>, scored: &Scored<'_>) -> f64 {
     let cause = scored.cause;
     let rules = &facts.rules.attribute;
     let is_unread = || {
@@ -60,67 +60,79 @@ fn unseen(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> f64 {
         (false, true) if cause.indicators.is_empty() => {
             let mut telling = cause.shape.iter().filter(|test| test.weight > 0.0).peekable();
             let any = telling.peek().is_some();
-            let none = telling.all(|test| place.shape.get(&test.value).is_none());
+            let none = telling.all(|test| location.shape.get(&test.value).is_none());
             if any && none { rules.unseen } else { 0.0 }
         }
         _ => 0.0,
     }
 }
 
-/// All causes that are possible at a place, best first.
-pub(crate) fn rank<'k>(facts: &Facts<'_>, place: &Place<'_>, knowledge: &'k Knowledge) -> Vec<Scored<'k>> {
+/// All causes that are possible at a location, best first.
+pub(crate) fn rank<'k>(
+    facts: &Facts<'_>,
+    location: &SuspectContext<'_>,
+    knowledge: &'k Knowledge,
+) -> Vec<Scored<'k>> {
     let mut scored: Vec<Scored<'k>> =
-        knowledge.causes().filter_map(|cause| score(facts, place, cause)).collect();
+        knowledge.causes().filter_map(|cause| score(facts, location, cause)).collect();
     scored.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.cause.id.cmp(&b.cause.id)));
     scored
 }
 
-/// Score of one cause at a place; `None` when it is impossible there.
-pub(crate) fn score<'k>(facts: &Facts<'_>, place: &Place<'_>, cause: &'k Cause) -> Option<Scored<'k>> {
+/// Score of one cause at a location; `None` when it is impossible there.
+pub(crate) fn score<'k>(
+    facts: &Facts<'_>,
+    location: &SuspectContext<'_>,
+    cause: &'k Cause,
+) -> Option<Scored<'k>> {
     let rules = &facts.rules.attribute;
-    let direct = suspect_fit(place, cause, rules);
-    let (suspect_score, native) = direct.or_else(|| half_fit(place, cause, rules))?;
+    let direct = suspect_fit(location, cause, rules);
+    let (suspect_score, native) = direct.or_else(|| half_fit(location, cause, rules))?;
     let mut scored = Scored {
         cause,
         score: prior(cause.prior, rules)
             + suspect_score
-            + response_fit(place, cause, rules)?
-            + layer_fit(place, cause, rules)?,
+            + response_fit(location, cause, rules)?
+            + layer_fit(location, cause, rules)?,
         supports: Vec::new(),
         contradicts: Vec::new(),
         hits: Vec::new(),
         is_read: false,
         native,
     };
-    shape::judge(place.shape, cause, &mut scored)?;
-    facts::judge(facts, place, cause, &mut scored)?;
+    shape::judge(location.shape, cause, &mut scored)?;
+    facts::judge(facts, location, cause, &mut scored)?;
     // What sits in one direction harms both only by what it was read to do, to acknowledgements among others.
     if direct.is_none() && scored.hits.is_empty() {
         return None;
     }
-    scored.score -= unseen(facts, place, &scored);
+    scored.score -= unseen(facts, location, &scored);
     Some(scored)
 }
 
-fn suspect_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
-    let kind = SuspectKind::of(place.suspect, place.direction);
+fn suspect_fit(
+    location: &SuspectContext<'_>,
+    cause: &Cause,
+    rules: &AttributeRules,
+) -> Option<(f64, SuspectKind)> {
+    let kind = SuspectKind::of(location.suspect, location.direction);
     let kinds = &cause.symptom.suspects;
     let has = |k: SuspectKind| kinds.contains(&k);
     if has(kind) {
         return Some((0.0, kind));
     }
-    if place.has_alias && has(kind.alias()) {
+    if location.has_alias && has(kind.alias()) {
         return Some((rules.alias, kind.alias()));
     }
     // One direction may be too weak to be seen, or seen although only the other is at fault.
     if has(kind.widened()) {
         return Some((rules.widened, kind.widened()));
     }
-    if place.has_alias && has(kind.alias().widened()) {
+    if location.has_alias && has(kind.alias().widened()) {
         return Some((rules.alias_widened, kind.alias().widened()));
     }
     // With two hosts nothing tells the sender, the receiver and the path apart.
-    (kind == SuspectKind::Pair && place.shape.two_hosts)
+    (kind == SuspectKind::Pair && location.shape.two_hosts)
         .then(|| {
             kinds
                 .iter()
@@ -131,40 +143,44 @@ fn suspect_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Opti
 }
 
 /// A cause of one direction where both suffer.
-fn half_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<(f64, SuspectKind)> {
-    let kind = SuspectKind::of(place.suspect, place.direction);
+fn half_fit(
+    location: &SuspectContext<'_>,
+    cause: &Cause,
+    rules: &AttributeRules,
+) -> Option<(f64, SuspectKind)> {
+    let kind = SuspectKind::of(location.suspect, location.direction);
     let halves = [
         (SuspectKind::HostBoth, [SuspectKind::HostTx, SuspectKind::HostRx]),
         (SuspectKind::GroupBoth, [SuspectKind::GroupTx, SuspectKind::GroupRx]),
     ];
-    let fits = |whole: SuspectKind| whole == kind || (place.has_alias && whole.alias() == kind);
+    let fits = |whole: SuspectKind| whole == kind || (location.has_alias && whole.alias() == kind);
     let mut parts = halves.into_iter().filter(|(whole, _)| fits(*whole)).flat_map(|(_, parts)| parts);
     parts.find(|part| cause.symptom.suspects.contains(part)).map(|part| (rules.half, part))
 }
 
-fn response_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
-    let at = place.responses.iter().position(|r| cause.symptom.responses.contains(r))?;
+fn response_fit(location: &SuspectContext<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
+    let at = location.responses.iter().position(|r| cause.symptom.responses.contains(r))?;
     Some(if at == 0 { rules.first_metric } else { 0.0 })
 }
 
-fn layer_fit(place: &Place<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
+fn layer_fit(location: &SuspectContext<'_>, cause: &Cause, rules: &AttributeRules) -> Option<f64> {
     use linerate_model::inventory::Layer::{Overlay, Underlay};
-    match (cause.symptom.layers, place.layer) {
+    match (cause.symptom.layers, location.layer) {
         (LayerFit::Either, _) | (LayerFit::Any, LayerScope::Any) => Some(0.0),
         (LayerFit::OverlayOnly, LayerScope::Only(Overlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Underlay)) => Some(rules.layer_match),
         // The other layer may have been tested while all was fine.
-        (LayerFit::Any, LayerScope::Only(_)) if place.shape.intermittent => Some(0.0),
+        (LayerFit::Any, LayerScope::Only(_)) if location.shape.intermittent => Some(0.0),
         // What sits in a cable, a port or an uplink harms every layer that goes over it.
         (LayerFit::OverlayOnly, LayerScope::Only(Underlay))
         | (LayerFit::UnderlayOnly, LayerScope::Only(Overlay))
         | (LayerFit::Any, LayerScope::Only(_)) => None,
         // Where only the overlay was measured, nothing speaks against "only the overlay".
         (LayerFit::OverlayOnly, LayerScope::Any) => {
-            place.shape.only_layer_is(Overlay).then_some(rules.layer_alone)
+            location.shape.only_layer_is(Overlay).then_some(rules.layer_alone)
         }
         (LayerFit::UnderlayOnly, LayerScope::Any) => {
-            place.shape.only_layer_is(Underlay).then_some(rules.layer_alone)
+            location.shape.only_layer_is(Underlay).then_some(rules.layer_alone)
         }
     }
 }

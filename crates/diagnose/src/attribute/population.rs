@@ -16,7 +16,7 @@ use crate::rules::AttributeRules;
 #[derive(Debug, Default)]
 pub(crate) struct Peers<'a> {
     hosts: Vec<&'a str>,
-    /// More hosts, of which these are all but a few, and the places of those few among them.
+    /// More hosts, of which these are all but a few, and the locations of those few among them.
     among: Option<(Rc<Peers<'a>>, Vec<usize>)>,
     /// Populations by key and by the role of the suspect's NIC.
     known: RefCell<HashMap<String, [Option<Rc<Population>>; 4]>>,
@@ -68,7 +68,7 @@ impl<'a> Peers<'a> {
 pub(crate) struct Population {
     /// Value on each peer that has one.
     pub values: Vec<FactValue>,
-    /// Whose value that is: the place among the peers.
+    /// Whose value that is: the location among the peers.
     of: Vec<usize>,
     /// Peers.
     peers: usize,
@@ -100,7 +100,7 @@ impl Population {
         Self::with(all, of, peers.len(), true, &facts.rules.attribute)
     }
 
-    /// The same without some of the peers, by their places; none where other values would have to be asked
+    /// The same without some of the peers, by their locations; none where other values would have to be asked
     /// for then.
     fn without(&self, left_out: &[usize], key: &str, rules: &AttributeRules) -> Option<Self> {
         let kept = self.of.iter().zip(&self.values).filter(|(of, _)| !left_out.contains(of));

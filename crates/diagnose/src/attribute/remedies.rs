@@ -8,15 +8,19 @@ use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
 use super::facts::candidates;
-use super::{Place, Scored};
+use super::{Scored, SuspectContext};
 use crate::evidence::Facts;
 
-/// The remedy of a cause at a place.
-pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) -> Option<Remedy> {
+/// The remedy of a cause at a location.
+pub(crate) fn remedy(
+    facts: &Facts<'_>,
+    location: &SuspectContext<'_>,
+    scored: &Scored<'_>,
+) -> Option<Remedy> {
     let plan = scored.cause.remedy.as_ref()?;
     let mut changes: Vec<Change> = Vec::new();
     for set in &plan.set {
-        for change in planned(facts, place, scored, set) {
+        for change in planned(facts, location, scored, set) {
             if !changes.iter().any(|c| c.host == change.host && c.key == change.key) {
                 changes.push(change);
             }
@@ -24,7 +28,7 @@ pub(crate) fn remedy(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>) 
     }
     let hit = scored.hits.first();
     let host = changes.first().map(|c| c.host.as_str()).or(hit.map(|h| h.host.as_str()));
-    let host = host.or(place.subjects.suspects.first().copied()).unwrap_or("the host");
+    let host = host.or(location.subjects.suspects.first().copied()).unwrap_or("the host");
     let key = changes.first().map(|c| c.key.as_str()).or(hit.map(|h| h.key.as_str()));
     let layer = linerate_model::inventory::Layer::Underlay;
     let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer)).unwrap_or("NIC");
@@ -52,7 +56,7 @@ fn resource_of(key: &str) -> Option<&str> {
     key.strip_prefix("drbd.")?.split_once('.').map(|(name, _)| name)
 }
 
-/// The hosts that a command about a place needs: all that have the resource, else the one.
+/// The hosts that a command about a location needs: all that have the resource, else the one.
 fn hosts_of(facts: &Facts<'_>, host: &str, resource: Option<&str>) -> String {
     let Some(resource) = resource else { return host.to_owned() };
     let head = format!("drbd.{resource}.");
@@ -62,7 +66,12 @@ fn hosts_of(facts: &Facts<'_>, host: &str, resource: Option<&str>) -> String {
 }
 
 /// The settings that indicated the cause where there are some, else all that the pattern names.
-fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &SettingPlan) -> Vec<Change> {
+fn planned(
+    facts: &Facts<'_>,
+    location: &SuspectContext<'_>,
+    scored: &Scored<'_>,
+    set: &SettingPlan,
+) -> Vec<Change> {
     let indicating: Vec<(&str, &str, &FactValue)> = scored
         .hits
         .iter()
@@ -71,8 +80,8 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
         .collect();
     let named: Vec<(&str, &str, &FactValue)> = if indicating.is_empty() {
         let mut named = Vec::new();
-        for host in place.subjects.side(set.side) {
-            for (key, value) in candidates(facts, host, &set.keys, set.nic, place) {
+        for host in location.subjects.side(set.side) {
+            for (key, value) in candidates(facts, host, &set.keys, set.nic, location) {
                 named.push((host, key, value));
             }
         }
@@ -85,7 +94,7 @@ fn planned(facts: &Facts<'_>, place: &Place<'_>, scored: &Scored<'_>, set: &Sett
         // A pattern of a file may match more than it was checked for; the node would refuse the whole trial.
         .filter(|(_, key, _)| writable(key).is_some())
         .filter_map(|(host, key, from)| {
-            let usual = || place.subjects.peers_of(host).population(facts, host, key).usual().cloned();
+            let usual = || location.subjects.peers_of(host).population(facts, host, key).usual().cloned();
             let to = match &set.to {
                 FixTarget::Peers => usual().filter(|u| u != from)?,
                 FixTarget::Value(value) => like(from, value),

@@ -19,6 +19,6 @@ pub(crate) struct Scored<'k> {
     /// A reading speaks for it: a fact that healthy peers do not have as well, a counter that moved, or a
     /// feature that measures its mechanism.
     pub is_read: bool,
-    /// The suspect kind of the cause that fits the place best.
+    /// The suspect kind of the cause that fits the location best.
     pub native: SuspectKind,
 }

@@ -4,7 +4,7 @@ use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Finding, LossLocation};
 
 use super::finding::ranked;
-use super::{Place, Subjects, none_of_these, probabilities, rank};
+use super::{Subjects, SuspectContext, none_of_these, probabilities, rank};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 use crate::storage;
@@ -20,7 +20,7 @@ pub(crate) fn of_storage(
     storage::losses(context.facts.snapshot, &context.facts.rules.disks)
         .into_iter()
         .map(|loss| {
-            let place = Place {
+            let location = SuspectContext {
                 suspect: &suspect,
                 direction,
                 layer,
@@ -32,7 +32,7 @@ pub(crate) fn of_storage(
                 },
                 has_alias: false,
             };
-            let scored = rank(&context.facts, &place, knowledge);
+            let scored = rank(&context.facts, &location, knowledge);
             let scores: Vec<f64> = scored.iter().map(|s| s.score).collect();
             let each = scored.iter().map(|s| (s, s.score));
             let none = none_of_these(layer, each, &context.facts.rules.attribute);
@@ -42,7 +42,7 @@ pub(crate) fn of_storage(
                 .iter()
                 .zip(shares)
                 .take(rules.causes_max)
-                .map(|(s, p)| ranked(&context.facts, &place, s, p))
+                .map(|(s, p)| ranked(&context.facts, &location, s, p))
                 .collect();
             Finding {
                 places: vec![LossLocation { suspect: suspect.clone(), direction, probability: 1.0 }],

@@ -8,7 +8,7 @@ use linerate_model::finding::{Direction, Finding, LossLocation, Metric, Suspect}
 use super::gathered::{Wrong, hosts, on_others};
 use super::settings::wrong;
 use crate::attribute::shape::Shape;
-use crate::attribute::{Judged, Place, ranked, subjects};
+use crate::attribute::{Judged, SuspectContext, ranked, subjects};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 
@@ -28,7 +28,7 @@ pub(crate) fn of_settings(
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
         named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
         explained.extend(j.causes.iter().take(rules.explained_max).map(|(s, _)| s.cause.id.as_str()));
-        for (suspect, _, _) in &j.places {
+        for (suspect, _, _) in &j.locations {
             match suspect {
                 Suspect::Host(h) => drop(named.insert(h.clone())),
                 Suspect::Group(g) => named.extend(context.facts.members(g).iter().map(|h| h.name.clone())),
@@ -36,7 +36,7 @@ pub(crate) fn of_settings(
             }
         }
     }
-    let all_named = judged.iter().any(|j| j.places[0].0 == Suspect::All);
+    let all_named = judged.iter().any(|j| j.locations[0].0 == Suspect::All);
     let mut findings: Vec<Finding> = Vec::new();
     for wrong in wrong(context, knowledge, &|host| named.contains(host)) {
         let id = wrong.scored.cause.id.as_str();
@@ -83,7 +83,7 @@ fn of_both(one: &Finding, other: &Finding) -> Finding {
 }
 
 fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
-    let place = Place {
+    let location = SuspectContext {
         suspect: &wrong.suspect,
         direction: wrong.direction,
         layer: wrong.layer,
@@ -94,7 +94,7 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     };
     let rules = &context.facts.rules.merge;
     let sure = calibration.cause.chance(rules.read_cause);
-    let mut cause = ranked(&context.facts, &place, &wrong.scored, sure);
+    let mut cause = ranked(&context.facts, &location, &wrong.scored, sure);
     cause.supports.extend(on_others(wrong));
     let mut suspect = wrong.suspect.clone();
     if let Some(pattern) = &wrong.scored.cause.mismatch

@@ -11,7 +11,7 @@ use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
 use super::gathered::{Wrong, gathered};
-use crate::attribute::{self, Place, Subjects, shape, subjects};
+use crate::attribute::{self, Subjects, SuspectContext, shape, subjects};
 use crate::context::Context;
 
 /// All wrong settings of hosts and machines that `covered` does not name, and those that stand apart from it.
@@ -105,7 +105,7 @@ fn at_hosts<'k>(
     found
 }
 
-/// A place that may have a wrong setting.
+/// A location that may have a wrong setting.
 struct Suspicion<'a> {
     suspect: Suspect,
     direction: Direction,
@@ -201,7 +201,7 @@ fn direction_of(cause: &Cause) -> Direction {
     }
 }
 
-/// The cause at one place.
+/// The cause at one location.
 fn at<'k>(
     context: &Context<'_>,
     ground: &Ground<'_>,
@@ -216,7 +216,7 @@ fn at<'k>(
         LayerFit::UnderlayOnly => LayerScope::Only(Layer::Underlay),
         _ => LayerScope::Any,
     };
-    let mut place = Place {
+    let mut location = SuspectContext {
         suspect,
         direction,
         layer,
@@ -226,22 +226,22 @@ fn at<'k>(
         has_alias: false,
     };
     // The values are looked at only where a fact is suspicious: of thousands of hosts nearly none.
-    let counted = counts(cause) && ground.counted(cause, &place.subjects.suspects);
-    if !counted && !attribute::possible(&context.facts, &place, cause) {
+    let counted = counts(cause) && ground.counted(cause, &location.subjects.suspects);
+    if !counted && !attribute::possible(&context.facts, &location, cause) {
         return None;
     }
     let shape = looks_at_shape(cause).then(|| {
-        shape::of(context.facts.rules, &context.cells, &context.rows, rows, &place.subjects.suspects)
+        shape::of(context.facts.rules, &context.cells, &context.rows, rows, &location.subjects.suspects)
     });
     if let Some(shape) = &shape {
-        place.shape = shape;
+        location.shape = shape;
     }
-    let scored = attribute::score(&context.facts, &place, cause)?;
+    let scored = attribute::score(&context.facts, &location, cause)?;
     let rules = &context.facts.rules.attribute;
     // What stands for every host has to be found on most of them.
     let everywhere = *suspect != Suspect::All || {
         let hosts: BTreeSet<&str> = scored.hits.iter().map(|h| h.host.as_str()).collect();
-        hosts.len() as f64 > rules.everywhere_min * place.subjects.suspects.len() as f64
+        hosts.len() as f64 > rules.everywhere_min * location.subjects.suspects.len() as f64
     };
     // Without a fact, or a counter that moved, there is no wrong setting.
     (everywhere && (counted || !scored.hits.is_empty()) && scored.score > rules.setting_score_min)
@@ -295,7 +295,7 @@ impl<'b> Ground<'b> {
         keys.any(|key| patterns.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key)))
     }
 
-    /// The rows that a setting at a place may have harmed.
+    /// The rows that a setting at a location may have harmed.
     fn rows(&self, suspect: &Suspect, direction: Direction) -> Vec<usize> {
         let Suspect::Host(host) = suspect else { return self.all.clone() };
         let Some([tx, rx]) = self.of_host.get(host.as_str()) else { return Vec::new() };

@@ -56,8 +56,8 @@ pub(crate) fn add_new(tests: &mut Vec<Test>, more: Vec<Test>) {
 /// Whether places with different cells remain, and the first is less probable than `sure`.
 pub(crate) fn is_open(judged: &Judged<'_, '_>, sure: f64) -> bool {
     let mine = judged.located.column.cells();
-    judged.places.len() > 1
-        && judged.places[0].2 < sure
+    judged.locations.len() > 1
+        && judged.locations[0].2 < sure
         && judged.located.alternatives.iter().any(|(c, _)| c.cells() != mine)
 }
 
@@ -175,9 +175,9 @@ fn again(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let rules = &context.facts.rules.next;
     let inventory = &context.facts.snapshot.inventory;
-    let Some(suspected) = representative(context, &judged.places[0].0) else { return Vec::new() };
+    let Some(suspected) = representative(context, &judged.locations[0].0) else { return Vec::new() };
     let blamed: BTreeSet<String> =
-        judged.places.iter().filter_map(|(suspect, _, _)| representative(context, suspect)).collect();
+        judged.locations.iter().filter_map(|(suspect, _, _)| representative(context, suspect)).collect();
     let own: Vec<&str> = inventory.groups_of(&suspected).iter().map(|g| g.name.as_str()).collect();
     let good = inventory.hosts.iter().filter(|h| {
         !h.endpoints.is_empty()
@@ -248,7 +248,7 @@ fn same(a: &TestKind, b: &TestKind, rules: &Rules) -> bool {
 
 /// The measurement that would decide what is open; `None` when nothing is.
 pub(crate) fn next(context: &Context<'_>, judged: &Judged<'_, '_>) -> Option<NextTest> {
-    let (suspect, _, _) = judged.places.first()?;
+    let (suspect, _, _) = judged.locations.first()?;
     if judged.located.unconfirmed {
         return Some(NextTest::Repeat);
     }

@@ -1,4 +1,4 @@
-//! A place to explain, and whose facts count there.
+//! A location to explain, and whose facts count there.
 
 use std::rc::Rc;
 
@@ -8,9 +8,9 @@ use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
 use super::population::Peers;
 use super::shape::Shape;
 
-/// A place to explain.
+/// A location to explain.
 #[derive(Clone)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SuspectContext<'a> {
     /// Where.
     pub suspect: &'a Suspect,
     /// Which direction.
