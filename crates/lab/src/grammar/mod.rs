@@ -1,7 +1,7 @@
 //! Faults that no file describes: drawn from a grammar of what may happen to which packets, where.
 //!
 //! In: a cluster, a seed. Out: a [`DrawnFault`] with its truth. A production is one file and one line in
-//! [`PRODUCTIONS`]; it draws one sentence of its own kind. Whether a sentence takes effect is measured
+//! `PRODUCTIONS`; it draws one sentence of its own kind. Whether a sentence takes effect is measured
 //! ([`effect`]), never assumed: one without is harmless.
 
 pub mod effect;
