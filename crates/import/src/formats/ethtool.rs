@@ -17,7 +17,7 @@ pub(crate) struct Coalesce;
 pub(crate) struct Channels;
 
 /// Device of `Ring parameters for em1:`.
-fn device<'l>(line: &'l str, title: &str) -> Option<&'l str> {
+pub(super) fn device<'l>(line: &'l str, title: &str) -> Option<&'l str> {
     let nic = line.trim().strip_prefix(title)?.strip_prefix(" for ")?.strip_suffix(':')?;
     (!nic.is_empty() && nic.len() <= 64 && !nic.contains(char::is_whitespace)).then_some(nic)
 }
@@ -28,7 +28,11 @@ pub(crate) fn key(nic: &str) -> String {
 }
 
 /// Reads `name: value` lines up to the first that is none; `take` returns whether it could use one.
-fn pairs(block: &Block<'_>, out: &mut Sink, mut take: impl FnMut(&mut Sink, &str, &str) -> bool) -> usize {
+pub(super) fn pairs(
+    block: &Block<'_>,
+    out: &mut Sink,
+    mut take: impl FnMut(&mut Sink, &str, &str) -> bool,
+) -> usize {
     let mut taken = 1;
     for (at, line) in block.lines.iter().enumerate().skip(1) {
         let text = line.trim();

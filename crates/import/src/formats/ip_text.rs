@@ -67,6 +67,7 @@ fn ifconfig_counters(nic: &str, side: &'static str, rest: &str, out: &mut Sink) 
         let name = match pair[0] {
             "overruns" => format!("{side}_fifo_errors"),
             "frame" => "rx_frame_errors".to_owned(),
+            "collisions" => "collisions".to_owned(),
             "packets" | "bytes" | "errors" | "dropped" | "carrier" => stat(side, pair[0]),
             _ => continue,
         };
@@ -192,6 +193,10 @@ impl Device {
                 ifconfig_counters(&nic, side, &format!("{first}{rest}"), out);
                 return;
             }
+        }
+        // Old versions print them on a line of their own: `collisions:0 txqueuelen:1000`.
+        if line.starts_with("collisions:") {
+            return ifconfig_counters(&nic, "tx", line, out);
         }
         if let Some((side, names)) = self.heading.take() {
             for (name, value) in names.iter().zip(line.split_whitespace()) {

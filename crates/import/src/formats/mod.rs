@@ -16,6 +16,7 @@ mod etc_hosts;
 mod ethtool;
 mod ethtool_driver;
 mod ethtool_features;
+mod ethtool_link_options;
 mod ethtool_stats;
 mod fio;
 mod fio_text;
@@ -37,7 +38,9 @@ mod kernel_log;
 mod lspci;
 mod lvm;
 mod matrix;
+mod megaraid;
 mod modinfo;
+mod mounts;
 mod nccl;
 mod netperf;
 mod netstat;
@@ -57,6 +60,7 @@ mod table_words;
 mod tcpretrans;
 mod tiotest;
 mod transfer;
+mod zpool;
 
 use crate::reader::Reader;
 
@@ -78,6 +82,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &ethtool::Rings,
     &ethtool::Coalesce,
     &ethtool::Channels,
+    &ethtool_link_options::Pause,
+    &ethtool_link_options::Eee,
     &ethtool_driver::Driver,
     &ethtool_features::Features,
     &ethtool_stats::Statistics,
@@ -109,6 +115,9 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &firewall::Firewall,
     &tcpretrans::Tcpretrans,
     &lvm::Lvm,
+    &megaraid::Megaraid,
+    &zpool::Zpool,
+    &mounts::Mounts,
     &slurm_nodes::SlurmNodes,
     &nccl::Nccl,
     &kernel_log::KernelLog,

@@ -8,7 +8,7 @@ use linerate_model::sample::{Measurement, Outcome};
 
 use crate::ends;
 use crate::reader::{Block, Reader};
-use crate::sink::{Raw, Sink};
+use crate::sink::{NAMELESS, Raw, Sink};
 use crate::units::number;
 
 /// The format.
@@ -42,6 +42,22 @@ fn title(line: &str) -> Option<(&str, &str, Option<&str>, u32)> {
     // IPv6 repeats the name: `PING arc-2(arc-2 (fd00::2)) 56 data bytes`.
     let address = address.rsplit('(').next().unwrap_or(address);
     Some((name, address, own, bytes))
+}
+
+/// Ends and size of answers whose title is gone: `64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=2.00 ms`,
+/// `64 bytes from arc-2 (10.0.0.2): icmp_seq=1 …`.
+fn answer(line: &str) -> Option<(&str, &str, u32)> {
+    let (bytes, rest) = line.trim().split_once(" bytes from ")?;
+    let (from, rest) = rest.split_once(": ")?;
+    if !rest.contains("seq=") || !rest.contains(" time=") {
+        return None;
+    }
+    let (name, address) = match from.split_once(" (") {
+        Some((name, address)) => (name, address.trim_end_matches(')')),
+        None => (from, from),
+    };
+    // ICMP's 8 bytes are counted, the header of IP is not.
+    Some((name, address, bytes.parse::<u32>().ok()?.checked_add(20)?))
 }
 
 #[derive(Default)]
@@ -114,17 +130,19 @@ impl Reader for Ping {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        title(block.first()).is_some()
+        title(block.first()).is_some() || answer(block.first()).is_some()
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some((name, address, own, bytes)) = title(block.first()) else {
+        let titled = title(block.first());
+        let bare = || answer(block.first()).map(|(name, address, bytes)| (name, address, None, bytes));
+        let Some((name, address, own, bytes)) = titled.or_else(bare) else {
             out.unread(0, "no title of ping");
             return 1;
         };
         let mut answers = Answers::default();
         let mut taken = 1;
-        for (at, line) in block.lines.iter().enumerate().skip(1) {
+        for (at, line) in block.lines.iter().enumerate().skip(usize::from(titled.is_some())) {
             if !answers.line(line) {
                 break;
             }
@@ -137,7 +155,10 @@ impl Reader for Ping {
         }
         let ends = match own {
             Some(own) => ends::of_connection(block.at, out, own, address),
-            None => ends::of_command(block.at, Some(address), false),
+            // Where it runs, the tool does not print.
+            None => ends::of_command(block.at, Some(address), false).or_else(|| {
+                crate::context::is_host(address).then(|| (NAMELESS.to_owned(), address.to_owned()))
+            }),
         };
         match ends {
             Some(ends) => put(&answers, ends, bytes, block, out),

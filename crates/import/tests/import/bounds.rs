@@ -65,10 +65,11 @@ fn many_reports_of_iostat_and_lines_between_are_each_read_once() {
 }
 
 #[test]
-fn lines_of_ping_without_their_title_are_reported_and_cost_little() {
+fn many_lines_of_ping_without_their_title_are_one_test() {
     let snapshot = of_text("64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.2 ms\n".repeat(100_000));
-    let unread = &account(&snapshot).unread;
-    assert_eq!((unread.len(), unread[0].lines), (1, 100_000));
+    let read = account(&snapshot);
+    assert_eq!((read.unread.len(), read.pieces.len(), read.pieces[0].lines), (0, 1, 100_000));
+    assert_eq!(super::measured(&snapshot.samples[0]).rtt_idle_us, Some(200.0));
 }
 
 #[test]

@@ -320,3 +320,89 @@ fn a_resource_file_that_a_mail_broke() {
         ],
     );
 }
+
+#[test]
+fn flow_control_and_energy_saving() {
+    let pause = "Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\nRX negotiated: off\n";
+    let eee = "EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n\t\
+               Supported EEE link modes:  100baseT/Full\n\t                           1000baseT/Full\n";
+    let read = read_one(Document::new("x.txt", format!("[root@arc-1 ~]# ethtool -a eth0\n{pause}{eee}")));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("nic.eth0.pause.rx", "on"),
+            ("nic.eth0.pause.tx", "off"),
+            ("nic.eth0.pause.rx_negotiated", "off"),
+            ("nic.eth0.eee.active", "on"),
+            ("nic.eth0.eee.tx_lpi_enabled", "on"),
+        ],
+    );
+    let off = "[root@arc-1 ~]# ethtool --show-eee eth1\nEEE settings for eth1:\n\tEEE status: disabled\n";
+    has(
+        &read_one(Document::new("x.txt", off)),
+        &[("nic.eth1.eee.enabled", "off"), ("nic.eth1.eee.active", "off")],
+    );
+}
+
+#[test]
+fn caches_of_a_controller() {
+    let drive = |number: u32, current: &str| {
+        format!(
+            "Virtual Drive: {number} (Target Id: {number})\nState               : Optimal\nStrip Size          : 64 KB\n\
+             Default Cache Policy: WriteBack, Direct\nCurrent Cache Policy: {current}, Direct\n"
+        )
+    };
+    let both = format!(
+        "[root@arc-1 ~]# megacli -LDInfo -Lall -aALL\n\nAdapter 0 -- Virtual Drive Information:\n{}\n{}\nExit Code: 0x00\n",
+        drive(0, "WriteBack"),
+        drive(1, "WriteThrough")
+    );
+    let read = read_one(Document::new("x.txt", both));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("raid.vd0.cache_current", "WriteBack, Direct"),
+            ("raid.vd1.cache_current", "WriteThrough, Direct"),
+            ("raid.vd1.state", "Optimal"),
+        ],
+    );
+}
+
+#[test]
+fn mounts_and_the_sizes_of_their_requests() {
+    let lines = "store:/ on /mnt type nfs4 (rw,relatime,rsize=1024,wsize=2048,hard)\n/dev/sda1 on / type ext4 (rw)\n\
+                 store:/x /mnt/a.b nfs4 rw,rsize=1048576 0 0\n";
+    let read = read_one(Document::new("x.txt", format!("[root@arc-1 ~]# mount\n{lines}")));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("nfs./mnt.rsize", "1024"),
+            ("nfs./mnt.wsize", "2048"),
+            ("nfs./mnt/a_b.rsize", "1048576"),
+            ("mount./", "ext4 /dev/sda1 rw"),
+        ],
+    );
+}
+
+#[test]
+fn pools_of_zfs() {
+    let status = "  pool: tank\n state: DEGRADED\n  scan: resilver in progress since Mon Jun 22 12:58:29 2020\n\
+                  \t526G resilvered, 56,89% done, no estimated completion time\nconfig:\n\n\
+                  \tNAME        STATE     READ WRITE CKSUM\n\ttank        DEGRADED     0     0     0\n\
+                  \t  mirror-0  DEGRADED     0     0     0\n\t    sda       ONLINE       0     0     3\n\
+                  \t    sdb       ONLINE       0     0     0  (resilvering)\n\nerrors: No known data errors\n";
+    let read = read_one(Document::new("x.txt", format!("[root@arc-1 ~]# zpool status\n{status}")));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("zpool.tank.state", "DEGRADED"),
+            ("zpool.tank.running", "resilver"),
+            ("zpool.tank.done_percent", "56.89"),
+        ],
+    );
+    counts(&read, &[("zpool.tank.sda.errors", 3), ("zpool.tank.sdb.errors", 0)]);
+}
