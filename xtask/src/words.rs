@@ -13,7 +13,7 @@ const PAGE: &str = "docs/STYLE.md";
 /// What is read.
 const FILES: [&str; 3] = ["*.rs", "*.md", "*.toml"];
 /// What is not: the page itself, and what `cargo xtask docs` writes.
-const LEFT_OUT: [&str; 2] = [PAGE, "docs/reference/"];
+const LEFT_OUT: [&str; 3] = [PAGE, "docs/reference/", "cases/texts/"];
 
 /// A line of the table.
 #[derive(Debug, PartialEq, Eq)]

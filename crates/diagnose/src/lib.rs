@@ -73,7 +73,8 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
     let losses = confirmed.map(|j| attribute::finding(&context, j, calibration)).collect();
     let storage = attribute::of_storage(&context, knowledge, calibration);
     let settings = merge::of_settings(&context, &judged, &storage, knowledge, calibration);
-    let (findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
+    let (mut findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
+    findings.extend(merge::of_standing(&context, &findings, knowledge, calibration));
     let remarks: Vec<Remark> =
         consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
     let mut diagnosis = Diagnosis {

@@ -7,7 +7,7 @@ use linerate_model::writable::writable;
 use super::error::KnowledgeError;
 use super::features;
 use super::keys::FAMILIES;
-use super::schema::{Cause, Condition, Op, RemedyPlan};
+use super::schema::{Cause, Condition, Op, RemedyPlan, StandingCount};
 
 /// Topics of causes.
 const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue", "storage", "setting"];
@@ -182,7 +182,28 @@ fn tests(cause: &Cause) -> Result<(), Wrong> {
         }
         conditions("also", &test.also)?;
     }
-    conditions("alarm", cause.alarm.as_deref().unwrap_or_default())
+    conditions("alarm", cause.alarm.as_deref().unwrap_or_default())?;
+    standing(&cause.standing)
+}
+
+/// The first count that means nothing.
+fn standing(all: &[StandingCount]) -> Result<(), Wrong> {
+    for count in all {
+        let is_empty = !count.keys.iter().chain(&count.of).all(|key| check_key(key))
+            || count.keys.is_empty()
+            || count.text.is_empty()
+            || count.at_least < 1.0;
+        let is_no_share = count.of.is_some() != (0.0 < count.share && count.share <= 1.0);
+        if is_empty || is_no_share {
+            return Err((
+                count.keys.first().cloned().unwrap_or_else(|| "standing".to_owned()),
+                "a count that means nothing".to_owned(),
+                "give keys, text, at_least of 1 and more, and with `of` a share above 0 and up to 1"
+                    .to_owned(),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The first condition that cannot be asked for.

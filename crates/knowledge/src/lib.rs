@@ -14,7 +14,7 @@ use include_dir::{Dir, include_dir};
 pub use error::KnowledgeError;
 pub use schema::{
     Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior,
-    RemedyPlan, SettingPlan, SuspectKind, Symptom,
+    RemedyPlan, SettingPlan, StandingCount, SuspectKind, Symptom,
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");

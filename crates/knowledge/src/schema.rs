@@ -41,6 +41,10 @@ pub struct Cause {
     /// nothing excludes it.
     #[serde(default)]
     pub alarm: Option<Vec<Condition>>,
+    /// What it leaves behind on a host that is read once: counts since boot, events of a log. They make a
+    /// finding of imported evidence alone, which has no test around which a counter could grow.
+    #[serde(default)]
+    pub standing: Vec<StandingCount>,
     /// Facts that go with it and mean nothing by themselves: never listed as unexplained differences.
     #[serde(default)]
     pub accompanies: Vec<String>,
@@ -370,6 +374,24 @@ pub struct Condition {
     /// Against what.
     #[serde(default)]
     pub values: Vec<String>,
+}
+
+/// A count on one host that speaks for a cause without any measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StandingCount {
+    /// Keys of counters or facts; one that holds is enough.
+    pub keys: Vec<String>,
+    /// Smallest count that means something.
+    pub at_least: f64,
+    /// What the count is a part of: a key whose `nic.*` or `disk.*` is the device of the first.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// Smallest share of it.
+    #[serde(default)]
+    pub share: f64,
+    /// What it means in words; `{}` is replaced by the count.
+    pub text: String,
 }
 
 impl From<&FactTest> for Condition {

@@ -14,6 +14,7 @@ mod population;
 mod remedies;
 mod scored;
 pub(crate) mod shape;
+pub(crate) mod standing;
 mod storage;
 mod suspect_context;
 
@@ -34,7 +35,7 @@ use crate::evidence::Facts;
 use crate::rules::AttributeRules;
 
 /// Log odds of the three grades of suspicion.
-fn prior(prior: Prior, rules: &AttributeRules) -> f64 {
+pub(crate) fn prior(prior: Prior, rules: &AttributeRules) -> f64 {
     match prior {
         Prior::High => 0.0,
         Prior::Medium => rules.prior_medium,
@@ -100,7 +101,8 @@ pub(crate) fn score<'k>(
         is_read: false,
         native,
     };
-    shape::judge(location.shape, cause, &mut scored)?;
+    let stands = standing::judge(facts, location, cause, &mut scored);
+    shape::judge(location.shape, cause, stands, &mut scored)?;
     facts::judge(facts, location, cause, &mut scored)?;
     // What sits in one direction harms both only by what it was read to do, to acknowledgements among others.
     if direct.is_none() && scored.hits.is_empty() {

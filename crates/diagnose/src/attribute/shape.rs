@@ -376,9 +376,11 @@ fn sums<'a>(cells: &[&CellEvidence<'a>], only: &[&str]) -> (BTreeMap<&'a str, f6
     (sums, ends)
 }
 
-/// Adds the shape tests of a cause to its score; `None` when a required one fails.
-pub(super) fn judge(shape: &Shape, cause: &Cause, scored: &mut Scored<'_>) -> Option<()> {
-    for test in &cause.shape {
+/// Adds the shape tests of a cause to its score; `None` when a required one fails. Where the cause left
+/// something behind (`stands`), no growth of its counters was measured.
+pub(super) fn judge(shape: &Shape, cause: &Cause, stands: bool, scored: &mut Scored<'_>) -> Option<()> {
+    let tests = cause.shape.iter().filter(|test| !(stands && test.value.starts_with("counter:")));
+    for test in tests {
         let Some(value) = shape.get(&test.value) else {
             if test.required {
                 return None;

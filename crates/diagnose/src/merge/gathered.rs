@@ -1,7 +1,7 @@
 //! A setting that is wrong on most hosts of a cluster is one thing to know and one remedy, not a finding of
 //! each host.
 //!
-//! In: what is wrong at single hosts, of one cause. Out: the same, or one place that stands for all hosts.
+//! In: what is wrong at single hosts, of one cause. Out: the same, or one location that stands for all hosts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use linerate_model::inventory::HostName;
 use crate::attribute::Scored;
 use crate::rules::MergeRules;
 
-/// A setting that is wrong at a place.
+/// A setting that is wrong at a location.
 pub(crate) struct Wrong<'k> {
     /// Where.
     pub suspect: Suspect,
@@ -23,7 +23,7 @@ pub(crate) struct Wrong<'k> {
     pub scored: Scored<'k>,
 }
 
-/// One place instead of many, where more than half of `hosts` have the same wrong; else what came in.
+/// One location instead of many, where more than half of `hosts` have the same wrong; else what came in.
 pub(crate) fn gathered<'k>(mut wrong: Vec<Wrong<'k>>, hosts: usize, rules: &MergeRules) -> Vec<Wrong<'k>> {
     if wrong.len() < rules.many_hosts || wrong.len() as f64 <= rules.majority * hosts as f64 {
         return wrong;

@@ -5,8 +5,10 @@ mod adopt;
 mod gathered;
 mod read;
 mod settings;
+mod standing;
 
 pub(crate) use read::of_settings;
+pub(crate) use standing::of_standing;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Finding, Metric};

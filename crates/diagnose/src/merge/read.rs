@@ -22,7 +22,7 @@ pub(crate) fn of_settings(
 ) -> Vec<Finding> {
     let rules = &context.facts.rules.merge;
     let mut named: BTreeSet<String> = BTreeSet::new();
-    // What a measured loss comes from is told there.
+    // What a measured loss comes from is reported there.
     let of_storage = storage.iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
     let mut explained: BTreeSet<&str> = of_storage.collect();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {

@@ -54,7 +54,7 @@ pub(crate) fn wrong<'k>(
     found
 }
 
-/// Whether a cause can sit in one host, or one pair, or be told there.
+/// Whether a cause can sit in one host, or one pair, or be reported there.
 fn is_of_one(cause: &Cause) -> bool {
     !is_of_groups(cause) && cause.symptom.suspects.iter().any(|e| *e != SuspectKind::All)
 }

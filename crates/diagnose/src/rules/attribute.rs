@@ -10,6 +10,7 @@ super::number::stage! {
         difference_harmful: f64 = 2.0, "log odds", "Gained by one whose kind can hold traffic back by itself";
         unseen: f64 = 3.0, "log odds", "Lost by a cause without any reading in evidence that could not show one";
         unread: f64 = 1.5, "log odds", "Lost by a setting that was not read, although something supports it";
+        standing: f64 = 2.0, "log odds", "Gained by a cause that left counts or events behind, in imported evidence";
         alias: f64 = -0.1, "log odds", "A cause of hosts at a group of one host, or the reverse";
         widened: f64 = -1.5, "log odds", "A cause of both directions where one suffers";
         alias_widened: f64 = -1.6, "log odds", "Both";

@@ -14,6 +14,8 @@ super::number::stage! {
         explained_max: usize = 3, "", "Causes of a finding that are no findings of their own";
         read_finding: f64 = 0.99, "probability", "Of a wrong setting, before calibration: it was read";
         read_cause: f64 = 0.9, "probability", "Of its cause, before calibration";
+        standing_finding: f64 = 0.8, "probability", "Of a host with counts or events of the past alone";
+        standing_cause: f64 = 0.65, "probability", "Of its causes together, before calibration";
         storage_finding: f64 = 0.95, "probability", "Of a loss of storage";
     }
 }

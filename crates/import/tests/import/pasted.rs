@@ -175,3 +175,33 @@ fn what_is_missing_has_its_command() {
     assert_eq!(snapshot.gaps.len(), missing.len());
     assert!(account(&read_one(text(""))).missing.is_empty());
 }
+
+/// First cause and its probability, of a text.
+fn first(text: &str) -> Option<(String, f64)> {
+    let snapshot = read(&[Document::new("x.txt", text)], &ImportOptions::default());
+    let knowledge = linerate_knowledge::Knowledge::builtin().unwrap();
+    let finding = linerate_diagnose::diagnose(&snapshot, &knowledge).findings.into_iter().next()?;
+    finding.causes.first().map(|cause| (cause.id.clone(), cause.probability))
+}
+
+#[test]
+fn counts_since_boot_are_possible_causes_and_no_more() {
+    let of = |missed: u64, packets: u64| {
+        first(&format!(
+            "[root@arc-1 ~]# ethtool -S eth0\nNIC statistics:\n     rx_packets: {packets}\n     \
+             rx_missed_errors: {missed}\n"
+        ))
+    };
+    let (id, probability) = of(7_012_345, 9_000_000_000).unwrap();
+    assert!(id == "rx-ring-small" && probability > 0.3 && probability < 0.7, "{id} {probability}");
+    // A few of very many, and few at all, are the life of every card.
+    assert_eq!(of(2000, 9_000_000_000), None);
+    assert_eq!(of(12, 100_000), None);
+}
+
+#[test]
+fn a_log_that_names_a_hang_is_a_trace_of_its_cause() {
+    let line = "[ 1023.72] e1000e 0000:00:19.0 eth0: Detected Hardware Unit Hang:\n";
+    assert_eq!(first(&line.repeat(3)).unwrap().0, "nic-transmit-hang");
+    assert_eq!(first("[ 1023.72] e1000e 0000:00:19.0 eth0: NIC Link is Up 1000 Mbps Full Duplex\n"), None);
+}
