@@ -13,6 +13,7 @@ mod random;
 mod readers;
 mod shapes;
 mod tables;
+mod texts;
 
 use std::path::{Path, PathBuf};
 
