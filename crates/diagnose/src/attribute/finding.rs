@@ -39,6 +39,7 @@ pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibratio
             affected.push((cell.from.to_owned(), cell.to.to_owned()));
         }
     }
+    let rests_on = tests(context, judged, primary);
     let mut finding = Finding {
         places: judged
             .locations
@@ -56,7 +57,8 @@ pub(crate) fn finding(context: &Context<'_>, judged: &Judged<'_, '_>, calibratio
         expected,
         measured,
         unit: primary.unit(),
-        probability: calibration.finding.chance(1.0 / (1.0 + (-certainty(context, judged, primary)).exp())),
+        probability: calibration.finding.chance(1.0 / (1.0 + (-certainty(context, judged, rests_on)).exp())),
+        rests_on: Some(rests_on),
         next: next::next(context, judged),
         decide_tests: next::tests(context, judged),
         causes,
@@ -103,23 +105,26 @@ fn all_causes(
     (causes, unknown)
 }
 
-/// Log odds of a finding: no more than its bad tests can show, and less where most valid tests there are
-/// good.
-fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, response: Metric) -> f64 {
+/// Valid tests of a location: how many are bad, and how many there are.
+fn tests(context: &Context<'_>, judged: &Judged<'_, '_>, response: Metric) -> (usize, usize) {
     let covered = judged.located.column.cells();
-    let (mut bad, mut valid) = (0.0, 0.0);
+    let (mut bad, mut valid) = (0, 0);
     for row in context.rows.iter().filter(|r| r.response == response && covered.contains(&r.cell)) {
         let cell = &context.cells[row.cell];
         for single in singles(response, cell) {
             let off = effect(response, single.value, row.expected, &cell.rules.metrics);
-            valid += 1.0;
-            bad += f64::from(u8::from(off >= row.effect_min));
+            valid += 1;
+            bad += usize::from(off >= row.effect_min);
         }
     }
     // A value that no single test shows rests on its paths.
-    if bad == 0.0 {
-        (bad, valid) = (judged.located.rows.len() as f64, covered.len() as f64);
-    }
+    if bad == 0 { (judged.located.rows.len(), covered.len()) } else { (bad, valid) }
+}
+
+/// Log odds of a finding: no more than its bad tests can show, and less where most valid tests there are
+/// good.
+fn certainty(context: &Context<'_>, judged: &Judged<'_, '_>, (bad, valid): (usize, usize)) -> f64 {
+    let (bad, valid) = (bad as f64, valid as f64);
     let most = context.facts.rules.merge.test_odds * bad;
     judged.located.score.min(most) + (bad / valid.max(bad).max(1.0)).max(f64::MIN_POSITIVE).ln()
 }

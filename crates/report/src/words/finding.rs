@@ -17,6 +17,8 @@ const POSSIBLE: f64 = 0.05;
 const WORTH_A_TRY: f64 = 0.5;
 /// Readings that are quoted.
 const EVIDENCE_MAX: usize = 3;
+/// Fewer bad tests than one in so many are worth a word.
+const MINORITY: usize = 4;
 
 /// Where a finding is, with its layer.
 pub fn location(finding: &Finding) -> String {
@@ -85,7 +87,7 @@ pub(super) fn sentence(finding: &Finding) -> String {
     if !finding.affected.is_empty() && finding.tested > 1 {
         let _ = write!(text, " (on {} of {} pairs)", finding.affected.len(), finding.tested);
     }
-    let _ = write!(text, ". Confidence {}. ", sure(finding.probability));
+    let _ = write!(text, ". Confidence {}{}. ", sure(finding.probability), minority(finding));
     let others = finding.places.iter().skip(1).filter(|p| p.probability >= POSSIBLE);
     let others: Vec<String> = others.map(|p| p.suspect.label(p.direction)).collect();
     if !others.is_empty() {
@@ -104,6 +106,16 @@ pub(super) fn sentence(finding: &Finding) -> String {
         text += " It comes and goes: other tests there were good.";
     }
     text + &finding.at_rest.as_ref().map_or(String::new(), super::remark::at_rest)
+}
+
+/// What a finding rests on, where most tests there were good.
+fn minority(finding: &Finding) -> String {
+    match finding.rests_on {
+        Some((bad, valid)) if bad * MINORITY < valid => {
+            format!(": {bad} of {valid} valid tests there show it")
+        }
+        _ => String::new(),
+    }
 }
 
 fn causes(finding: &Finding) -> String {
