@@ -259,8 +259,8 @@ pub struct Finding {
     /// Ordered pairs that were tested and pass the first of the places; 0 where nothing was tested for it.
     #[serde(default)]
     pub tested: usize,
-    /// Valid tests of the first response there: how many show the loss, and how many there are; where no single
-    /// test shows it, paths.
+    /// Valid tests of the first response there: how many show the loss, of how many; where no single test
+    /// shows it, paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rests_on: Option<(usize, usize)>,
     /// Other tests there were good.
