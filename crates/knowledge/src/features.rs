@@ -45,14 +45,20 @@ pub const NAMES: &[&str] = &[
 /// about itself, and the probe that asks for packets. The others show that something is lost, not by what.
 pub const SPECIFIC: &[&str] = &["wscale_off", "wait_share", "small_loss"];
 
+/// The pattern of keys of a feature that is the growth of counters.
+#[must_use]
+pub fn counter(name: &str) -> Option<&str> {
+    name.strip_prefix("counter:")
+}
+
 /// Whether a feature, or the change of a counter, is a reading of a cause's own.
 #[must_use]
 pub fn is_specific(name: &str) -> bool {
-    SPECIFIC.contains(&name) || name.starts_with("counter:")
+    SPECIFIC.contains(&name) || counter(name).is_some()
 }
 
 /// Whether a cause may test a feature of this name.
 #[must_use]
 pub fn is_known(name: &str) -> bool {
-    NAMES.contains(&name) || name.strip_prefix("counter:").is_some_and(|key| !key.is_empty())
+    NAMES.contains(&name) || counter(name).is_some_and(|key| !key.is_empty())
 }

@@ -100,7 +100,7 @@ impl Knowledge {
     pub fn looks_at_counter(&self, key: &str) -> bool {
         let tests = self.causes.iter().flat_map(|cause| &cause.shape);
         tests
-            .filter_map(|test| test.value.strip_prefix("counter:"))
+            .filter_map(|test| features::counter(&test.value))
             .any(|pattern| keys::pattern_fits(pattern, key))
     }
 

@@ -134,7 +134,7 @@ fn suspect(kind: SuspectKind) -> &'static str {
 }
 
 fn shape(test: &FeatureTest) -> String {
-    let name = match test.value.strip_prefix("counter:") {
+    let name = match linerate_knowledge::features::counter(&test.value) {
         Some(counter) => format!("growth of {counter} per test, beyond the others'"),
         None => test.value.replace('_', " "),
     };

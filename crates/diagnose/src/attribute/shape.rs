@@ -43,7 +43,7 @@ impl Shape {
 
     /// A value by the name that a knowledge file uses.
     pub(crate) fn get(&self, name: &str) -> Option<f64> {
-        match name.strip_prefix("counter:") {
+        match features::counter(name) {
             Some(pattern) => (!self.counters.is_empty()).then(|| {
                 self.counters.iter().filter(|(k, _)| pattern_fits(pattern, k)).map(|(_, v)| *v).sum()
             }),
@@ -379,7 +379,7 @@ fn sums<'a>(cells: &[&CellEvidence<'a>], only: &[&str]) -> (BTreeMap<&'a str, f6
 /// Adds the shape tests of a cause to its score; `None` when a required one fails. Where the cause left
 /// something behind (`stands`), no growth of its counters was measured.
 pub(super) fn judge(shape: &Shape, cause: &Cause, stands: bool, scored: &mut Scored<'_>) -> Option<()> {
-    let tests = cause.shape.iter().filter(|test| !(stands && test.value.starts_with("counter:")));
+    let tests = cause.shape.iter().filter(|test| !(stands && features::counter(&test.value).is_some()));
     for test in tests {
         let Some(value) = shape.get(&test.value) else {
             if test.required {

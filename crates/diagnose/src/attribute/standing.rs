@@ -5,7 +5,7 @@
 
 use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_knowledge::{Cause, StandingCount};
-use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact::HostFacts;
 use linerate_model::finding::Clue;
 
 use super::facts::beside;
@@ -59,6 +59,6 @@ fn largest(facts: &HostFacts, count: &StandingCount) -> Option<Clue> {
 
 /// What a count is a part of.
 fn whole(facts: &HostFacts, key: &str) -> Option<f64> {
-    let reading = || facts.readings.get(key).and_then(|value: &FactValue| value.number(0));
+    let reading = || facts.readings.get(key)?.number(0);
     facts.counters.get(key).map(|value| *value as f64).or_else(reading).filter(|whole| *whole > 0.0)
 }

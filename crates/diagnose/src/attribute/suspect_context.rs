@@ -27,6 +27,19 @@ pub(crate) struct SuspectContext<'a> {
     pub has_alias: bool,
 }
 
+impl<'a> SuspectContext<'a> {
+    /// A location with facts and without a measured loss.
+    pub(crate) fn read(
+        suspect: &'a Suspect,
+        direction: Direction,
+        layer: LayerScope,
+        shape: &'a Shape,
+        subjects: &'a Subjects<'a>,
+    ) -> Self {
+        Self { suspect, direction, layer, responses: &[Metric::Setting], shape, subjects, has_alias: false }
+    }
+}
+
 /// Hosts whose facts count, by side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Subjects<'a> {

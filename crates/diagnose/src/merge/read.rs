@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Finding, LossLocation, Metric, Suspect};
+use linerate_model::finding::{Direction, Finding, LayerScope, LossLocation, Metric, RankedCause, Suspect};
 
 use super::gathered::{Wrong, hosts, on_others};
 use super::settings::wrong;
@@ -83,15 +83,8 @@ fn of_both(one: &Finding, other: &Finding) -> Finding {
 }
 
 fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibration) -> Finding {
-    let location = SuspectContext {
-        suspect: &wrong.suspect,
-        direction: wrong.direction,
-        layer: wrong.layer,
-        responses: &[Metric::Setting],
-        shape: &Shape::default(),
-        subjects: &subjects(context, &wrong.suspect, &[]),
-        has_alias: false,
-    };
+    let (shape, subjects) = (Shape::default(), subjects(context, &wrong.suspect, &[]));
+    let location = SuspectContext::read(&wrong.suspect, wrong.direction, wrong.layer, &shape, &subjects);
     let rules = &context.facts.rules.merge;
     let sure = calibration.cause.chance(rules.read_cause);
     let mut cause = ranked(&context.facts, &location, &wrong.scored, sure);
@@ -106,16 +99,27 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let direction = if matches!(suspect, Suspect::Mismatch(..)) { Direction::Both } else { wrong.direction };
     let read_on =
         (suspect == Suspect::All).then(|| (hosts(wrong).len(), context.facts.snapshot.inventory.hosts.len()));
+    let at = LossLocation { suspect, direction, probability: calibration.place.chance(1.0) };
+    let probability = calibration.finding.chance(rules.read_finding);
+    Finding { read_on, ..only_read(at, wrong.layer, probability, vec![cause]) }
+}
+
+/// A finding without a measured loss.
+pub(super) fn only_read(
+    at: LossLocation,
+    layer: LayerScope,
+    probability: f64,
+    causes: Vec<RankedCause>,
+) -> Finding {
     Finding {
-        places: vec![LossLocation { suspect, direction, probability: calibration.place.chance(1.0) }],
-        layer: wrong.layer,
+        places: vec![at],
+        layer,
         responses: vec![Metric::Setting],
         expected: 1.0,
         measured: 1.0,
         unit: Metric::Setting.unit(),
-        probability: calibration.finding.chance(rules.read_finding),
-        causes: vec![cause],
-        read_on,
+        probability,
+        causes,
         ..Finding::default()
     }
 }

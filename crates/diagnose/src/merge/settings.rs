@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use linerate_knowledge::{Cause, FactTest, Knowledge, LayerFit, Op, SuspectKind};
+use linerate_knowledge::{Cause, FactTest, Knowledge, LayerFit, Op, SuspectKind, features};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, LayerScope, Metric, Suspect};
+use linerate_model::finding::{Direction, LayerScope, Suspect};
 use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
@@ -216,15 +216,7 @@ fn at<'k>(
         LayerFit::UnderlayOnly => LayerScope::Only(Layer::Underlay),
         _ => LayerScope::Any,
     };
-    let mut location = SuspectContext {
-        suspect,
-        direction,
-        layer,
-        responses: &[Metric::Setting],
-        shape: &ground.frame,
-        subjects,
-        has_alias: false,
-    };
+    let mut location = SuspectContext::read(suspect, direction, layer, &ground.frame, subjects);
     // The values are looked at only where a fact is suspicious: of thousands of hosts nearly none.
     let counted = counts(cause) && ground.counted(cause, &location.subjects.suspects);
     if !counted && !attribute::possible(&context.facts, &location, cause) {
@@ -251,11 +243,8 @@ fn at<'k>(
 /// Whether a cause cannot be without the growth of a counter: then that is worth a finding also where no loss
 /// was measured.
 fn counts(cause: &Cause) -> bool {
-    cause.shape.iter().any(|t| t.required && t.value.starts_with(COUNTER))
+    cause.shape.iter().any(|t| t.required && features::counter(&t.value).is_some())
 }
-
-/// Beginning of the names of counters among the values of a shape.
-const COUNTER: &str = "counter:";
 
 /// Whether a cause asks for measured values at all; most settings speak for themselves.
 fn looks_at_shape(cause: &Cause) -> bool {
@@ -288,8 +277,7 @@ impl<'b> Ground<'b> {
 
     /// Whether a counter that the cause cannot be without moved at one of the hosts.
     fn counted(&self, cause: &Cause, hosts: &[&str]) -> bool {
-        let patterns =
-            cause.shape.iter().filter(|t| t.required).filter_map(|t| t.value.strip_prefix(COUNTER));
+        let patterns = cause.shape.iter().filter(|t| t.required).filter_map(|t| features::counter(&t.value));
         let mut keys = hosts.iter().filter_map(|host| self.moved.get(host)).flatten();
         let patterns: Vec<&str> = patterns.collect();
         keys.any(|key| patterns.iter().any(|p| linerate_knowledge::keys::pattern_fits(p, key)))
@@ -337,7 +325,7 @@ fn moved<'b>(
 ) -> BTreeMap<&'b str, BTreeSet<&'b str>> {
     let causes = knowledge.causes().filter(|c| c.is_static);
     let tests = causes.flat_map(|c| &c.shape).filter(|t| t.required);
-    let patterns: Vec<&str> = tests.filter_map(|t| t.value.strip_prefix(COUNTER)).collect();
+    let patterns: Vec<&str> = tests.filter_map(|t| features::counter(&t.value)).collect();
     if patterns.is_empty() {
         return BTreeMap::new();
     }

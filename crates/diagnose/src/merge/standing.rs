@@ -4,8 +4,9 @@
 //! not certain: no test measured that the harm is done now.
 
 use linerate_knowledge::{Cause, Knowledge, SuspectKind};
-use linerate_model::finding::{Direction, Finding, LayerScope, LossLocation, Metric, Suspect};
+use linerate_model::finding::{Direction, Finding, LayerScope, LossLocation, Suspect};
 
+use super::read::only_read;
 use crate::attribute::shape::Shape;
 use crate::attribute::{Scored, SuspectContext, prior, ranked, standing, subjects};
 use crate::calibrate::Calibration;
@@ -47,30 +48,14 @@ fn of_host(
     let most: f64 = all.iter().map(|s| s.score.exp()).sum();
     let rules = &context.facts.rules.merge;
     let suspect = Suspect::Host(host.to_owned());
-    let subjects = subjects(context, &suspect, &[]);
-    let direction = Direction::Both;
-    let location = SuspectContext {
-        suspect: &suspect,
-        direction,
-        layer: LayerScope::Any,
-        responses: &[Metric::Setting],
-        shape: &Shape::default(),
-        subjects: &subjects,
-        has_alias: false,
-    };
+    let (shape, subjects) = (Shape::default(), subjects(context, &suspect, &[]));
+    let (direction, layer) = (Direction::Both, LayerScope::Any);
+    let location = SuspectContext::read(&suspect, direction, layer, &shape, &subjects);
     let share = |s: &Scored<'_>| calibration.cause.chance(rules.standing_cause) * s.score.exp() / most;
     let causes: Vec<_> = all.iter().map(|s| ranked(&context.facts, &location, s, share(s))).collect();
-    (!causes.is_empty()).then(|| Finding {
-        places: vec![LossLocation { suspect: suspect.clone(), direction, probability: 1.0 }],
-        layer: LayerScope::Any,
-        responses: vec![Metric::Setting],
-        expected: 1.0,
-        measured: 1.0,
-        unit: Metric::Setting.unit(),
-        probability: calibration.finding.chance(rules.standing_finding),
-        causes,
-        ..Finding::default()
-    })
+    let at = LossLocation { suspect: suspect.clone(), direction, probability: calibration.place.chance(1.0) };
+    let probability = calibration.finding.chance(rules.standing_finding);
+    (!causes.is_empty()).then(|| only_read(at, layer, probability, causes))
 }
 
 /// A cause that left something behind at a host.

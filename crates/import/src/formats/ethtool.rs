@@ -22,6 +22,15 @@ pub(super) fn device<'l>(line: &'l str, title: &str) -> Option<&'l str> {
     (!nic.is_empty() && nic.len() <= 64 && !nic.contains(char::is_whitespace)).then_some(nic)
 }
 
+/// Beginning of the keys of the device that a title names; a block without the title is reported.
+pub(super) fn titled(block: &Block<'_>, title: &str, out: &mut Sink) -> Option<String> {
+    let nic = device(block.first(), title).map(key);
+    if nic.is_none() {
+        out.unread(0, "unknown device");
+    }
+    nic
+}
+
 /// Beginning of all keys of a device; a dot in its name would be read as the end of it.
 pub(crate) fn key(nic: &str) -> String {
     format!("nic.{}", nic.replace('.', "/"))
@@ -118,10 +127,7 @@ fn halves(
     topic: &str,
     name_of: fn(&str) -> Option<&'static str>,
 ) -> usize {
-    let Some(nic) = device(block.first(), title).map(key) else {
-        out.unread(0, "unknown device");
-        return 1;
-    };
+    let Some(nic) = titled(block, title, out) else { return 1 };
     let mut most = false;
     pairs(block, out, |out, name, value| {
         match name {
@@ -204,10 +210,7 @@ impl Reader for Coalesce {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some(nic) = device(block.first(), "Coalesce parameters").map(key) else {
-            out.unread(0, "unknown device");
-            return 1;
-        };
+        let Some(nic) = titled(block, "Coalesce parameters", out) else { return 1 };
         pairs(block, out, |out, name, value| {
             // `Adaptive RX: off  TX: n/a`, `CQE mode RX: n/a  TX: n/a`
             if let Some(what) = name.strip_suffix(" RX").filter(|w| ["Adaptive", "CQE mode"].contains(w)) {

@@ -3,7 +3,7 @@
 
 use linerate_model::fact::FactValue;
 
-use super::ethtool::{device, key, pairs};
+use super::ethtool::{device, pairs, titled};
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
@@ -34,10 +34,7 @@ impl Reader for Pause {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some(nic) = device(block.first(), "Pause parameters").map(key) else {
-            out.unread(0, "unknown device");
-            return 1;
-        };
+        let Some(nic) = titled(block, "Pause parameters", out) else { return 1 };
         pairs(block, out, |out, name, value| {
             let field = match name {
                 "Autonegotiate" => "autoneg",
@@ -69,10 +66,7 @@ impl Reader for Eee {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let Some(nic) = device(block.first(), "EEE settings").map(key) else {
-            out.unread(0, "unknown device");
-            return 1;
-        };
+        let Some(nic) = titled(block, "EEE settings", out) else { return 1 };
         let mut taken = 1;
         for (at, line) in block.lines.iter().enumerate().skip(1) {
             let text = line.trim();

@@ -349,12 +349,13 @@ fn flow_control_and_energy_saving() {
 fn caches_of_a_controller() {
     let drive = |number: u32, current: &str| {
         format!(
-            "Virtual Drive: {number} (Target Id: {number})\nState               : Optimal\nStrip Size          : 64 KB\n\
-             Default Cache Policy: WriteBack, Direct\nCurrent Cache Policy: {current}, Direct\n"
+            "Virtual Drive: {number} (Target Id: {number})\nState               : Optimal\n\
+             Strip Size          : 64 KB\nDefault Cache Policy: WriteBack, Direct\nCurrent Cache Policy: {current}, Direct\n"
         )
     };
     let both = format!(
-        "[root@arc-1 ~]# megacli -LDInfo -Lall -aALL\n\nAdapter 0 -- Virtual Drive Information:\n{}\n{}\nExit Code: 0x00\n",
+        "[root@arc-1 ~]# megacli -LDInfo -Lall -aALL\n\nAdapter 0 -- Virtual Drive Information:\n{}\n{}\n\
+         Exit Code: 0x00\n",
         drive(0, "WriteBack"),
         drive(1, "WriteThrough")
     );

@@ -48,7 +48,7 @@ fn place(cause: &Cause, word: &str) -> Option<usize> {
 
 /// Whether a word speaks of the keys of a pattern: it stands in it, or has its telling pieces.
 fn is_of(pattern: &str, word: &str) -> bool {
-    let pattern = pattern.strip_prefix("counter:").unwrap_or(pattern).to_lowercase();
+    let pattern = linerate_knowledge::features::counter(pattern).unwrap_or(pattern).to_lowercase();
     if pattern.contains(word) {
         return true;
     }
