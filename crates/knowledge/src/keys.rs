@@ -10,6 +10,10 @@ pub(crate) const FAMILIES: &[&str] = &[
     "route.",
     "mount.",
     "disk.",
+    "disk_health.",
+    "disk_limit.",
+    "nfs.",
+    "raid.",
     "storage.",
     "drbd.",
     "machine.",
@@ -28,6 +32,16 @@ pub fn bare(key: &str) -> &str {
 #[must_use]
 pub fn nic_of(key: &str) -> Option<&str> {
     bare(key).strip_prefix("nic.")?.split('.').next()
+}
+
+/// The topics whose keys name a block device behind them.
+pub const OF_DEVICES: [&str; 3] = ["disk.", "disk_health.", "disk_limit."];
+
+/// The block device that a key speaks of.
+#[must_use]
+pub fn device_of(key: &str) -> Option<&str> {
+    let key = bare(key);
+    OF_DEVICES.iter().find_map(|topic| key.strip_prefix(topic))?.split('.').next()
 }
 
 /// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
@@ -60,5 +74,7 @@ mod tests {
         assert!(pattern_fits("sysctl.sunrpc.rdma*", "sysctl.sunrpc.rdma_inline"));
         assert!(!pattern_fits("a", "ab"));
         assert_eq!(nic_of("netns./a|nic.eth0.mtu"), Some("eth0"));
+        assert_eq!(device_of("disk_health.sda.state"), Some("sda"));
+        assert_eq!(device_of("nic.eth0.mtu"), None);
     }
 }

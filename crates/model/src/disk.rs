@@ -51,7 +51,7 @@ pub enum DiskKind {
     Array,
     /// A volume of the device mapper: LVM, encryption, multipath.
     Volume,
-    /// Several ways to one drive: of the device mapper, or of NVMe itself.
+    /// Several paths to one drive: of the device mapper, or of NVMe itself.
     Multipath,
     /// A device that DRBD replicates.
     Replicated,
@@ -119,7 +119,7 @@ pub struct DiskTimes {
     pub max_ms: f64,
 }
 
-/// What went one way through a device, per second.
+/// What went through a device in one direction, per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskTraffic {
     /// Requests that reached the device, after merging.

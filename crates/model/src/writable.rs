@@ -372,6 +372,30 @@ pub const WRITABLE: &[WritableFamily] = &[
     family(Brief, "Frequency governor of the CPUs; a faster one costs energy.", &["cpu.governor"]),
     family(
         Brief,
+        "How the kernel queues, reads ahead and holds writes back for a block device; its queue is emptied.",
+        &[
+            "disk.*.nomerges",
+            "disk.*.nr_requests",
+            "disk.*.queue_depth",
+            "disk.*.read_ahead_kb",
+            "disk.*.rq_affinity",
+            "disk.*.scheduler",
+            "disk.*.wbt_lat_usec",
+        ],
+    ),
+    family(
+        Disruptive,
+        "Rate of a check or rebuild of md, which slows other requests; `system` for that of all arrays.",
+        &["disk.*.md_sync_speed_max", "disk.*.md_sync_speed_min"],
+    ),
+    family(
+        Dangerous,
+        "Cache of a drive for writes (drive_cache), and whether the kernel flushes it (write_cache): a power \
+         loss destroys what a cache holds that is not flushed.",
+        &["disk.*.drive_cache", "disk.*.write_cache"],
+    ),
+    family(
+        Brief,
         "How a resource of DRBD sends writes to its peer.",
         &[
             "drbd.*.disk.al-extents",
@@ -494,6 +518,8 @@ mod tests {
             "",
             "netns.x",
             "cpu.smt",
+            "disk.sda.size_bytes",
+            "disk_health.sda.state",
         ] {
             assert_eq!(writable(key), None, "{key}");
         }

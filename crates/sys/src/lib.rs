@@ -20,6 +20,7 @@ pub mod interrupt;
 pub mod netlink;
 pub mod netns;
 pub mod nftables;
+pub mod nvme;
 pub mod offload;
 pub mod packet;
 pub mod pages;

@@ -35,7 +35,7 @@ const HARMFUL: [(&str, &[&str]); 16] = [
 ];
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
-const IDENTITY: [&str; 24] = [
+const IDENTITY: [&str; 27] = [
     "nic.*.address",
     "nic.*.mac",
     "nic.*.carrier_changes",
@@ -46,6 +46,9 @@ const IDENTITY: [&str; 24] = [
     "nic.*.bridge.*",
     "mount.*",
     "disk.*",
+    "disk_health.*",
+    "disk_limit.*",
+    "nfs.*",
     "sysctl.kernel.random.*",
     "sysctl.kernel.hostname",
     "sysctl.kernel.domainname",

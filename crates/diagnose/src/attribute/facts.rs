@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use linerate_knowledge::keys::{bare, nic_of};
+use linerate_knowledge::keys::{OF_DEVICES, bare, nic_of};
 use linerate_knowledge::{Cause, Condition, FactSide, FactTest, NicRole, Op};
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Clue, FactHit, LayerScope};
@@ -238,14 +238,22 @@ fn against_fact(
     if op == Op::LessThanFact { number < limit } else { number >= limit }
 }
 
-/// A pattern with the NIC or the block device of a key for its `nic.*` or `disk.*`.
+/// Topics whose keys name a thing behind them; those of a group name the same things.
+const TOPICS: [&[&str]; 4] = [&["nic."], &OF_DEVICES, &["nfs."], &["raid."]];
+
+/// A pattern with the NIC, the block device, the mounted folder or the volume of a key for its `nic.*`,
+/// `disk.*` and so on.
 pub(crate) fn beside(key: &str, pattern: &str) -> String {
     let plain = bare(key);
     let namespace = &key[..key.len() - plain.len()];
-    for topic in ["nic.", "disk."] {
-        if let Some(name) = plain.strip_prefix(topic).and_then(|rest| rest.split('.').next()) {
-            let own = pattern.replacen(&format!("{topic}*"), &format!("{topic}{name}"), 1);
-            return format!("{namespace}{own}");
+    for topics in TOPICS {
+        let rest = topics.iter().find_map(|topic| plain.strip_prefix(topic));
+        if let Some(name) = rest.and_then(|rest| rest.split('.').next()) {
+            let own = topics.iter().find_map(|topic| {
+                let behind = pattern.strip_prefix(topic)?.strip_prefix('*')?;
+                Some(format!("{topic}{name}{behind}"))
+            });
+            return format!("{namespace}{}", own.as_deref().unwrap_or(pattern));
         }
     }
     pattern.to_owned()

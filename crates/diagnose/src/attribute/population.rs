@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use linerate_knowledge::keys::{nic_of, pattern_fits};
+use linerate_knowledge::keys::{device_of, nic_of, pattern_fits};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
@@ -48,7 +48,12 @@ impl<'a> Peers<'a> {
         let nic = nic_of(key);
         let carries = |layer| usize::from(nic.is_some() && facts.nic(host, layer) == nic);
         let role = carries(Layer::Underlay) + 2 * carries(Layer::Overlay);
-        if let Some(known) = self.known.borrow().get(key).and_then(|roles| roles[role].clone()) {
+        // Drives are compared with those of their make: what is known is known of that.
+        let known_as = match device_of(key) {
+            Some(device) => format!("{key}\n{}", make(facts, host, device)),
+            None => key.to_owned(),
+        };
+        if let Some(known) = self.known.borrow().get(&known_as).and_then(|roles| roles[role].clone()) {
             return known;
         }
         // What all of them have is known already, mostly; to read it again from hundreds of hosts for each
@@ -58,7 +63,7 @@ impl<'a> Peers<'a> {
             all.population(facts, host, key).without(left_out, key, &facts.rules.attribute)
         });
         let population = Rc::new(shared.unwrap_or_else(|| Population::of(facts, host, key, &self.hosts)));
-        self.known.borrow_mut().entry(key.to_owned()).or_default()[role] = Some(Rc::clone(&population));
+        self.known.borrow_mut().entry(known_as).or_default()[role] = Some(Rc::clone(&population));
         population
     }
 }
@@ -169,7 +174,19 @@ fn close(a: &FactValue, b: &FactValue, share: f64) -> bool {
     }
 }
 
+/// What a drive is, as far as its settings follow from it: its model, and whether it rotates. Empty for a
+/// device that reports neither.
+fn make(facts: &Facts<'_>, host: &str, device: &str) -> String {
+    let of = |field: &str| facts.get(host, &format!("disk.{device}.{field}")).map(ToString::to_string);
+    format!("{} {}", of("model").unwrap_or_default(), of("rotational").unwrap_or_default())
+}
+
 fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<FactValue> {
+    if let Some(device) = device_of(key)
+        && make(facts, host, device) != make(facts, peer, device)
+    {
+        return None;
+    }
     if let Some(nic) = nic_of(key) {
         for layer in [Layer::Underlay, Layer::Overlay] {
             if facts.nic(host, layer) == Some(nic)

@@ -141,9 +141,10 @@ fn wanted(file: &FileEdit, now: Option<&Content>) -> Option<Content> {
 
 /// Where a persistent setting can be: folder below the one that stands for `/etc`, and what the names of
 /// files there start and end with.
-const FILES: [(&str, &str, &str); 4] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("sysctl.d", "90-linerate", ".conf"),
     ("systemd/network", "10-linerate-", ".link"),
+    ("udev/rules.d", "90-linerate-", ".rules"),
     ("systemd/system", "linerate-", ".service"),
     ("systemd/system/multi-user.target.wants", "linerate-", ".service"),
 ];
@@ -320,6 +321,7 @@ mod tests {
             "sysctl.d/../cron.d/90-linerate.conf",
             "systemd/system/ssh.service",
             "systemd/system/linerate-x.timer",
+            "udev/rules.d/90-other.rules",
             "systemd/system/ssh.service.d/linerate-x.service",
         ] {
             let refused = below(&host, "h", etc, Path::new(outside)).unwrap_err().to_string();
@@ -328,6 +330,7 @@ mod tests {
         for ours in [
             "sysctl.d/90-linerate.conf",
             "systemd/network/10-linerate-em1.link",
+            "udev/rules.d/90-linerate-sda-0-scheduler.rules",
             "systemd/system/linerate-em1-qdisc.service",
             "systemd/system/multi-user.target.wants/linerate-em1-qdisc.service",
         ] {

@@ -4,9 +4,9 @@ use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::root::Root;
 
 use super::fact::Fact;
-use super::readings::{Readings, fact};
+use super::readings::{Readings, fact, settings};
 use super::view::View;
-use super::{disk_legs, disk_wire};
+use super::{disk_legs, disk_setting, disk_wire};
 
 /// The topic.
 pub(super) struct Disks;
@@ -15,14 +15,9 @@ const DISKS_MAX: usize = 1024;
 const SECTOR_BYTES: i64 = 512;
 
 /// File below the folder of the device, and name of the fact; whole numbers.
-const NUMBERS: [(&str, &str); 12] = [
-    ("queue/nr_requests", "nr_requests"),
-    ("queue/read_ahead_kb", "read_ahead_kb"),
+const NUMBERS: [(&str, &str); 7] = [
     ("queue/max_sectors_kb", "max_sectors_kb"),
     ("queue/logical_block_size", "logical_block_bytes"),
-    ("queue/rq_affinity", "rq_affinity"),
-    ("queue/nomerges", "nomerges"),
-    ("device/queue_depth", "queue_depth"),
     ("queue/minimum_io_size", "minimum_io_bytes"),
     ("queue/optimal_io_size", "optimal_io_bytes"),
     ("md/chunk_size", "md_chunk_bytes"),
@@ -30,11 +25,12 @@ const NUMBERS: [(&str, &str); 12] = [
     ("md/degraded", "md_degraded"),
 ];
 /// The same for text.
-const TEXTS: [(&str, &str); 6] = [
+const TEXTS: [(&str, &str); 7] = [
     ("dev", "number"),
     ("loop/backing_file", "file"),
-    ("queue/write_cache", "write_cache"),
     ("device/model", "model"),
+    ("device/rev", "firmware"),
+    ("device/firmware_rev", "firmware"),
     ("dm/name", "dm_name"),
     ("md/level", "md_level"),
 ];
@@ -44,8 +40,7 @@ impl Fact for Disks {
         let mut declared = vec![
             fact("disk.*.size_bytes", "bytes", "Size of the block device."),
             fact("disk.*.rotational", "flag", "Whether it has rotating discs."),
-            fact("disk.*.scheduler", "text", "I/O scheduler in use."),
-            fact("disk.*.write_cache", "text", "write back or write through."),
+            fact("disk.*.firmware", "text", "Release of the drive's firmware."),
             fact("disk.*.on", "list", "Block devices that this one stands on."),
             fact("disk.*.partitions", "list", "Its partitions."),
             fact("disk.*.number", "text", "Major and minor number."),
@@ -64,10 +59,11 @@ impl Fact for Disks {
             ),
             fact(
                 "disk.*.*",
-                "as the name says",
-                "nr_requests, read_ahead_kb, max_sectors_kb, logical_block_bytes, rq_affinity, nomerges, queue_depth, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
+                "by name",
+                "max_sectors_kb, logical_block_bytes, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
             ),
         ];
+        declared.extend(settings("disk.", "by name"));
         declared.extend(disk_wire::declarations());
         declared
     }
@@ -93,9 +89,8 @@ impl Fact for Disks {
             if let Ok(rotational) = view.root.number(&format!("{folder}/queue/rotational")) {
                 out.flag(format!("{disk}.rotational"), rotational != 0);
             }
-            if let Ok(all) = view.root.line(&format!("{folder}/queue/scheduler")) {
-                let chosen = all.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(s, _)| s);
-                out.text(format!("{disk}.scheduler"), chosen.unwrap_or(&all));
+            for (setting, value) in disk_setting::all(view.root, name) {
+                out.put(format!("{disk}.{setting}"), value);
             }
             for (file, fact) in NUMBERS {
                 if let Ok(number) = view.root.number(&format!("{folder}/{file}")) {

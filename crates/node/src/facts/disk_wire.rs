@@ -9,8 +9,13 @@ use linerate_sys::root::Root;
 use super::pcie;
 use super::readings::{Readings, fact};
 
-pub(super) fn declarations() -> [FactDecl; 4] {
+pub(super) fn declarations() -> [FactDecl; 5] {
     [
+        fact(
+            "disk.*.controller",
+            "text",
+            "PCI function that the drive is at; drives of one share what it can do.",
+        ),
         fact("disk.*.sata_gbit", "Gbit/s", "Speed of the SATA link to the drive, as the two ends agreed."),
         fact(
             "disk.*.sata_limit_gbit",
@@ -32,6 +37,11 @@ pub(super) fn declarations() -> [FactDecl; 4] {
 
 /// Reads the link of the drive whose folder is `/sys/block/<name>`.
 pub(super) fn read(root: &Root, name: &str, key: &str, out: &mut Readings) {
+    if let Ok(path) = root.link(&format!("/sys/block/{name}"))
+        && let Some(controller) = path.rsplit('/').find(|part| is_pci(part))
+    {
+        out.text(format!("{key}.controller"), controller);
+    }
     if name.starts_with("nvme") {
         // The first is the controller, the second its PCI function.
         pcie::link_of(root, &format!("/sys/block/{name}/device/device"), &format!("{key}.pcie"), out);
@@ -58,6 +68,14 @@ fn part<'a>(path: &'a str, start: &str) -> Option<&'a str> {
             && rest.bytes().all(|b| b.is_ascii_digit() || b == b':')
     };
     path.rsplit('/').find(|part| part.strip_prefix(start).is_some_and(plain))
+}
+
+/// `0000:3b:00.0`
+fn is_pci(part: &str) -> bool {
+    let hex = |text: &str, long: usize| text.len() >= long && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let numbers: Vec<&str> = part.split([':', '.']).collect();
+    matches!(numbers[..], [domain, bus, slot, function] if hex(domain, 4) && hex(bus, 2) && hex(slot, 2) && hex(function, 1))
+        && part.matches(':').count() == 2
 }
 
 /// `6.0 Gbps` of libata, `12.0 Gbit` of the SAS transport; `<unknown>` and `Unknown` where there is no link.
@@ -100,6 +118,8 @@ mod tests {
         assert_eq!(part(sas, "port-"), Some("port-7:0:13"));
         assert_eq!(part(sas, "ata"), None);
         assert_eq!(part("../devices/virtual/port-x/atalanta/port-1..", "port-"), None);
+        assert!(is_pci("0000:3b:00.0") && is_pci("10000:01:00.0"));
+        assert!(!is_pci("0:0:0:0") && !is_pci("pci0000:80") && !is_pci("virtio0"));
         assert_eq!((gbit("6.0 Gbps"), gbit("12.0 Gbit\n")), (Some(6.0), Some(12.0)));
         assert_eq!(
             (gbit("<unknown>"), gbit(""), gbit("NaN Gbit"), gbit("-3 Gbit")),

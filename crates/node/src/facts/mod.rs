@@ -1,5 +1,5 @@
 //! What this host says about itself: settings and properties ([`read`]), counters ([`counters()`]), and the
-//! way to change the ones that are settings ([`setting_for`]).
+//! means to change the ones that are settings ([`setting_for`]).
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and
 //! a gap with its reason for everything that this kernel, driver or right does not give. It never judges a
@@ -16,7 +16,10 @@ mod counters;
 mod cpu;
 mod disk;
 mod disk_counters;
+mod disk_health;
 mod disk_legs;
+mod disk_limit;
+mod disk_setting;
 mod disk_wire;
 mod drbd;
 mod eee;
@@ -34,6 +37,7 @@ mod mount;
 mod mtu;
 mod namespace;
 mod neighbour;
+mod nfs;
 mod numa;
 mod pause;
 mod pcie;
@@ -98,6 +102,9 @@ const FACTS: &[&dyn Fact] = &[
     &firewall::Firewall,
     &mount::Mounts,
     &disk::Disks,
+    &disk_health::DiskHealth,
+    &disk_limit::DiskLimits,
+    &nfs::Nfs,
     &machine::Machine,
     &lldp::Lldp,
     &drbd::Drbd,
@@ -124,6 +131,7 @@ static SETTINGS: &[SettingEntry] = &[
     (irq::is_setting, &irq::Interrupts),
     (rps_xps::is_setting, &rps_xps::Steering),
     (cpu::is_setting, &cpu::Cpu),
+    (disk_setting::is_setting, &disk_setting::DiskSettings),
     (|key| IN_NAMESPACE.serves(key), &IN_NAMESPACE),
     (drbd::is_setting, &drbd::Drbd),
 ];
