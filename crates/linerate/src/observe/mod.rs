@@ -16,6 +16,7 @@ pub mod join;
 pub mod measure;
 pub mod nic;
 mod own_limit;
+mod owned;
 pub mod pack;
 pub mod pairs;
 pub mod plan;

@@ -33,7 +33,7 @@ use tokio::time::Instant;
 use self::unreachable::Unreachable;
 use super::measure::Patience;
 use super::slow::SmallTestTimes;
-use super::{disturb, gather, join, measure, nic, plan};
+use super::{disturb, gather, join, measure, nic, owned, plan};
 use linerate_fleet::clock;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, NodeLink};
@@ -63,6 +63,17 @@ pub struct SurveyRequest<'a> {
     pub seed: u64,
 }
 
+/// Why a survey ended without a verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The inventory and the hosts disagree about addresses.
+    #[error(transparent)]
+    Addresses(#[from] owned::WrongAddresses),
+}
+
 /// Runs a survey.
 pub async fn survey(
     order: &SurveyRequest<'_>,
@@ -70,7 +81,7 @@ pub async fn survey(
     store: &mut Store,
     knowledge: &Knowledge,
     progress: &dyn Progress,
-) -> Result<(Snapshot, Diagnosis), StoreError> {
+) -> Result<(Snapshot, Diagnosis), SurveyError> {
     let snapshot = Snapshot {
         schema: linerate_model::SCHEMA,
         id: crate::run_id::new_id(),
@@ -102,6 +113,7 @@ pub async fn survey(
     }
     survey.plain_hosts()?;
     survey.facts().await?;
+    owned::check(order.inventory, &survey.snapshot.facts)?;
     survey.first_stage().await?;
     survey.confirm_unreachable().await?;
     survey.again().await?;
