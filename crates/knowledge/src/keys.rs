@@ -8,6 +8,8 @@ pub(crate) const FAMILIES: &[&str] = &[
     "kernel.",
     "module.",
     "route.",
+    "rule.",
+    "table.",
     "mount.",
     "disk.",
     "disk_health.",

@@ -301,6 +301,9 @@ pub enum Op {
     Detour,
     /// A neighbour entry for a measured host with a hardware address that none of its devices has.
     WrongNeighbour,
+    /// A forwarding entry of a tunnel that sends what is for a measured host to an address that is not its
+    /// own.
+    WrongForwarding,
     /// An address that another measured host has too.
     SharedAddress,
     /// There is such a fact.

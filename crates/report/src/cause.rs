@@ -201,6 +201,7 @@ fn compared(keys: &[String], op: Op, values: &[String]) -> String {
         }
         Op::Detour => format!("{keys} leads through another device to a measured host of the own network"),
         Op::WrongNeighbour => format!("{keys} gives a measured host a hardware address that it has not"),
+        Op::WrongForwarding => format!("{keys} sends what is for a measured host somewhere else"),
         Op::SharedAddress => format!("{keys} is that of another measured host too"),
         Op::Present => format!("{keys} is there"),
         Op::LessThanFact => format!("{keys} below {first}{times}"),

@@ -32,6 +32,8 @@ const BY_NATURE: &[&str] = &[
     ".addresses",
     ".carrier_changes",
     "route.",
+    "rule.",
+    "table.",
     ".name",
     ".mac",
     "kernel.random",

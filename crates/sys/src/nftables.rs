@@ -31,6 +31,9 @@ pub struct Hook {
     pub rules: u64,
     /// Those that drop or reject.
     pub drops: u64,
+    /// Those that reject, so that the sender gets an error at once.
+    #[serde(default)]
+    pub rejects: u64,
     /// Those that drop or reject by chance.
     pub random: u64,
     /// Those that hold only up to or above a rate.
@@ -58,7 +61,7 @@ type ChainId = (u8, String, String);
 struct Chain {
     hook: Option<String>,
     drops_the_rest: bool,
-    /// References to it, nearly always its rules: what the kernel tells without a look at each.
+    /// References to it, nearly always its rules: known without a dump of each.
     uses: u64,
     rules: Hook,
     jumps: BTreeSet<String>,
@@ -103,6 +106,7 @@ impl Hook {
     fn add(&mut self, other: &Self) {
         self.rules += other.rules;
         self.drops += other.drops;
+        self.rejects += other.rejects;
         self.random += other.random;
         self.limits += other.limits;
         self.drops_the_rest |= other.drops_the_rest;
@@ -169,7 +173,7 @@ fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
     let body = payload.get(4..)?;
     let id = (*payload.first()?, attribute(body, 1)?.text(), attribute(body, 2)?.text());
     let handle = attribute(body, 3).and_then(|h| h.number()).unwrap_or(0);
-    let (mut drops, mut by_chance, mut limited, mut jump) = (false, false, false, None);
+    let (mut drops, mut rejects, mut by_chance, mut limited, mut jump) = (false, false, false, false, None);
     for expression in attribute(body, 4).iter().flat_map(Attribute::nested).take(256) {
         let Some(name) = attribute(expression.data, 1).map(|a| a.text()) else { continue };
         let data = attribute(expression.data, 2).map(|a| a.data).unwrap_or_default();
@@ -180,7 +184,7 @@ fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
                 Some((_, to)) => jump = jump.or(to),
                 None => {}
             },
-            "reject" => drops = true,
+            "reject" => rejects = true,
             "numgen" => by_chance = true,
             "limit" => limited = true,
             // What iptables could do before nftables.
@@ -189,14 +193,20 @@ fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
                 "limit" | "hashlimit" => limited = true,
                 _ => {}
             },
-            "target" => drops |= ["DROP", "REJECT"].contains(&inner().as_str()),
+            "target" => match inner().as_str() {
+                "DROP" => drops = true,
+                "REJECT" => rejects = true,
+                _ => {}
+            },
             _ => {}
         }
     }
     let count = u64::from;
+    drops |= rejects;
     let rule = Hook {
         rules: 1,
         drops: count(drops),
+        rejects: count(rejects),
         random: count(drops && by_chance),
         limits: count(limited),
         drops_the_rest: false,
@@ -285,7 +295,7 @@ mod tests {
             Ok(Err(reason)) => return println!("SKIPPED {test}: {reason}"),
             Err(error) => return println!("SKIPPED {test}: {error}"),
         };
-        let input = Hook { rules: 5, drops: 3, random: 1, limits: 1, drops_the_rest: true };
+        let input = Hook { rules: 5, drops: 3, rejects: 1, random: 1, limits: 1, drops_the_rest: true };
         assert_eq!(set.hooks["input"], input);
         assert_eq!(set.hooks["bridge-forward"].rules, 1);
         assert!(!set.hooks.contains_key("output"), "address translation: {set:?}");

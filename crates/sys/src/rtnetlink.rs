@@ -25,8 +25,12 @@ const RTEXT_FILTER_SKIP_STATS: u32 = libc::RTEXT_FILTER_SKIP_STATS as u32;
 
 /// Most links, addresses and routes that are kept.
 pub const LINKS_MAX: usize = 4096;
-/// See [`LINKS_MAX`].
+/// See [`LINKS_MAX`]; of the main table.
 pub const ROUTES_MAX: usize = 1024;
+/// Most routes of all other tables: routers of overlays have one table for each network.
+pub const TABLE_ROUTES_MAX: usize = 512;
+/// Number of the usual table.
+pub const MAIN_TABLE: u32 = libc::RT_TABLE_MAIN as u32;
 /// Most neighbours that are kept: nodes of large overlays have thousands that were written by hand.
 pub const NEIGHBOURS_MAX: usize = 1024;
 
@@ -148,11 +152,14 @@ pub struct Neighbour {
     pub hardware: String,
 }
 
-/// A route of the main table.
+/// A route of any table but that of the host's own addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
-    /// What it does instead of leading somewhere: `blackhole`, `unreachable`, `prohibit`; `None` for one that
-    /// leads.
+    /// Its table; absent in trees that were recorded when only the main one was read.
+    #[serde(default = "main_table")]
+    pub table: u32,
+    /// What it does instead of leading somewhere: `blackhole`, `unreachable`, `prohibit`, `throw`; `None` for
+    /// one that leads.
     #[serde(default)]
     pub refuses: Option<String>,
     /// Destination; `None` for the default route.
@@ -182,6 +189,10 @@ pub struct Route {
     /// Next hops of a multipath route: gateway and device index.
     #[serde(default)]
     pub next_hops: Vec<(Option<IpAddr>, u32)>,
+}
+
+fn main_table() -> u32 {
+    MAIN_TABLE
 }
 
 /// All devices.
@@ -263,7 +274,7 @@ fn parse_stats(data: &[u8]) -> BTreeMap<String, u64> {
     STATS.split_whitespace().map(str::to_owned).zip(values).collect()
 }
 
-fn hardware_address(bytes: &[u8]) -> String {
+pub(crate) fn hardware_address(bytes: &[u8]) -> String {
     bytes.iter().take(32).map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
 }
 
@@ -289,7 +300,7 @@ fn parse_address(payload: &[u8]) -> Option<Address> {
     Some(Address { link: u32_at(header, 4)?, address: ip(own.data)?, prefix: header[1] })
 }
 
-fn ip(data: &[u8]) -> Option<IpAddr> {
+pub(crate) fn ip(data: &[u8]) -> Option<IpAddr> {
     match data.len() {
         4 => Some(IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(data).ok()?))),
         16 => Some(IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?))),
@@ -330,22 +341,28 @@ fn parse_neighbour(payload: &[u8]) -> Option<Neighbour> {
     })
 }
 
-/// Routes of the main table that lead somewhere or refuse, the first [`ROUTES_MAX`].
+/// Routes that lead somewhere or refuse: the first [`ROUTES_MAX`] of the main table and the first
+/// [`TABLE_ROUTES_MAX`] of the others but that of the host's own addresses.
 pub fn routes() -> Result<Vec<Route>, NetlinkError> {
-    let mut found = Vec::new();
+    let (mut found, mut others): (Vec<Route>, Vec<Route>) = (Vec::new(), Vec::new());
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
     for family in [libc::AF_INET, libc::AF_INET6] {
         let mut header = [0; 12];
         header[0] = family as u8;
         socket.dump(libc::RTM_GETROUTE, &Payload::new(&header), |message| {
-            if let Some(route) = parse_route(message.payload)
-                && found.len() < ROUTES_MAX
-                && !found.contains(&route)
-            {
-                found.push(route);
+            if let Some(route) = parse_route(message.payload) {
+                let (routes, most) = if route.table == MAIN_TABLE {
+                    (&mut found, ROUTES_MAX)
+                } else {
+                    (&mut others, TABLE_ROUTES_MAX)
+                };
+                if routes.len() < most && !routes.contains(&route) {
+                    routes.push(route);
+                }
             }
         })?;
     }
+    found.append(&mut others);
     Ok(found)
 }
 
@@ -359,13 +376,14 @@ fn parse_route(payload: &[u8]) -> Option<Route> {
         libc::RTN_BLACKHOLE => Some("blackhole".to_string()),
         libc::RTN_UNREACHABLE => Some("unreachable".to_string()),
         libc::RTN_PROHIBIT => Some("prohibit".to_string()),
+        libc::RTN_THROW => Some("throw".to_string()),
         _ => return None,
     };
-    if table != u32::from(libc::RT_TABLE_MAIN) || u32_at(header, 8)? & libc::RTM_F_CLONED != 0 {
+    if table == u32::from(libc::RT_TABLE_LOCAL) || u32_at(header, 8)? & libc::RTM_F_CLONED != 0 {
         return None;
     }
     let ipv6 = header[0] == libc::AF_INET6 as u8;
-    let mut route = Route { refuses, prefix: header[1], ipv6, ..Route::default() };
+    let mut route = Route { table, refuses, prefix: header[1], ipv6, ..Route::default() };
     for a in attributes(body) {
         match a.kind {
             libc::RTA_DST => route.destination = ip(a.data),
@@ -462,6 +480,6 @@ mod tests {
         assert_eq!(loopback.name, "lo");
         assert!(loopback.stats.contains_key("rx_bytes"), "{loopback:?}");
         assert!(addresses().unwrap().iter().all(|a| links.iter().any(|l| l.index == a.link)));
-        assert!(routes().unwrap().len() <= ROUTES_MAX);
+        assert!(routes().unwrap().len() <= ROUTES_MAX + TABLE_ROUTES_MAX);
     }
 }

@@ -15,7 +15,7 @@ use crate::evidence::Facts;
 
 /// Kinds of settings that can hold traffic back by themselves: patterns of keys, and words of which the value
 /// needs one, where there are some.
-const HARMFUL: [(&str, &[&str]); 16] = [
+const HARMFUL: [(&str, &[&str]); 19] = [
     ("nic.*.addresses", &[]),
     ("nic.*.qdisc", &["tbf", "htb", "netem", "hfsc", "cbq", "cake", "police", "ingress", "clsact"]),
     ("nic.*.filter*", &[]),
@@ -25,14 +25,21 @@ const HARMFUL: [(&str, &[&str]); 16] = [
     ("nic.*.speed_mbit", &[]),
     ("nic.*.duplex", &["half"]),
     ("nic.*.neighbour.*", &[]),
+    ("nic.*.fdb.*", &[]),
     ("firewall.*.drops", &[]),
+    ("firewall.*.rejects", &[]),
     ("firewall.*.random", &[]),
     ("firewall.*.limits", &[]),
     ("firewall.*.policy", &["drop"]),
     ("route.*", &[]),
     ("rule.*", &[]),
+    ("table.*", &[]),
     ("bpf.*", &[]),
 ];
+
+/// Facts that are numbered in the order in which they were read: what counts is whether another host has the
+/// same words under any number.
+const NUMBERED: [&str; 3] = ["route.*", "rule.*", "table.*"];
 
 /// Keys that differ between any two hosts, or that are state rather than settings.
 const IDENTITY: [&str; 27] = [
@@ -151,10 +158,10 @@ fn is_unlike(
     value: &FactValue,
 ) -> bool {
     let plain = bare(key);
-    if plain.starts_with("route.") {
-        // Routes have numbers, not names.
-        let has = |peer: &&str| facts.matching(peer, "route.*").iter().any(|(_, v)| route(v) == route(value));
-        return !peers.hosts().iter().any(has);
+    if let Some(pattern) = NUMBERED.iter().find(|p| pattern_fits(p, plain)) {
+        // They have numbers, not names.
+        let same = |(_, other): &(&str, &FactValue)| words_of(other) == words_of(value);
+        return !peers.hosts().iter().any(|peer| facts.matching(peer, pattern).iter().any(same));
     }
     if plain.ends_with(".addresses") {
         return ends::shared(facts, host, key, value);
@@ -165,15 +172,16 @@ fn is_unlike(
     population.differs(value, &facts.rules.attribute) || (population.values.is_empty() && !is_of_device)
 }
 
-/// The words of a route but for its source, which is an address of the host.
-fn route(value: &FactValue) -> Vec<String> {
+/// The words of a route or rule but for its source, which is an address of the host, and the priority of the
+/// rule.
+fn words_of(value: &FactValue) -> Vec<String> {
     let text = value.to_string();
     let mut words = text.split_ascii_whitespace();
     let mut kept = Vec::new();
     while let Some(word) = words.next() {
-        if word == "src" {
+        if ["src", "from"].contains(&word) {
             words.next();
-        } else {
+        } else if !word.ends_with(':') {
             kept.push(word.to_owned());
         }
     }
@@ -203,7 +211,7 @@ mod tests {
             "10.0.0.0/24 dev eth0 src 10.0.0.2",
             "10.0.0.0/24 dev eth0 src 10.0.0.3 mtu lock 400",
         ]
-        .map(|words| route(&text(words)));
+        .map(|words| words_of(&text(words)));
         assert_eq!(a, b);
         assert_ne!(a, c);
     }

@@ -2,12 +2,14 @@
 //! addresses that two of them have. A value of one host and the facts of the others come in, yes or no goes
 //! out.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_knowledge::keys::{bare, nic_of};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
+use super::policy::{self, covers, network};
 use crate::evidence::Facts;
 use crate::evidence::addresses;
 
@@ -40,20 +42,37 @@ pub(crate) fn wrong_neighbour(facts: &Facts<'_>, host: &str, key: &str, value: &
         && !real.iter().any(|(_, mac)| mac.to_string().to_ascii_lowercase() == said)
 }
 
+/// Whether an entry of a tunnel sends frames for a device of another measured host to an address that is not
+/// one of that host, where the host has its end of the tunnel itself.
+pub(crate) fn wrong_forwarding(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    let Some((_, hardware)) = bare(key).split_once(".fdb.") else { return false };
+    let hardware = hardware.split('@').next().unwrap_or_default();
+    let remotes: Vec<IpAddr> = addresses(value).iter().filter_map(|a| a.parse().ok()).collect();
+    let Some([owner]) = facts.endpoints().owners.get(hardware).map(Vec::as_slice) else { return false };
+    let ends_there = !facts.matching(owner, "nic.*.vxlan.id").is_empty();
+    let own = facts.matching(owner, "nic.*.addresses");
+    let has = |remote: &IpAddr| {
+        own.iter().any(|(_, value)| addresses(value).iter().any(|a| a.parse() == Ok(*remote)))
+    };
+    *owner != host && ends_there && !remotes.is_empty() && !own.is_empty() && !remotes.iter().any(has)
+}
+
 /// A route in the words of `ip route`.
 struct Route<'t> {
     network: IpAddr,
     prefix: u8,
     device: Option<&'t str>,
+    metric: u32,
 }
 
 impl<'t> Route<'t> {
     fn parse(text: &'t str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace().peekable();
         words.next_if(|w| ["blackhole", "unreachable", "prohibit"].contains(w));
-        let (network, prefix) = words.next()?.split_once('/')?;
+        let (network, prefix) = network(words.next()?)?;
+        let metric = words.clone().skip_while(|w| *w != "metric").nth(1).and_then(|m| m.parse().ok());
         let device = words.skip_while(|w| *w != "dev").nth(1);
-        Some(Self { network: network.parse().ok()?, prefix: prefix.parse().ok()?, device })
+        Some(Self { network, prefix, device, metric: metric.unwrap_or(0) })
     }
 
     fn covers(&self, address: IpAddr) -> bool {
@@ -61,30 +80,48 @@ impl<'t> Route<'t> {
     }
 }
 
-fn covers(network: IpAddr, prefix: u8, address: IpAddr) -> bool {
-    let bits = |ip: IpAddr| match ip {
-        IpAddr::V4(v4) => (u128::from(u32::from(v4)) << 96, 32),
-        IpAddr::V6(v6) => (u128::from(v6), 128),
-    };
-    let ((a, of), (b, other)) = (bits(network), bits(address));
-    let shift = 128_u32.saturating_sub(u32::from(prefix.min(of)));
-    of == other && (shift >= 128 || a >> shift == b >> shift)
-}
-
-/// Endpoints of other hosts to which this host would take the route, for want of a more exact one.
+/// Endpoints of other hosts to which this host would take the route: the table of the route is the first in
+/// the order of the policy rules that has one, and there is no more exact one in it.
 fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<(IpAddr, Layer)> {
-    let space = |key: &str| key.len() - bare(key).len();
-    let texts: Vec<String> = facts
-        .matching(host, "route.*")
-        .into_iter()
-        .filter(|(other, _)| other[..space(other)] == key[..space(key)])
-        .map(|(_, value)| value.to_string())
+    let space = &key[..key.len() - bare(key).len()];
+    let Some(table) = policy::table_of(bare(key)) else { return Vec::new() };
+    let mut tables: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for pattern in ["route.*", "table.*"] {
+        for (other, value) in facts.matching(host, pattern) {
+            if let (true, Some(table)) = (other.starts_with(space), policy::table_of(bare(other)))
+                && other.len() - bare(other).len() == space.len()
+            {
+                tables.entry(table).or_default().push(value.to_string());
+            }
+        }
+    }
+    let tables: BTreeMap<&str, Vec<Route<'_>>> = tables
+        .iter()
+        .map(|(table, texts)| (*table, texts.iter().filter_map(|t| Route::parse(t)).collect()))
         .collect();
-    let routes: Vec<Route<'_>> = texts.iter().filter_map(|t| Route::parse(t)).collect();
-    let exact = |address: IpAddr| routes.iter().filter(|r| r.covers(address)).map(|r| r.prefix).max();
-    let peers = facts.endpoints().of.iter().filter(|(_, (owner, _))| *owner != host);
+    // The most exact route of a table to an address: the longest prefix, then the least metric.
+    let best = |table: &str, address: IpAddr| {
+        let fits = tables.get(table).into_iter().flatten().filter(|r| r.covers(address));
+        fits.map(|r| (r.prefix, std::cmp::Reverse(r.metric))).max()
+    };
+    let rules = policy::rules(facts, host, space);
+    let endpoints = &facts.endpoints().of;
+    let own = |layer: Layer, peer: IpAddr| {
+        let mine = endpoints
+            .iter()
+            .find(|(a, (owner, l))| *owner == host && *l == layer && a.is_ipv4() == peer.is_ipv4());
+        mine.map(|(address, _)| *address)
+    };
+    let peers = endpoints.iter().filter(|(_, (owner, _))| *owner != host);
     peers
-        .filter(|(address, _)| route.covers(**address) && exact(**address) == Some(route.prefix))
+        .filter(|(address, (_, layer))| {
+            let address = **address;
+            route.covers(address)
+                && policy::taken(&rules, own(*layer, address), address, |table| {
+                    best(table, address).map(|(prefix, _)| prefix)
+                }) == Some(table)
+                && best(table, address) == Some((route.prefix, std::cmp::Reverse(route.metric)))
+        })
         .map(|(address, (_, layer))| (*address, *layer))
         .collect()
 }
@@ -217,6 +254,22 @@ mod tests {
         assert!(entry("02:00:00:00:00:03"));
         assert!(!entry("02:00:00:00:00:02"));
         assert!(!wrong_neighbour(&facts, "a", "nic.eth0.neighbour.10/0/0/9", &text("02:00:00:00:00:03")));
+    }
+
+    #[test]
+    fn an_entry_of_a_tunnel_must_lead_to_its_host() {
+        let mut snapshot = snapshot(&[]);
+        let of_b = snapshot.facts.get_mut("b").unwrap();
+        of_b.readings.insert("nic.vx0.vxlan.id".to_owned(), FactValue::Int(42));
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
+        let wrong =
+            |mac: &str, to: &str| wrong_forwarding(&facts, "a", &format!("nic.vx0.fdb.{mac}"), &text(to));
+        assert!(wrong("02:00:00:00:00:02", "10.0.0.9"));
+        assert!(wrong("02:00:00:00:00:02", "10.0.0.3"), "that is c");
+        assert!(!wrong("02:00:00:00:00:02", "10.0.0.2"));
+        assert!(!wrong("02:00:00:00:00:02", "port"), "a port of a bridge");
+        assert!(!wrong("02:00:00:00:00:03", "10.0.0.9"), "its tunnel may end on its machine");
+        assert!(!wrong("00:00:00:00:00:00", "10.0.0.9"));
     }
 
     #[test]

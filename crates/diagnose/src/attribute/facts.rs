@@ -202,6 +202,7 @@ fn holds(
         Op::SmallPackets => ends::small_packets(facts, host, key, value),
         Op::Detour => ends::detour(facts, host, key, value),
         Op::WrongNeighbour => ends::wrong_neighbour(facts, host, key, value),
+        Op::WrongForwarding => ends::wrong_forwarding(facts, host, key, value),
         Op::SharedAddress => ends::shared(facts, host, key, value),
         Op::Present => true,
         Op::LessThanFact | Op::AtLeastFact | Op::SameAsFact | Op::OutsideCpusOf => {

@@ -10,6 +10,7 @@ mod ends;
 mod facts;
 mod finding;
 mod judged;
+mod policy;
 mod population;
 mod remedies;
 mod scored;

@@ -1,5 +1,6 @@
 //! Routes of one host that harm: limits on the route to its network, a refusal for one peer, a detour over a
-//! slow second NIC, and the reverse-path filter that drops what such a detour answers to.
+//! slow second NIC by a route or by a policy rule, and the reverse-path filter that drops what such a detour
+//! answers to.
 
 use std::fmt::Write as _;
 
@@ -9,6 +10,9 @@ use super::fault::{Fault, FaultInfo, FaultTarget};
 use crate::damage::{ClusterMachine, Damage};
 use crate::error::Result;
 use crate::topology::HostPlan;
+
+/// Number of the table that a policy rule names.
+const TABLE: u32 = 100;
 
 /// A limit on the route to the network of the machines.
 pub(super) struct RouteLimit {
@@ -103,6 +107,19 @@ fn second_nic(damage: &mut Damage<'_>, plan: &HostPlan, machine: ClusterMachine)
     damage.ip(machine, &format!("link set eth1 up\n{known}"), String::new())
 }
 
+/// The same with 15 to 25 % of the rate of the first one.
+fn slow_second_nic(
+    damage: &mut Damage<'_>,
+    plan: &HostPlan,
+    machine: ClusterMachine,
+    strength: f64,
+) -> Result<()> {
+    let rate_kbit = f64::from(damage.cluster.topology.uplink.rate_mbit) * 1000.0 * (0.15 + 0.1 * strength);
+    second_nic(damage, plan, machine)?;
+    let slow = format!("qdisc add dev eth1 root tbf rate {rate_kbit:.0}kbit burst 128kb latency 20ms\n");
+    damage.tc(machine, &slow, String::new())
+}
+
 /// One host sends over the wrong NIC.
 pub(super) struct Detour;
 
@@ -119,13 +136,33 @@ impl Fault for Detour {
 
     fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
         let (plan, machine) = damage.host(target.host()?)?;
-        let rate_kbit =
-            f64::from(damage.cluster.topology.uplink.rate_mbit) * 1000.0 * (0.15 + 0.1 * strength);
-        second_nic(damage, &plan, machine)?;
-        let slow = format!("qdisc add dev eth1 root tbf rate {rate_kbit:.0}kbit burst 128kb latency 20ms\n");
-        damage.tc(machine, &slow, String::new())?;
+        slow_second_nic(damage, &plan, machine, strength)?;
         let route = format!("route add 10.77.0.0/25 dev eth1 src {}\n", plan.underlay());
         damage.ip(machine, &route, String::new())
+    }
+}
+
+/// A policy rule, whose own table leads over the wrong NIC, comes before the routes of the main table.
+pub(super) struct PolicyDetour;
+
+impl Fault for PolicyDetour {
+    fn about(&self) -> &FaultInfo {
+        static ABOUT: FaultInfo = FaultInfo::host(
+            "policy-route",
+            "policy-route-detour",
+            "a policy rule sends what one host sends through a second NIC with 15-25 % of the rate",
+            &[Direction::Tx],
+        );
+        &ABOUT
+    }
+
+    fn inject(&self, damage: &mut Damage<'_>, target: &FaultTarget, strength: f64) -> Result<()> {
+        let (plan, machine) = damage.host(target.host()?)?;
+        slow_second_nic(damage, &plan, machine, strength)?;
+        let route = format!("route add default dev eth1 src {} table {TABLE}\n", plan.underlay());
+        damage.ip(machine, &route, String::new())?;
+        let rule = format!("from {} lookup {TABLE} priority 100\n", plan.underlay());
+        damage.ip(machine, &format!("rule add {rule}"), format!("rule del {rule}"))
     }
 }
 

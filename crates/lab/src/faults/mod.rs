@@ -15,6 +15,7 @@ pub mod fault;
 mod forgotten_shaper;
 mod gso_segments;
 mod host_firewall;
+mod host_forwarding;
 mod host_link_flap;
 mod host_route;
 mod host_sysctl;
@@ -70,11 +71,15 @@ pub static ALL: &[&dyn Fault] = &[
     &host_route::SMALL_MTU,
     &host_route::Refused,
     &host_route::Detour,
+    &host_route::PolicyDetour,
     &host_route::ReversePath,
     &host_route::WrongNeighbour,
     &host_firewall::DROPS,
     &host_firewall::RATE_LIMIT,
     &host_firewall::LONG_LIST,
+    &host_firewall::POLICY,
+    &host_firewall::REFUSES,
+    &host_forwarding::WrongForwarding,
     &bridge_filter::BridgeFilter,
     &host_link_flap::HostLinkFlap,
     &duplicate::DuplicateAddress,

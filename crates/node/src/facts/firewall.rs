@@ -24,6 +24,7 @@ impl Fact for Firewall {
                  bridges; …6 for IPv6), without address translation.",
             ),
             fact("firewall.*.drops", "count", "Rules there that drop or reject."),
+            fact("firewall.*.rejects", "count", "Rules there that reject: the sender gets an error."),
             fact("firewall.*.random", "count", "Rules there that drop by chance."),
             fact("firewall.*.limits", "count", "Rules there that hold up to or above a rate."),
             fact("firewall.*.policy", "text", "drop, where what no rule accepts is dropped; else accept."),
@@ -65,6 +66,7 @@ fn put(set: &Ruleset, out: &mut Readings) {
         out.text(format!("{head}.policy"), if hook.drops_the_rest { "drop" } else { "accept" });
         if !set.only_counted {
             out.int(format!("{head}.drops"), hook.drops);
+            out.int(format!("{head}.rejects"), hook.rejects);
             out.int(format!("{head}.random"), hook.random);
             out.int(format!("{head}.limits"), hook.limits);
         }

@@ -1,5 +1,5 @@
-//! What this host says about itself: settings and properties ([`read`]), counters ([`counters()`]), and the
-//! means to change the ones that are settings ([`setting_for`]).
+//! What this host reports about itself: settings and properties ([`read`]), counters ([`counters()`]), and
+//! how those that are settings are changed ([`setting_for`]).
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and
 //! a gap with its reason for everything that this kernel, driver or right does not give. It never judges a
@@ -27,6 +27,7 @@ mod fact;
 mod family;
 mod feature;
 mod firewall;
+mod forwarding;
 mod idle;
 mod irq;
 mod kernel;
@@ -48,6 +49,7 @@ mod ring;
 mod route;
 mod rps_xps;
 mod rss;
+mod rule;
 mod sysctl;
 mod topology;
 mod view;
@@ -98,7 +100,9 @@ const FACTS: &[&dyn Fact] = &[
     &idle::Idle,
     &kernel::Kernel,
     &route::Routes,
+    &rule::PolicyRules,
     &neighbour::Neighbours,
+    &forwarding::Forwarding,
     &firewall::Firewall,
     &mount::Mounts,
     &disk::Disks,

@@ -1,5 +1,5 @@
 //! Facts `nic.<if>.neighbour.<address>`: neighbours that somebody wrote down, with the hardware address that
-//! they are said to have. What the kernel learned by itself is left out: it comes and goes.
+//! they are expected to have. What the kernel learned by itself is left out: it comes and goes.
 
 use linerate_model::fact::FactDecl;
 use linerate_sys::rtnetlink::NEIGHBOURS_MAX;

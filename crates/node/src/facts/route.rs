@@ -1,9 +1,11 @@
-//! Facts `route.<n>`: routes of the main table, in the words of `ip route`.
+//! Facts `route.<n>` and `table.<table>.<n>`: routes of the main table and of all others, in the words of
+//! `ip route`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use linerate_model::fact::FactDecl;
-use linerate_sys::rtnetlink::{ROUTES_MAX, Route};
+use linerate_sys::rtnetlink::{MAIN_TABLE, ROUTES_MAX, Route, TABLE_ROUTES_MAX};
 
 use super::fact::Fact;
 use super::readings::{Readings, fact};
@@ -14,19 +16,38 @@ pub(super) struct Routes;
 
 impl Fact for Routes {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![fact(
-            "route.*",
-            "text",
-            "A route of the main table in the words of `ip route`, numbered in their order.",
-        )]
+        vec![
+            fact(
+                "route.*",
+                "text",
+                "A route of the main table in the words of `ip route`, numbered in their order.",
+            ),
+            fact(
+                "table.*",
+                "text",
+                "table.NUMBER.N: a route of another routing table, which only traffic that a policy rule sends there takes.",
+            ),
+        ]
     }
 
     fn read(&self, view: &View<'_>, out: &mut Readings) {
-        for (number, route) in view.routes().iter().enumerate() {
-            out.text(format!("route.{number}"), words(view, route));
+        let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
+        for route in view.routes() {
+            let number = numbers.entry(route.table).or_default();
+            let key = if route.table == MAIN_TABLE {
+                format!("route.{number}")
+            } else {
+                format!("table.{}.{number}", route.table)
+            };
+            out.text(key, words(view, route));
+            *number += 1;
         }
-        if view.routes().len() >= ROUTES_MAX {
+        let main = numbers.get(&MAIN_TABLE).copied().unwrap_or_default();
+        if main >= ROUTES_MAX {
             out.gap("route.*", &format!("only the first {ROUTES_MAX} routes are kept"));
+        }
+        if view.routes().len() - main >= TABLE_ROUTES_MAX {
+            out.gap("table.*", &format!("only the first {TABLE_ROUTES_MAX} routes of other tables are kept"));
         }
     }
 }

@@ -7,9 +7,11 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use linerate_sys::ethtool::{self, Nic};
+use linerate_sys::fdb::{self, ForwardingEntry};
 use linerate_sys::qdisc::{self, Qdisc};
 use linerate_sys::root::{ReadError, Root};
 use linerate_sys::rtnetlink::{self, Address, Neighbour, NetDevice, Route};
+use linerate_sys::rule::{self, PolicyRule};
 
 use super::readings::Readings;
 
@@ -25,7 +27,9 @@ pub(super) struct View<'a> {
     links: Asked<Vec<NetDevice>>,
     addresses: Asked<Vec<Address>>,
     routes: Asked<Vec<Route>>,
+    rules: Asked<Vec<PolicyRule>>,
     neighbours: Asked<Vec<Neighbour>>,
+    forwarding: Asked<Vec<ForwardingEntry>>,
     qdiscs: Asked<Vec<Qdisc>>,
     nics: Asked<BTreeMap<String, Nic>>,
 }
@@ -39,7 +43,9 @@ impl<'a> View<'a> {
             links: OnceCell::new(),
             addresses: OnceCell::new(),
             routes: OnceCell::new(),
+            rules: OnceCell::new(),
             neighbours: OnceCell::new(),
+            forwarding: OnceCell::new(),
             qdiscs: OnceCell::new(),
             nics: OnceCell::new(),
         }
@@ -55,7 +61,12 @@ impl<'a> View<'a> {
         ask(&self.addresses, || self.root.answer("addresses", || Ok(rtnetlink::addresses()?)))
     }
 
-    /// Routes.
+    /// Policy rules, in the order in which they are tried.
+    pub(super) fn rules(&self) -> &[PolicyRule] {
+        ask(&self.rules, || self.root.answer("rules", || Ok(rule::rules()?)))
+    }
+
+    /// Routes of all tables.
     pub(super) fn routes(&self) -> &[Route] {
         ask(&self.routes, || self.root.answer("routes", || Ok(rtnetlink::routes()?)))
     }
@@ -65,12 +76,17 @@ impl<'a> View<'a> {
         ask(&self.neighbours, || self.root.answer("neighbours", || Ok(rtnetlink::neighbours()?)))
     }
 
+    /// Permanent forwarding entries.
+    pub(super) fn forwarding(&self) -> &[ForwardingEntry] {
+        ask(&self.forwarding, || self.root.answer("forwarding", || Ok(fdb::entries()?)))
+    }
+
     /// Queueing disciplines.
     pub(super) fn qdiscs(&self) -> &[Qdisc] {
         ask(&self.qdiscs, || self.root.answer("qdiscs", || Ok(qdisc::qdiscs()?)))
     }
 
-    /// What the drivers say, by name of the device. The loopback has no driver.
+    /// What the drivers report, by name of the device. The loopback has no driver.
     pub(super) fn nics(&self) -> &BTreeMap<String, Nic> {
         static NONE: BTreeMap<String, Nic> = BTreeMap::new();
         let asked = self.nics.get_or_init(|| {
@@ -110,17 +126,19 @@ impl<'a> View<'a> {
 
     /// Reasons why the kernel did not answer.
     pub(super) fn gaps(&self, out: &mut Readings) {
-        let mut say = |what: &str, reason: Option<&ReadError>| {
+        let mut note = |what: &str, reason: Option<&ReadError>| {
             if let Some(reason) = reason {
                 out.gap(what, reason);
             }
         };
-        say("nic.*", self.links.get().and_then(|r| r.as_ref().err()));
-        say("nic.*.addresses", self.addresses.get().and_then(|r| r.as_ref().err()));
-        say("route.*", self.routes.get().and_then(|r| r.as_ref().err()));
-        say("nic.*.neighbour.*", self.neighbours.get().and_then(|r| r.as_ref().err()));
-        say("nic.*.qdisc", self.qdiscs.get().and_then(|r| r.as_ref().err()));
-        say("nic.*.feature.*", self.nics.get().and_then(|r| r.as_ref().err()));
+        note("nic.*", self.links.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.addresses", self.addresses.get().and_then(|r| r.as_ref().err()));
+        note("route.*", self.routes.get().and_then(|r| r.as_ref().err()));
+        note("rule.*", self.rules.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.neighbour.*", self.neighbours.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.fdb.*", self.forwarding.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.qdisc", self.qdiscs.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.feature.*", self.nics.get().and_then(|r| r.as_ref().err()));
         if let Some(reason) = &self.sysfs_gap {
             out.gap("nic.*.queue.*", reason);
         }
