@@ -215,3 +215,92 @@ fn devices_are_not_written_by_mistake() {
     }
     assert_eq!(std::fs::read(&file).unwrap(), vec![7_u8; 8 << 20]);
 }
+
+/// Loop devices over files with content, gone at the end.
+struct Loops {
+    devices: Vec<String>,
+    images: Vec<std::path::PathBuf>,
+}
+
+impl Loops {
+    /// `None` where this machine makes none.
+    fn make(name: &str, folder: &Path, count: usize) -> Option<Self> {
+        let mut loops = Self { devices: Vec::new(), images: Vec::new() };
+        for number in 0..count {
+            let image = folder.join(format!("image-{number}"));
+            let mut content = vec![0; 32 << 20];
+            let mut random = std::fs::File::open("/dev/urandom").unwrap();
+            std::io::Read::read_exact(&mut random, &mut content).unwrap();
+            std::fs::write(&image, &content).unwrap();
+            match Command::new("losetup").args(["--find", "--show"]).arg(&image).output() {
+                Ok(made) if made.status.success() => {
+                    let device = linerate_testkit::text(&made.stdout).trim().to_owned();
+                    loops.devices.push(device);
+                    loops.images.push(image);
+                }
+                Ok(made) => {
+                    linerate_testkit::skip(name, linerate_testkit::text(&made.stderr).trim());
+                    return None;
+                }
+                Err(error) => {
+                    linerate_testkit::skip(name, &format!("losetup: {error}"));
+                    return None;
+                }
+            }
+        }
+        Some(loops)
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        for device in &self.devices {
+            let _ = Command::new("losetup").args(["-d", device]).output();
+        }
+    }
+}
+
+/// Four equal drives are read and none is written; of a promise that no drive keeps each is measured three
+/// times before that is reported.
+#[test]
+fn drives_are_surveyed_beside_their_equals_and_not_written() {
+    const NAME: &str = "drives_are_surveyed_beside_their_equals_and_not_written";
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return;
+    };
+    if !linerate_testkit::is_root() {
+        linerate_testkit::skip(NAME, "loop devices need root");
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let Some(loops) = Loops::make(NAME, folder.path(), 4) else { return };
+    let before: Vec<Vec<u8>> = loops.images.iter().map(|image| std::fs::read(image).unwrap()).collect();
+    let survey = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["disk", "survey", "--quiet", "--time", "200ms", "--size", "16M"]);
+        command.args(loops.devices.iter().flat_map(|device| ["--device", device]));
+        let command = command.args(more).env("LINERATE_DATA", folder.path()).env("LINERATE_NODE", &node);
+        command.output().unwrap()
+    };
+    let output = survey(&["--json", "--promised", "1000000000iops"]);
+    let shown = linerate_testkit::text(&output.stderr);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {shown}"));
+    let drives = json["drives"].as_array().unwrap();
+    assert_eq!(drives.len(), 4, "{json}");
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    for drive in drives {
+        assert_eq!((drive["class"].as_str(), drive["equals"].as_u64()), (Some("made"), Some(3)), "{drive}");
+        assert_eq!(drive["rounds"].as_u64(), Some(3), "{drive}");
+        let figure = |name: &str| drive[name]["per_s"].as_f64().unwrap_or_else(|| panic!("{name}: {drive}"));
+        assert!(figure("random") > 0.0 && figure("sequential") > 0.0);
+        let state = drive["state"].as_str().unwrap();
+        assert!(["below-promise", "slow"].contains(&state), "{drive}");
+    }
+    let table = linerate_testkit::text(&survey(&[]).stdout);
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("localhost loop")).count(), 4, "{table}");
+    for (image, before) in loops.images.iter().zip(&before) {
+        assert!(std::fs::read(image).unwrap() == *before, "{} was written", image.display());
+    }
+}

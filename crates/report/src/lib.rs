@@ -14,6 +14,7 @@ pub mod connects;
 pub mod differ;
 pub mod disk_built;
 pub mod disk_plan;
+pub mod disk_survey;
 pub mod disk_watch;
 pub mod disks;
 pub mod distribution;

@@ -14,6 +14,9 @@ mod link;
 mod rates;
 mod reach;
 mod readings;
+mod survey;
+#[cfg(test)]
+mod survey_tests;
 mod times;
 mod tree;
 mod volume;
@@ -28,6 +31,9 @@ pub use history::{History, IntervalChange};
 pub use link::{DriveBus, DriveLink};
 pub use rates::{between, join_paths};
 pub use reach::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
+pub use survey::{
+    DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, again, is_busy, survey, surveyed,
+};
 pub use tree::{Layout, Leaf, layout};
 pub use volume::{Class, VolumeMembers, volume};
 

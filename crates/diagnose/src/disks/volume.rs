@@ -7,13 +7,15 @@
 
 use linerate_model::disk::DiskKind;
 use linerate_model::fact::HostFacts;
+use serde::Serialize;
 
 use super::link::{self, DriveLink};
 use super::readings::{number, text};
 use super::tree::Layout;
 
 /// What kind of drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// With rotating discs and one set of heads.
     Rotating,

@@ -33,6 +33,19 @@ super::number::stage! {
         merged_min: f64 = 0.1, "share", "Merged requests worth a word; fewer are the file system's own";
         bits_8b10b: f64 = 10.0, "bit/B", "Bits of a byte in 8b/10b: SATA, SAS up to 12 Gbit/s", "SATA, SAS-3";
         bits_128b150b: f64 = 8.0 * 150.0 / 128.0, "bit/B", "Bits of a byte in 128b/150b", "SAS-4";
+        survey_size_min: f64 = 16.0 * 1024.0 * 1024.0, "B", "Smaller devices are no drives of data";
+        survey_busy: f64 = 0.3, "share", "A drive that others keep busy for longer is left alone by a survey";
+        survey_others: f64 = 0.1, "share", "Bytes of others meanwhile, of those of the load, that spoil a figure";
+        survey_others_bytes: f64 = 1e6, "B", "And so many more: a log that is written now and then";
+        survey_equals_min: usize = 3, "drives", "Other drives from which on there is a usual figure";
+        survey_slow: f64 = 0.7, "share", "Of its equals, below which a drive is slow", "outer to inner tracks: 0.5 to 1, both read at the same offsets";
+        survey_low_quantile: f64 = 0.25, "quantile", "Of the equals, the low end of their spread";
+        survey_outside: f64 = 0.9, "share", "Of that low end, below which a drive is outside of the spread";
+        survey_clear_s: f64 = 0.5, "s", "A shorter test shows a slow drive only by slow requests: a moment without a CPU spoils its rate";
+        survey_majority: f64 = 0.6, "share", "Equals with one value that make it the usual one";
+        survey_promise: f64 = 0.9, "share", "Of a promise, below which it is not kept";
+        survey_class: f64 = 0.5, "share", "Of what the class should reach; less is a finding, as in a bench";
+        survey_rounds: usize = 3, "", "Measurements of a drive that is in doubt";
         full_filesystem: f64 = 0.01, "share", "A file system with less free space is full";
     }
 }

@@ -5,12 +5,13 @@ mod builds;
 mod durability;
 mod hosts;
 mod plan;
+mod survey;
 mod undo;
 mod watch;
 
 use linerate_model::exit::ExitCode;
 
-/// Monitor and benchmark block devices, plan volumes, and test durability across power loss.
+/// Monitor, survey and benchmark block devices, plan volumes, and test durability across power loss.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -20,6 +21,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Watch(watch::Args),
+    Survey(Box<survey::Args>),
     Durability(durability::Args),
     Plan(Box<plan::Args>),
     Builds(builds::Args),
@@ -31,6 +33,7 @@ enum Command {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Watch(args) => watch::run(args),
+        Command::Survey(args) => survey::run(args),
         Command::Durability(args) => durability::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Builds(args) => builds::run(args),

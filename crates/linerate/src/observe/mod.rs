@@ -5,6 +5,7 @@ pub mod audit;
 mod begin;
 pub mod bench;
 pub mod context;
+pub mod disk_survey;
 pub mod disk_watch;
 pub mod disks;
 pub mod disturb;
