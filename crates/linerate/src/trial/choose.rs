@@ -2,6 +2,7 @@
 //! begun out. Pure.
 
 use linerate_model::change::Remedy;
+use linerate_model::disk_load::DiskPhase;
 use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Metric};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
 use linerate_model::kind::DiskPlan;
@@ -87,7 +88,14 @@ pub fn plan(
     options: &TrialOptions,
     id: String,
 ) -> Result<Trial, TrialError> {
-    let (finding, remedy) = remedy(diagnosis, options)?;
+    let (finding, mut remedy) = remedy(diagnosis, options)?;
+    if let Some((host, device)) = drive_of(&remedy) {
+        // One drive at a time: its own reads judge it.
+        remedy
+            .changes
+            .retain(|change| change.host == host && device_of(&change.key) == Some(device.as_str()));
+        return of_storage(snapshot, diagnosis, remedy, id);
+    }
     if finding.responses.first() == Some(&Metric::Storage) || remedy.is_of_replicas() {
         return of_storage(snapshot, diagnosis, remedy, id);
     }
@@ -110,22 +118,57 @@ pub fn plan(
     })
 }
 
-/// A trial on a replicated volume: the host that writes to it, and the one that it replicates to. There is no
-/// untouched pair of the same kind.
+/// The drive that a remedy changes settings of: the first, where it has several; none for any other remedy.
+fn drive_of(remedy: &Remedy) -> Option<(HostName, String)> {
+    let first = remedy.changes.first()?;
+    Some((first.host.clone(), device_of(&first.key)?.to_owned()))
+}
+
+/// `sda` of `disk.sda.scheduler`.
+fn device_of(key: &str) -> Option<&str> {
+    key.strip_prefix("disk.")?.split('.').next()
+}
+
+/// The reads of a survey of drives for this one: at random offsets alone; for the read-ahead in a row and
+/// through the cache, around which there is none.
+fn drive_test(snapshot: &Snapshot, remedy: &Remedy) -> Option<Test> {
+    let (host, device) = drive_of(remedy)?;
+    let path = format!("/dev/{}", device.replace('/', "."));
+    let ahead = remedy.changes.iter().any(|change| change.key.ends_with(".read_ahead_kb"));
+    snapshot.samples.iter().filter(|sample| sample.test.from == host).find_map(|sample| {
+        let plan = sample.test.kind.get::<DiskPlan>()?;
+        let is_it = !plan.target.is_writable() && plan.target.path().to_str() == Some(path.as_str());
+        let phase = plan.phases.iter().find(|phase| phase.random != ahead).filter(|_| is_it)?;
+        let plan = DiskPlan { phases: vec![DiskPhase { direct: !ahead, ..*phase }], ..plan.clone() };
+        Some(Test { kind: plan.into(), ..sample.test.clone() })
+    })
+}
+
+/// A trial on a replicated volume or a drive: the host that writes to it, and the one that it replicates to.
+/// There is no untouched pair of the same kind.
 fn of_storage(
     snapshot: &Snapshot,
     diagnosis: &Diagnosis,
     remedy: Remedy,
     id: String,
 ) -> Result<Trial, TrialError> {
+    let hint = match drive_of(&remedy) {
+        Some((host, device)) => format!(
+            "`linerate disk survey --device {device} {host}` measures the drive; then try it on that run"
+        ),
+        None => "`linerate drbd bench RESOURCE HOST HOST` measures where it shows; then try it on that run"
+            .to_owned(),
+    };
     let no_pair = || TrialError::NoPair {
         id: remedy.id.clone(),
         what: Metric::Storage.label().to_owned(),
-        hint: "`linerate drbd bench RESOURCE HOST HOST` measures where it shows; then try it on that run"
-            .to_owned(),
+        hint: hint.clone(),
     };
     let test = storage_test(snapshot, diagnosis, &remedy.id).ok_or_else(no_pair)?;
-    let other = snapshot.facts.keys().find(|host| **host != test.from).ok_or_else(no_pair)?;
+    // A drive needs no other host.
+    let alone = drive_of(&remedy).map(|_| &test.from);
+    let other =
+        alone.or_else(|| snapshot.facts.keys().find(|host| **host != test.from)).ok_or_else(no_pair)?;
     Ok(Trial {
         id,
         run: diagnosis.run.clone(),
@@ -148,6 +191,10 @@ fn of_storage(
 pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
     let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
     let finding = diagnosis.findings.iter().find(with)?;
+    let remedies = finding.causes.iter().filter_map(|cause| cause.remedy.as_ref());
+    if let Some(of_drive) = remedies.into_iter().find(|r| r.id == remedy && drive_of(r).is_some()) {
+        return drive_test(snapshot, of_drive);
+    }
     let replicated = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Replicated);
     // The finding has the figure itself.
     let is_it = |f: &&StorageFigure| f.bytes_per_s.total_cmp(&finding.measured).is_eq();

@@ -144,3 +144,47 @@ fn a_checksum_of_blocks_is_a_cause_where_there_is_one() {
     };
     assert!(named("blake2b-256") && !named("none"));
 }
+
+#[test]
+fn a_setting_of_a_drive_is_tried_with_the_reads_of_a_survey_of_it() {
+    let (mut snapshot, _) = bench();
+    snapshot.facts.clear();
+    for (host, scheduler) in [("one", "bfq"), ("two", "none"), ("three", "none"), ("four", "none")] {
+        let mut facts = HostFacts::default();
+        facts.readings.insert("disk.nvme0n1.scheduler".into(), FactValue::Text(scheduler.into()));
+        snapshot.facts.insert(host.into(), facts);
+    }
+    let host = |name: &HostName| Host {
+        name: name.clone(),
+        transport: TransportSpec::Local,
+        groups: Vec::new(),
+        endpoints: Vec::new(),
+        state_dir: None,
+        etc_dir: None,
+        cache_dir: None,
+    };
+    snapshot.inventory.hosts = snapshot.facts.keys().map(host).collect();
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let options = TrialOptions { remedy: "disk-scheduler-heavy".into(), ..TrialOptions::default() };
+    let without = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap_err().to_string();
+    assert!(without.contains("linerate disk survey --device nvme0n1 one"), "{without}");
+    let random = PHASES[1].1;
+    for sample in &mut snapshot.samples {
+        let Some(plan) = sample.test.kind.get::<DiskPlan>() else { continue };
+        let random = linerate_model::disk_load::DiskPhase { random: true, reads: 100, ..random };
+        let plan = DiskPlan {
+            target: DiskTarget::Existing { path: "/dev/nvme0n1".into() },
+            phases: vec![random, linerate_model::disk_load::DiskPhase { random: false, ..random }],
+            ..plan.clone()
+        };
+        sample.test.kind = plan.into();
+        sample.test.from = "one".into();
+    }
+    let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
+    assert_eq!((trial.response, trial.pair), (Metric::Storage, ("one".into(), "one".into())));
+    let change = &trial.remedy.changes[0];
+    assert_eq!((change.key.as_str(), change.to.to_string().as_str()), ("disk.nvme0n1.scheduler", "none"));
+    let test = choose::storage_test(&snapshot, &diagnosis, "disk-scheduler-heavy").unwrap();
+    let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
+    assert!(plan.phases.len() == 1 && plan.phases[0].random && !plan.phases[0].writes());
+}
