@@ -289,6 +289,8 @@ fn tcp_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &
             (buffer > 0.0).then_some(window(m)? / buffer)
         }),
     );
+    let mss = |m: &Measurement| Some(f64::from(m.tx.as_ref()?.tcp.as_ref()?.mss)).filter(|b| *b > 0.0);
+    put(shape, "mss_cut", of(bad, &mss).zip(of(good, &mss)).map(|(b, g)| g / b));
     put(
         shape,
         "wscale_off",

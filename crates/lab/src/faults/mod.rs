@@ -28,6 +28,7 @@ mod overlay_mtu;
 mod path_blocked;
 mod port_rate;
 mod short_queue;
+mod syn_options;
 mod tunnel;
 mod uplink;
 mod uplink_flap;
@@ -98,6 +99,8 @@ pub static ALL: &[&dyn Fault] = &[
     &tunnel::LOSS,
     &uplink::POLICED_TUNNEL,
     &tunnel::FILTERED,
+    &syn_options::WINDOW_SCALE,
+    &syn_options::SEGMENT,
     &between_groups::SlowBetweenGroups,
 ];
 
