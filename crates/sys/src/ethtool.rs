@@ -29,6 +29,7 @@ const FEATURES_WANTED: u16 = 3;
 const FEATURES_ACTIVE: u16 = 4;
 const FEATURES_NOCHANGE: u16 = 5;
 const PRIVFLAGS_GET: u8 = 13;
+const PRIVFLAGS_SET: u8 = 14;
 const PRIVFLAGS_FLAGS: u16 = 2;
 const BITSET_BITS: u16 = 3;
 const BIT_NAME: u16 = 2;
@@ -171,6 +172,65 @@ pub fn set_number(name: &str, family: EthtoolFamily, field: &str, value: u32) ->
     Ok(netlink.ask(&request, |_| {})?)
 }
 
+/// Speed, duplex and autonegotiation of a link, all at once: a fixed speed needs the three together.
+pub fn set_link(name: &str, autoneg: bool, fixed: Option<(u32, bool)>) -> Result<(), EthtoolError> {
+    let info = EthtoolFamily::Link.info();
+    let kind = |field: &str| info.fields.iter().find(|(_, n)| *n == field).map_or(0, |(kind, _)| *kind);
+    let mut netlink = Ethtool::open().map_err(|_| EthtoolError::NoNetlink)?;
+    let mut request = netlink.request_for(info.set, name).bytes(kind("autoneg"), &[u8::from(autoneg)]);
+    if let Some((mbit, full)) = fixed {
+        request = request.u32(kind("speed"), mbit).bytes(kind("duplex"), &[u8::from(full)]);
+    }
+    Ok(netlink.ask(&request, |_| {})?)
+}
+
+/// Private flags of one device.
+pub fn read_private(name: &str) -> Result<BTreeMap<String, bool>, EthtoolError> {
+    let Ok(mut netlink) = Ethtool::open() else {
+        return Ok(EthtoolSocket::open()?.private_flags(name)?);
+    };
+    let mut flags = BTreeMap::new();
+    let request = netlink.request_for(PRIVFLAGS_GET, name);
+    netlink.ask(&request, |body| {
+        flags = attribute(body, PRIVFLAGS_FLAGS).map(|a| bits(&a)).unwrap_or_default().into_iter().collect();
+    })?;
+    Ok(flags)
+}
+
+/// Switches a private flag.
+pub fn set_private(name: &str, flag: &str, on: bool) -> Result<(), EthtoolError> {
+    let mut netlink = Ethtool::open().map_err(|_| EthtoolError::NoNetlink)?;
+    let request = netlink.request_for(PRIVFLAGS_SET, name);
+    Ok(netlink.ask(&request.nest(PRIVFLAGS_FLAGS, &set_of(&[(flag.to_string(), on)])), |_| {})?)
+}
+
+/// Fields that choose the receive queue of a flow type of [`FLOWS`], as letters.
+pub fn read_hash_fields(name: &str, flow: &str) -> Result<String, EthtoolError> {
+    let number = flow_number(flow)?;
+    Ok(EthtoolSocket::open()?.hash_fields(name, number)?)
+}
+
+/// Chooses the fields that choose the receive queue of a flow type.
+pub fn set_hash_fields(name: &str, flow: &str, letters: &str) -> Result<(), EthtoolError> {
+    let number = flow_number(flow)?;
+    Ok(EthtoolSocket::open()?.set_hash_fields(name, number, letters)?)
+}
+
+fn flow_number(flow: &str) -> Result<u32, EthtoolError> {
+    let found = FLOWS.iter().find(|(_, name)| *name == flow).ok_or(EthtoolError::NoNumber)?;
+    Ok(found.0)
+}
+
+/// A bit set that changes these bits and leaves the others.
+fn set_of(wanted: &[(String, bool)]) -> Payload {
+    let mut bits = Payload::default();
+    for (name, on) in wanted {
+        let bit = Payload::default().text(BIT_NAME, name);
+        bits = bits.nest(1, &if *on { bit.bytes(BIT_VALUE, &[]) } else { bit });
+    }
+    Payload::default().nest(BITSET_BITS, &bits)
+}
+
 /// Features of one device by the kernel's names.
 pub fn read_features(name: &str) -> Result<BTreeMap<String, Feature>, EthtoolError> {
     let Ok(mut netlink) = Ethtool::open() else {
@@ -187,13 +247,7 @@ pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), Ethtool
     let Ok(mut netlink) = Ethtool::open() else {
         return Ok(EthtoolSocket::open()?.set_features(name, wanted)?);
     };
-    let mut bits = Payload::default();
-    for (feature, on) in wanted {
-        let bit = Payload::default().text(BIT_NAME, feature);
-        bits = bits.nest(1, &if *on { bit.bytes(BIT_VALUE, &[]) } else { bit });
-    }
-    let set = Payload::default().nest(BITSET_BITS, &bits);
-    let request = netlink.request_for(FEATURES_SET, name).nest(FEATURES_WANTED, &set);
+    let request = netlink.request_for(FEATURES_SET, name).nest(FEATURES_WANTED, &set_of(wanted));
     Ok(netlink.ask(&request, |_| {})?)
 }
 

@@ -18,6 +18,7 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GPFLAGS: u32 = 0x27;
 const ETHTOOL_GRXFH: u32 = 0x29;
+const ETHTOOL_SRXFH: u32 = 0x2a;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
@@ -262,13 +263,29 @@ impl EthtoolSocket {
 
     /// Fields that decide about the receive queue of a flow, in words as ethtool(8) shortens them: `sdfn`.
     pub fn hash_fields(&self, nic: &str, flow: u32) -> io::Result<String> {
-        const LETTERS: [(u64, char); 8] =
-            [(1, 'm'), (2, 'v'), (3, 't'), (4, 's'), (5, 'd'), (6, 'f'), (7, 'n'), (31, 'r')];
         let mut buffer = command(ETHTOOL_GRXFH, &[flow], 512);
         self.call(nic, &mut buffer)?;
         let data = buffer[1];
-        Ok(LETTERS.iter().filter(|(bit, _)| data & (1 << bit) != 0).map(|(_, c)| c).collect())
+        Ok(HASH_LETTERS.iter().filter(|(bit, _)| data & (1 << bit) != 0).map(|(_, c)| c).collect())
     }
+
+    /// Lets these fields decide, as letters; none for an empty text.
+    pub fn set_hash_fields(&self, nic: &str, flow: u32, letters: &str) -> io::Result<()> {
+        let mut buffer = command(ETHTOOL_SRXFH, &[flow], 512);
+        buffer[1] = hash_bits(letters).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        self.call(nic, &mut buffer)
+    }
+}
+
+/// Bits of `struct ethtool_rxnfc` and their letters.
+const HASH_LETTERS: [(u64, char); 8] =
+    [(1, 'm'), (2, 'v'), (3, 't'), (4, 's'), (5, 'd'), (6, 'f'), (7, 'n'), (31, 'r')];
+
+fn hash_bits(letters: &str) -> Option<u64> {
+    letters.chars().try_fold(0, |bits, letter| {
+        let (bit, _) = HASH_LETTERS.iter().find(|(_, known)| *known == letter)?;
+        Some(bits | 1 << bit)
+    })
 }
 
 /// A buffer of at least `bytes` bytes, aligned for every structure, that starts with the command and these
@@ -310,6 +327,12 @@ mod tests {
         let buffer = command(7, &[8, 9], 20);
         assert_eq!(words_of(&buffer).take(3).collect::<Vec<_>>(), [7, 8, 9]);
         assert!(size_of_val(buffer.as_slice()) >= 20);
+    }
+
+    #[test]
+    fn letters_are_the_bits_of_the_kernel() {
+        assert_eq!(hash_bits("sdfn"), Some(0xf0));
+        assert_eq!((hash_bits(""), hash_bits("sx")), (Some(0), None));
     }
 
     #[test]

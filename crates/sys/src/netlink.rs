@@ -314,8 +314,30 @@ impl Socket {
         self.receive(&mut each).map(drop)
     }
 
+    /// Sends one request between two that open and close a transaction, and waits for its acknowledgement:
+    /// what nftables takes.
+    pub fn transaction(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        payload: &Payload,
+        frame: (u16, u16, &Payload),
+    ) -> Result<(), NetlinkError> {
+        let (begin, end, of_frame) = frame;
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut all = self.message(begin, 0, of_frame);
+        all.extend(self.message(kind, NLM_F_ACK | flags, payload));
+        all.extend(self.message(end, 0, of_frame));
+        self.transmit(&all)?;
+        self.receive(&mut |_| {}).map(drop)
+    }
+
     fn send(&mut self, kind: u16, flags: u16, payload: &Payload) -> Result<(), NetlinkError> {
         self.sequence = self.sequence.wrapping_add(1);
+        self.transmit(&self.message(kind, flags, payload))
+    }
+
+    fn message(&self, kind: u16, flags: u16, payload: &Payload) -> Vec<u8> {
         let length = (HEADER_BYTES + payload.bytes.len()) as u32;
         let mut message = Vec::with_capacity(length as usize);
         message.extend(length.to_ne_bytes());
@@ -324,6 +346,10 @@ impl Socket {
         message.extend(self.sequence.to_ne_bytes());
         message.extend(0_u32.to_ne_bytes());
         message.extend(&payload.bytes);
+        message
+    }
+
+    fn transmit(&self, message: &[u8]) -> Result<(), NetlinkError> {
         // SAFETY: pointer and length describe `message`, which outlives the call.
         let sent = unsafe { libc::send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
         if sent < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }

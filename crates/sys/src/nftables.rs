@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::netlink::{Attribute, NetlinkError, Payload, Socket, attribute};
 
-const SUBSYSTEM: u16 = 10 << 8;
+/// `NETLINK_NETFILTER`.
+pub(crate) const NETFILTER: libc::c_int = 12;
+pub(crate) const SUBSYSTEM: u16 = 10 << 8;
 const GET_CHAIN: u16 = SUBSYSTEM | 4;
-const GET_RULE: u16 = SUBSYSTEM | 7;
+pub(crate) const GET_RULE: u16 = SUBSYSTEM | 7;
 /// Rule sets with more rules are counted but not parsed.
 pub const RULES_MAX: u64 = 50_000;
 const CHAINS_MAX: usize = 20_000;
@@ -38,6 +40,9 @@ pub struct Hook {
     pub random: u64,
     /// Those that hold only up to or above a rate.
     pub limits: u64,
+    /// Those that were switched off and match nothing.
+    #[serde(default)]
+    pub off: u64,
     /// Whether what no rule accepts is dropped.
     pub drops_the_rest: bool,
 }
@@ -50,12 +55,16 @@ pub struct Ruleset {
     /// By point: `input`, `forward`, `output`, `prerouting`, `postrouting`, `ingress`, `bridge-forward`,
     /// `input6` …
     pub hooks: BTreeMap<String, Hook>,
+    /// Rules that drop by chance or above a rate, by their name in [`crate::nft_switch`], with whether they
+    /// are in force. Filled in by who asks for them too.
+    #[serde(default)]
+    pub switches: BTreeMap<String, bool>,
     /// Whether there were too many rules to look into each: then only their number is known.
     pub only_counted: bool,
 }
 
 /// Family, table, name.
-type ChainId = (u8, String, String);
+pub(crate) type ChainId = (u8, String, String);
 
 #[derive(Debug, Default, Clone)]
 struct Chain {
@@ -63,23 +72,16 @@ struct Chain {
     drops_the_rest: bool,
     /// References to it, nearly always its rules: known without a dump of each.
     uses: u64,
+    /// Number in its table.
+    handle: u64,
     rules: Hook,
     jumps: BTreeSet<String>,
 }
 
 /// Reads the rule set.
 pub fn ruleset() -> Result<Ruleset, NetlinkError> {
-    /// `NETLINK_NETFILTER`.
-    const NETFILTER: libc::c_int = 12;
     let mut socket = Socket::open(NETFILTER)?;
-    let mut chains: BTreeMap<ChainId, Chain> = BTreeMap::new();
-    socket.dump(GET_CHAIN, &Payload::new(&[0; 4]), |message| {
-        if let Some((id, chain)) = parse_chain(message.payload)
-            && chains.len() < CHAINS_MAX
-        {
-            chains.insert(id, chain);
-        }
-    })?;
+    let mut chains = chains(&mut socket)?;
     let counted: u64 = chains.values().map(|c| c.uses).sum();
     let only_counted = counted > RULES_MAX;
     if only_counted {
@@ -102,6 +104,31 @@ pub fn ruleset() -> Result<Ruleset, NetlinkError> {
     Ok(by_hook(&chains, only_counted))
 }
 
+/// All chains, without their rules.
+fn chains(socket: &mut Socket) -> Result<BTreeMap<ChainId, Chain>, NetlinkError> {
+    let mut chains: BTreeMap<ChainId, Chain> = BTreeMap::new();
+    socket.dump(GET_CHAIN, &Payload::new(&[0; 4]), |message| {
+        if let Some((id, chain)) = parse_chain(message.payload)
+            && chains.len() < CHAINS_MAX
+        {
+            chains.insert(id, chain);
+        }
+    })?;
+    Ok(chains)
+}
+
+/// Numbers of all chains in their tables.
+pub(crate) fn chain_handles(socket: &mut Socket) -> Result<BTreeMap<ChainId, u64>, NetlinkError> {
+    Ok(chains(socket)?.into_iter().map(|(id, chain)| (id, chain.handle)).collect())
+}
+
+impl Ruleset {
+    /// Whether a rule drops by chance or above a rate, or is switched off.
+    pub fn has_switches(&self) -> bool {
+        self.hooks.values().any(|hook| hook.random + hook.limits + hook.off > 0)
+    }
+}
+
 impl Hook {
     fn add(&mut self, other: &Self) {
         self.rules += other.rules;
@@ -109,6 +136,7 @@ impl Hook {
         self.rejects += other.rejects;
         self.random += other.random;
         self.limits += other.limits;
+        self.off += other.off;
         self.drops_the_rest |= other.drops_the_rest;
     }
 }
@@ -134,8 +162,12 @@ fn by_hook(chains: &BTreeMap<ChainId, Chain>, only_counted: bool) -> Ruleset {
     set
 }
 
-fn be32(attribute: &Attribute<'_>) -> Option<u32> {
+pub(crate) fn be32(attribute: &Attribute<'_>) -> Option<u32> {
     Some(u32::from_be_bytes(attribute.data.get(..4)?.try_into().ok()?))
+}
+
+pub(crate) fn be64(attribute: &Attribute<'_>) -> Option<u64> {
+    Some(u64::from_be_bytes(attribute.data.get(..8)?.try_into().ok()?))
 }
 
 fn parse_chain(payload: &[u8]) -> Option<(ChainId, Chain)> {
@@ -150,6 +182,7 @@ fn parse_chain(payload: &[u8]) -> Option<(ChainId, Chain)> {
         Chain {
             hook: number.filter(|_| !translates).and_then(|n| hook_name(family, n)),
             drops_the_rest: attribute(body, 5).and_then(|policy| be32(&policy)) == Some(0),
+            handle: attribute(body, 2).and_then(|handle| be64(&handle)).unwrap_or(0),
             uses: attribute(body, 6).and_then(|uses| be32(&uses)).map_or(0, u64::from),
             ..Chain::default()
         },
@@ -168,11 +201,48 @@ fn hook_name(family: u8, number: u32) -> Option<String> {
     }
 }
 
-/// Chain of a rule, its number, what it is, and the chain that it jumps to.
-fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
+/// Whether a rule begins with the condition that no packet meets.
+pub(crate) fn is_off(body: &[u8]) -> bool {
+    let Some(parts) = attribute(body, 4) else { return false };
+    let mut parts = parts.nested();
+    let loads = parts.next().is_some_and(|part| {
+        let key = field(&part, "meta", 2).and_then(|key| be32(&key));
+        key == Some(META_LENGTH)
+    });
+    loads
+        && parts.next().is_some_and(|part| {
+            let is_equal = field(&part, "cmp", 2).and_then(|op| be32(&op)) == Some(EQUAL);
+            let value = field(&part, "cmp", 3).and_then(|data| attribute(data.data, 1));
+            is_equal && value.is_some_and(|value| value.data.iter().all(|byte| *byte == 0))
+        })
+}
+
+/// Key of the length of a packet in `meta`, and the operation of `cmp` that wants two values alike.
+pub(crate) const META_LENGTH: u32 = 0;
+pub(crate) const EQUAL: u32 = 0;
+pub(crate) const REGISTER: u32 = 1;
+
+/// An attribute of a part of a rule of this name.
+fn field<'a>(part: &Attribute<'a>, name: &str, kind: u16) -> Option<Attribute<'a>> {
+    attribute(part.data, 1).filter(|a| a.text() == name)?;
+    attribute(attribute(part.data, 2)?.data, kind)
+}
+
+/// Chain of a rule, its number, what it is, and the chain that it jumps to. A rule that is switched off only
+/// counts as one.
+pub(crate) fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
     let body = payload.get(4..)?;
     let id = (*payload.first()?, attribute(body, 1)?.text(), attribute(body, 2)?.text());
-    let handle = attribute(body, 3).and_then(|h| h.number()).unwrap_or(0);
+    let handle = attribute(body, 3).and_then(|h| be64(&h)).unwrap_or(0);
+    if is_off(body) {
+        return Some((id, handle, Hook { rules: 1, off: 1, ..Hook::default() }, None));
+    }
+    let (rule, jump) = meaning(body);
+    Some((id, handle, rule, jump))
+}
+
+/// What a rule does, were it in force, and the chain that it jumps to.
+pub(crate) fn meaning(body: &[u8]) -> (Hook, Option<String>) {
     let (mut drops, mut rejects, mut by_chance, mut limited, mut jump) = (false, false, false, false, None);
     for expression in attribute(body, 4).iter().flat_map(Attribute::nested).take(256) {
         let Some(name) = attribute(expression.data, 1).map(|a| a.text()) else { continue };
@@ -209,9 +279,9 @@ fn parse_rule(payload: &[u8]) -> Option<(ChainId, u64, Hook, Option<String>)> {
         rejects: count(rejects),
         random: count(drops && by_chance),
         limits: count(limited),
-        drops_the_rest: false,
+        ..Hook::default()
     };
-    Some((id, handle, rule, jump))
+    (rule, jump)
 }
 
 /// Verdict of an immediate expression (0 drops) and the chain that it names.
@@ -295,7 +365,8 @@ mod tests {
             Ok(Err(reason)) => return println!("SKIPPED {test}: {reason}"),
             Err(error) => return println!("SKIPPED {test}: {error}"),
         };
-        let input = Hook { rules: 5, drops: 3, rejects: 1, random: 1, limits: 1, drops_the_rest: true };
+        let input =
+            Hook { rules: 5, drops: 3, rejects: 1, random: 1, limits: 1, off: 0, drops_the_rest: true };
         assert_eq!(set.hooks["input"], input);
         assert_eq!(set.hooks["bridge-forward"].rules, 1);
         assert!(!set.hooks.contains_key("output"), "address translation: {set:?}");

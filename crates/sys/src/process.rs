@@ -1,4 +1,5 @@
-//! Processes that outlive their parent, and properties of this process: its user and its umask.
+//! Processes that outlive their parent or are stopped for a while, and properties of this process: its user
+//! and its umask.
 //!
 //! In: a command. Out: the same command with the preparation attached; it never starts it.
 
@@ -52,6 +53,15 @@ pub fn outlive(command: &mut Command) {
             Ok(())
         });
     }
+}
+
+/// Stops a process, or lets a stopped one go on.
+pub fn pause(process: u32, paused: bool) -> io::Result<()> {
+    let number = libc::pid_t::try_from(process).ok().filter(|number| *number > 1);
+    let number = number.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+    let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
+    // SAFETY: a plain system call; the number is that of one process, never of a group.
+    if unsafe { libc::kill(number, signal) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Number of the user whose rights this process has.

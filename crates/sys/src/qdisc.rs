@@ -74,6 +74,45 @@ impl Qdisc {
     }
 }
 
+/// A token bucket with another rate and everything else as it was: what it holds in time stays, so that a
+/// faster one holds more bytes. `None` for other disciplines, and rates that the kernel does not take.
+#[must_use]
+pub fn with_rate(qdisc: &Qdisc, rate_bps: u64) -> Option<Qdisc> {
+    let bytes_per_s = rate_bps / 8;
+    let old_rate = qdisc.rate_bps()? / 8;
+    if bytes_per_s == 0 || old_rate == 0 {
+        return None;
+    }
+    let mut parms = attribute(&qdisc.options, TCA_TBF_PARMS)?.data.to_vec();
+    // A rate that needs 64 bits stands here as all ones.
+    let narrow = u32::try_from(bytes_per_s).unwrap_or(u32::MAX);
+    parms.get_mut(8..12)?.copy_from_slice(&narrow.to_ne_bytes());
+    let scaled = |at: usize, least: u32| {
+        let now = u32_at(&parms, at)?;
+        let wanted = u128::from(now) * u128::from(bytes_per_s) / u128::from(old_rate);
+        Some(u32::try_from(wanted).unwrap_or(u32::MAX).max(least.min(now)))
+    };
+    // What waits for longer than before is lost as before: the limit of the queue, in bytes.
+    let limit = scaled(TBF_LIMIT, QUEUE_BYTES_MIN)?;
+    // Ticks of the clock for a bucket: a slower one needs more of them for the same packet.
+    let ticks = u128::from(u32_at(&parms, TBF_BUFFER)?);
+    let slower = ticks * u128::from(old_rate) / u128::from(bytes_per_s);
+    let buffer = u32::try_from(slower.max(ticks)).ok()?;
+    parms.get_mut(TBF_LIMIT..TBF_LIMIT + 4)?.copy_from_slice(&limit.to_ne_bytes());
+    parms.get_mut(TBF_BUFFER..TBF_BUFFER + 4)?.copy_from_slice(&buffer.to_ne_bytes());
+    let mut options = Payload::default().bytes(TCA_TBF_PARMS, &parms);
+    if bytes_per_s > u64::from(u32::MAX) {
+        options = options.bytes(TCA_TBF_RATE64, &bytes_per_s.to_ne_bytes());
+    }
+    Some(Qdisc { options: options.into_bytes(), ..qdisc.clone() })
+}
+
+/// Offsets of the limit of the queue and of the size of the bucket in `struct tc_tbf_qopt`.
+const TBF_LIMIT: usize = 24;
+const TBF_BUFFER: usize = 28;
+/// A queue never becomes shorter than this many bytes by a slower rate: 20 packets of Ethernet.
+const QUEUE_BYTES_MIN: u32 = 30_000;
+
 /// Disciplines of all devices, without ingress.
 pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
     let mut found = Vec::new();

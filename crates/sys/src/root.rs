@@ -123,7 +123,7 @@ struct Notes {
 enum Kind {
     Live,
     Recording { tree: PathBuf, notes: Mutex<Notes> },
-    Recorded { tree: PathBuf, notes: Notes },
+    Recorded { tree: PathBuf, notes: Notes, writable: bool },
 }
 
 /// Where to read from.
@@ -142,7 +142,13 @@ impl Root {
     /// A tree that [`Root::recording`] or a person made.
     pub fn recorded(tree: &Path) -> Self {
         let notes = read_json(&answer_path(tree, NOTES)).unwrap_or_default();
-        Self { kind: Kind::Recorded { tree: tree.to_path_buf(), notes } }
+        Self { kind: Kind::Recorded { tree: tree.to_path_buf(), notes, writable: false } }
+    }
+
+    /// A tree whose files take what is written to them: for tests of settings that the machine at hand lacks.
+    pub fn fixture(tree: &Path) -> Self {
+        let notes = Notes::default();
+        Self { kind: Kind::Recorded { tree: tree.to_path_buf(), notes, writable: true } }
     }
 
     /// The running machine; everything that is read is also written into `tree`. [`Root::finish`] ends it.
@@ -153,6 +159,11 @@ impl Root {
     /// Whether values come from the running machine and can be written.
     pub fn is_live(&self) -> bool {
         !matches!(self.kind, Kind::Recorded { .. })
+    }
+
+    /// Whether files take what is written to them.
+    pub fn is_writable(&self) -> bool {
+        !matches!(self.kind, Kind::Recorded { writable: false, .. })
     }
 
     /// Text of a file, lossy where it is not UTF-8, at most [`FILE_BYTES_MAX`].
@@ -171,7 +182,7 @@ impl Root {
                 }
                 result
             }
-            Kind::Recorded { tree, notes } => {
+            Kind::Recorded { tree, notes, .. } => {
                 refused(notes, path)?;
                 if let Some(text) = notes.texts.get(path) {
                     return Ok(text.clone());
@@ -209,7 +220,7 @@ impl Root {
                 }
                 result
             }
-            Kind::Recorded { tree, notes } => match notes.lists.get(path) {
+            Kind::Recorded { tree, notes, .. } => match notes.lists.get(path) {
                 Some(names) => Ok(names.clone()),
                 None => list_bounded(&tree_path(tree, path)),
             },
@@ -239,11 +250,14 @@ impl Root {
     /// Writes a file of `/proc` or `/sys` in one call. Refused on a recorded tree.
     pub fn write(&self, path: &str, text: &str) -> Result<(), ReadError> {
         check_path(path)?;
-        if !self.is_live() {
-            return Err(ReadError::Recorded);
-        }
-        // Neither created nor truncated: a setting that does not exist must not become an ordinary file.
-        let mut file = fs::OpenOptions::new().write(true).open(live_path(path))?;
+        let (target, is_plain) = match &self.kind {
+            Kind::Recorded { writable: false, .. } => return Err(ReadError::Recorded),
+            Kind::Recorded { tree, .. } => (tree_path(tree, path), true),
+            Kind::Live | Kind::Recording { .. } => (PathBuf::from(live_path(path)), false),
+        };
+        // Never created, and truncated only where it is a plain file: a setting that does not exist must not
+        // become one.
+        let mut file = fs::OpenOptions::new().write(true).truncate(is_plain).open(target)?;
         Ok(file.write_all(text.as_bytes())?)
     }
 

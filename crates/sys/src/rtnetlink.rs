@@ -366,7 +366,7 @@ pub fn routes() -> Result<Vec<Route>, NetlinkError> {
     Ok(found)
 }
 
-fn parse_route(payload: &[u8]) -> Option<Route> {
+pub(crate) fn parse_route(payload: &[u8]) -> Option<Route> {
     let header = payload.get(..12)?;
     let body = &payload[12..];
     let table =
@@ -401,7 +401,7 @@ fn parse_route(payload: &[u8]) -> Option<Route> {
     Some(route)
 }
 
-fn limit_name(kind: u16) -> Option<String> {
+pub(crate) fn limit_name(kind: u16) -> Option<String> {
     let name = match kind {
         1 => "lock",
         2 => "mtu",
