@@ -366,8 +366,62 @@ pub const WRITABLE: &[WritableFamily] = &[
     ),
     family(
         Brief,
-        "Root queueing discipline of a device; packets in the old one are lost.",
-        &["nic.*.qdisc", "nic.*.qdisc_exact"],
+        "Whether irqbalance runs or is paused; while it is, nothing spreads interrupts.",
+        &["cpu.irqbalance"],
+    ),
+    family(Brief, "Fields of a packet that choose its receive queue.", &["nic.*.rss.*"]),
+    family(
+        Brief,
+        "Root queueing discipline of a device and its rate; packets in the old one are lost.",
+        &["nic.*.qdisc", "nic.*.qdisc_exact", "nic.*.qdisc_rate_bit"],
+    ),
+    family(
+        Disruptive,
+        "Flow control by pause frames, which stops other hosts too, and energy saving; the link goes down for a \
+         moment.",
+        &[
+            "nic.*.eee.enabled",
+            "nic.*.eee.tx_lpi_enabled",
+            "nic.*.eee.tx_lpi_timer",
+            "nic.*.pause.autoneg",
+            "nic.*.pause.rx",
+            "nic.*.pause.tx",
+        ],
+    ),
+    family(
+        Disruptive,
+        "Negotiation of the speed of a link, which goes down for some seconds.",
+        &["nic.*.autoneg", "nic.*.link_exact"],
+    ),
+    family(
+        Disruptive,
+        "Agents in the firmware of a device; what they negotiated ends.",
+        &["nic.*.private.disable-fw-lldp"],
+    ),
+    family(
+        Brief,
+        "Fields by which a bond chooses a port; connections change theirs once.",
+        &["nic.*.bond.xmit_hash_policy"],
+    ),
+    family(
+        Disruptive,
+        "Mode of IP over InfiniBand; hosts of different modes lose large packets between each other.",
+        &["nic.*.ipoib_mode"],
+    ),
+    family(
+        Disruptive,
+        "Routes of the main table; what they lead to may be out of reach.",
+        &["route.*", "route.*.*", "route.*.*.*", "route_exact.*", "route_exact.*.*", "route_exact.*.*.*"],
+    ),
+    family(
+        Brief,
+        "Hardware addresses that are written down for neighbours; without one the host asks for it.",
+        &["nic.*.neighbour.*"],
+    ),
+    family(
+        Dangerous,
+        "Rules of the firewall that drop by chance or above a rate; without one more gets through.",
+        &["firewall.limit_rule.*", "firewall.random_rule.*"],
     ),
     family(Brief, "Frequency governor of the CPUs; a faster one costs energy.", &["cpu.governor"]),
     family(
@@ -393,6 +447,16 @@ pub const WRITABLE: &[WritableFamily] = &[
         "Cache of a drive for writes (drive_cache), and whether the kernel flushes it (write_cache): a power \
          loss destroys what a cache holds that is not flushed.",
         &["disk.*.drive_cache", "disk.*.write_cache"],
+    ),
+    family(
+        Brief,
+        "Idle states of the CPUs; without the deep ones they cost energy.",
+        &["cpu.idle_exact", "cpu.idle_latency_us"],
+    ),
+    family(
+        Dangerous,
+        "Clock of the kernel; one that is not reliable makes the time jump.",
+        &["cpu.clocksource"],
     ),
     family(
         Brief,

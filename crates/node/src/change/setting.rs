@@ -59,6 +59,10 @@ pub(crate) enum SettingError {
     Late { command: String, limit_s: u64 },
     #[error("{command} ended with {code}: {words}")]
     Failed { command: String, code: i32, words: String },
+    #[error("no idle state takes {limit_us} us to wake up; they take {}", list(known))]
+    NoIdleState { limit_us: i64, known: Vec<i64> },
+    #[error("the kernel has no clock {wanted}; it has {known}")]
+    NoClock { wanted: String, known: String },
     #[error("the kernel gives no list of CPUs")]
     NoCpus,
     #[error("CPU {cpu}: {source}")]
@@ -70,6 +74,10 @@ pub(crate) enum SettingError {
     /// In the words of the kernel.
     #[error("{0}")]
     Kernel(String),
+}
+
+fn list(numbers: &[i64]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 macro_rules! in_words {

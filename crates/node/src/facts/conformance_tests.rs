@@ -87,6 +87,7 @@ fn every_setting_is_written_and_undone() {
             ("nic.left.queue.rx-0.rps_cpus", text("1")),
             ("nic.left.ring.rx", FactValue::Int(128)),
             ("nic.tap0.coalesce.rx-frames", FactValue::Int(7)),
+            ("nic.tap0.autoneg", FactValue::Flag(true)),
             ("cpu.governor", text("performance")),
         ];
         for (key, mut other) in cases {
@@ -163,6 +164,215 @@ fn a_token_bucket_comes_back_with_its_rate() {
         assert_eq!(qdisc::Qdiscs.read(root, "nic.left.qdisc_exact").unwrap(), exact);
         assert_eq!(rate(root), Some(FactValue::Int(123_000_000)));
     });
+}
+
+#[test]
+fn a_token_bucket_gets_another_rate_and_its_own_parameters_back() {
+    let test = "a_token_bucket_gets_another_rate_and_its_own_parameters_back";
+    in_fresh_namespace(test, |root| {
+        let shaper = "qdisc add dev left root handle 7: tbf rate 80mbit burst 64kb latency 20ms";
+        if let Err(reason) = run("tc", shaper) {
+            return println!("SKIPPED {test}: {reason}");
+        }
+        let host = RealHost::new(Root::live());
+        let (key, exact) = ("nic.left.qdisc_rate_bit", "nic.left.qdisc_exact");
+        assert_eq!(host.related(key), [exact]);
+        let before = host.read(exact).unwrap();
+        for rate in [800_000_000, 40_000_000_000, 8_000_000] {
+            host.write(key, &FactValue::Int(rate)).unwrap();
+            assert_eq!(host.read(key), Ok(FactValue::Int(rate)));
+        }
+        let old = |key: &str, value, related| Old { key: key.to_owned(), value, after: None, related };
+        let olds = [old(key, FactValue::Int(80_000_000), false), old(exact, before.clone(), true)];
+        assert_eq!(restore(&host, &olds), Vec::<String>::new());
+        assert_eq!(host.read(exact), Ok(before));
+        assert!(host.write(key, &FactValue::Int(7)).is_err(), "less than a byte a second");
+        conforms(root, key, &FactValue::Int(160_000_000));
+    });
+}
+
+/// Writes a setting, undoes it as a trial does, and gives what a command shows before and after.
+fn there_and_back(key: &str, to: &str, shown: &str) -> (String, String, String) {
+    let host = RealHost::new(Root::live());
+    let show = || {
+        let words: Vec<&str> = shown.split(' ').collect();
+        let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let old = |key: String, related| Some(Old { value: host.read(&key).ok()?, key, after: None, related });
+    let related = host.related(key);
+    let olds: Vec<Old> = std::iter::once(old(key.to_owned(), false))
+        .chain(related.into_iter().map(|key| old(key, true)))
+        .flatten()
+        .collect();
+    let before = show();
+    let to = FactValue::Text(to.to_owned());
+    host.write(key, &to).unwrap_or_else(|e| panic!("{key} refuses {to}: {e}"));
+    assert_eq!(host.read(key), Ok(to), "{key}");
+    let changed = show();
+    assert_eq!(restore(&host, &olds), Vec::<String>::new(), "{key}");
+    (before, changed, show())
+}
+
+#[test]
+fn routes_are_removed_changed_and_put_back_as_they_were() {
+    let test = "routes_are_removed_changed_and_put_back_as_they_were";
+    in_fresh_namespace(test, |root| {
+        for arguments in [
+            "address add 10.9.0.1/24 dev left",
+            "-6 address add fd09::1/64 dev left nodad",
+            "route add blackhole 10.9.7.0/24",
+            "route add 10.9.0.128/25 dev left proto 77 scope link src 10.9.0.1 mtu lock 400 window 4096",
+            "route add default via 10.9.0.254 dev left proto dhcp metric 50",
+            "-6 route add fd10::/64 via fd09::2 dev left proto 78 metric 99 mtu 1300",
+        ] {
+            ip(arguments).unwrap();
+        }
+        let v4 = "ip -details route show";
+        for (key, to, shown) in [
+            ("route.10/9/7/0-24", "none", v4),
+            ("route.10/9/0/0-24", "none", v4),
+            ("route.10/9/0/128-25", "10.9.0.128/25 dev left src 10.9.0.1 window 4096", v4),
+            ("route.10/9/0/128-25", "none", v4),
+            ("route.default.50", "none", v4),
+            ("route.default.50", "default via 10.9.0.253 dev left metric 50", v4),
+            (
+                "route.fd10::-64.99.left",
+                "fd10::/64 via fd09::2 dev left metric 99",
+                "ip -6 -details route show fd10::/64",
+            ),
+            ("route.fd10::-64.99.left", "none", "ip -6 -details route show fd10::/64"),
+        ] {
+            let (before, changed, after) = there_and_back(key, to, shown);
+            assert_ne!(before, changed, "{key} {to}");
+            assert_eq!(before, after, "{key} {to}");
+        }
+        let key = "route.10/9/0/128-25";
+        let kept = "10.9.0.128/25 dev left src 10.9.0.1 window 4096";
+        setting_for(key).unwrap().write(root, key, &FactValue::Text(kept.into())).unwrap();
+        let output =
+            Command::new("ip").args(["-details", "route", "show", "10.9.0.128/25"]).output().unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(shown.contains("proto 77") && !shown.contains("mtu"), "only the limit goes: {shown}");
+        for wrong in ["10.9.1.0/24 dev left", "10.9.0.128/25 dev gone", "a b c", "blackhole"] {
+            let value = FactValue::Text(wrong.into());
+            assert!(setting_for(key).unwrap().write(root, key, &value).is_err(), "{wrong}");
+        }
+    });
+}
+
+#[test]
+fn a_written_neighbour_is_removed_and_put_back() {
+    let test = "a_written_neighbour_is_removed_and_put_back";
+    in_fresh_namespace(test, |root| {
+        for arguments in [
+            "address add 10.9.0.1/24 dev left",
+            "neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev left nud permanent",
+            "neigh add fd09::2 lladdr 02:00:00:00:00:02 dev left nud permanent",
+            "neigh add 10.9.0.3 lladdr 02:00:00:00:00:03 dev left nud stale",
+        ] {
+            ip(arguments).unwrap();
+        }
+        for key in ["nic.left.neighbour.10/9/0/2", "nic.left.neighbour.fd09::2"] {
+            let (before, changed, after) = there_and_back(key, "none", "ip neigh show nud permanent");
+            assert!(before.len() > changed.len() && before == after, "{key}: {before} {changed} {after}");
+            there_and_back(key, "02:00:00:00:00:07", "ip neigh show nud permanent");
+            conforms(root, key, &FactValue::Text("none".into()));
+        }
+        let learned = "nic.left.neighbour.10/9/0/3";
+        let host = RealHost::new(Root::live());
+        assert_eq!(host.read(learned), Ok(FactValue::Text("none".into())));
+        host.write(learned, &FactValue::Text("none".into())).unwrap();
+        assert!(ip("neigh get 10.9.0.3 dev left").is_ok(), "what the kernel learned stays");
+    });
+}
+
+#[test]
+fn a_rule_that_drops_is_switched_off_and_on_again() {
+    let test = "a_rule_that_drops_is_switched_off_and_on_again";
+    in_fresh_namespace(test, |root| {
+        for rule in [
+            "add table ip t",
+            "add chain ip t in { type filter hook input priority 0 ; }",
+            "add rule ip t in tcp dport 99 accept",
+            "add rule ip t in numgen random mod 100 < 3 drop",
+        ] {
+            if let Err(reason) = run("nft", rule) {
+                return println!("SKIPPED {test}: {reason}");
+            }
+        }
+        let facts = super::read(root, &["firewall.".to_owned()], &[]);
+        let key = facts.readings.keys().find(|key| key.starts_with("firewall.random_rule.")).unwrap();
+        assert!(key.ends_with("-1"), "{key}");
+        conforms(root, key, &FactValue::Flag(false));
+        let list = || Command::new("nft").args(["list", "ruleset"]).output().unwrap().stdout;
+        let before = list();
+        let setting = setting_for(key).unwrap();
+        setting.write(root, key, &FactValue::Flag(false)).unwrap();
+        assert_ne!(list(), before);
+        let Persist::Unit { exec, .. } = setting.persist(key, &FactValue::Flag(false)) else {
+            panic!("it stays by a unit")
+        };
+        setting.write(root, key, &FactValue::Flag(true)).unwrap();
+        assert_eq!(list(), before);
+        // What the unit does after a boot that made the rule anew.
+        let script = exec[0].strip_prefix("/bin/sh -c '").and_then(|s| s.strip_suffix('\'')).unwrap();
+        let script = script.replace("$$", "$");
+        let done = Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let left = String::from_utf8_lossy(&list()).into_owned();
+        assert!(left.contains("tcp dport 99 accept") && !left.contains("numgen"), "{left}");
+        // A second time there is no such rule at that position, and nothing else goes.
+        Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&list()), left);
+    });
+}
+
+#[test]
+fn a_program_that_balances_interrupts_is_paused_and_goes_on() {
+    let test = "a_program_that_balances_interrupts_is_paused_and_goes_on";
+    let root = Root::live();
+    let key = "cpu.irqbalance";
+    let setting = setting_for(key).unwrap();
+    if setting.read(&root, key).is_ok() {
+        return println!("SKIPPED {test}: irqbalance runs here");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("irqbalance");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    let mut child = Command::new(&program).arg("600").spawn().unwrap();
+    let text = |state: &str| FactValue::Text(state.to_owned());
+    linerate_testkit::wait_until("the program runs", || setting.read(&root, key) == Ok(text("running")));
+    conforms(&root, key, &text("paused"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn modes_of_devices_that_this_machine_lacks_are_written_in_a_tree() {
+    let tree = tempfile::tempdir().unwrap();
+    let file = |path: &str, text: &str| {
+        let path = tree.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    file("sys/class/net/bond0/bonding/xmit_hash_policy", "layer2 0\n");
+    file("sys/class/net/ib0/mode", "datagram\n");
+    file("proc/irq/38/smp_affinity_list", "0-15\n");
+    let root = Root::fixture(tree.path());
+    for (key, other, wrong) in [
+        ("nic.bond0.bond.xmit_hash_policy", "layer3+4", "layer9"),
+        ("nic.ib0.ipoib_mode", "connected", "fast"),
+        ("nic.em1.irq.38.affinity", "8", "none"),
+    ] {
+        conforms(&root, key, &FactValue::Text(other.into()));
+        let setting = setting_for(key).unwrap();
+        assert!(setting.write(&root, key, &FactValue::Text(wrong.into())).is_err(), "{key} {wrong}");
+    }
+    let absent = setting_for("nic.bond1.bond.xmit_hash_policy").unwrap();
+    assert!(
+        absent.write(&root, "nic.bond1.bond.xmit_hash_policy", &FactValue::Text("layer2".into())).is_err()
+    );
 }
 
 #[test]
@@ -353,7 +563,8 @@ fn wrong_values_are_refused() {
             .is_none_or(|s| s.read(&root, "sysctl.net.../../etc/passwd").is_err())
     );
     assert!(setting_for("nic.eth0.ring.rx_max").is_none());
-    assert!(setting_for("nic.eth0.pause.rx").is_none());
+    assert!(setting_for("nic.eth0.eee.active").is_none());
+    assert!(setting_for("nic.eth0.private.link-down-on-close").is_none());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Facts `cpu.*`, and the setting `cpu.governor`.
+//! Facts `cpu.*`, and the settings `cpu.governor` and `cpu.clocksource`.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,15 @@ pub(super) struct Cpu;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+const CLOCK_KEY: &str = "cpu.clocksource";
 
 pub(super) fn is_setting(key: &str) -> bool {
-    key == "cpu.governor"
+    key == "cpu.governor" || key == CLOCK_KEY
 }
 
-fn online(root: &Root) -> Option<Vec<u32>> {
+/// Numbers of the CPUs that are online.
+pub(super) fn online(root: &Root) -> Option<Vec<u32>> {
     sysfs::cpu_list(&root.line(&format!("{CPUS}/online")).ok()?)
 }
 
@@ -44,6 +47,17 @@ fn governor(root: &Root) -> Result<String, ReadError> {
     Ok(seen.into_iter().collect::<Vec<_>>().join(","))
 }
 
+fn known_clock(root: &Root, wanted: &str) -> Result<(), SettingError> {
+    let known = root.line(CLOCKS)?;
+    let is_known = known.split_ascii_whitespace().any(|clock| clock == wanted);
+    if is_known { Ok(()) } else { Err(SettingError::NoClock { wanted: wanted.to_owned(), known }) }
+}
+
+fn write_clock(root: &Root, wanted: &str) -> Result<(), SettingError> {
+    known_clock(root, wanted)?;
+    Ok(root.write(CLOCK, wanted)?)
+}
+
 impl Fact for Cpu {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
@@ -56,7 +70,7 @@ impl Fact for Cpu {
                 "text",
                 "Frequency governor; several, joined by commas, when CPUs differ.",
             ),
-            fact("cpu.clocksource", "text", "Clock of the kernel; a slow one costs time for every packet."),
+            setting(CLOCK_KEY, "text", "Clock of the kernel; a slow one costs time for every packet."),
             fact("cpu.numa_nodes", "count", "NUMA nodes with CPUs."),
             fact("cpu.isolated", "text", "CPUs that are kept from ordinary work, as a CPU list."),
         ]
@@ -114,6 +128,9 @@ impl Setting for Cpu {
         if !is_setting(key) {
             return Err(SettingError::NotAKey("not a key of the CPUs"));
         }
+        if key == CLOCK_KEY {
+            return Ok(root.line(CLOCK).map(FactValue::Text)?);
+        }
         Ok(governor(root).map(FactValue::Text)?)
     }
 
@@ -122,13 +139,25 @@ impl Setting for Cpu {
         if !is_setting(key) || !is_plain(&wanted) {
             return Err(flawed(&wanted, "not one governor for all CPUs"));
         }
+        if key == CLOCK_KEY {
+            return write_clock(root, &wanted);
+        }
         for cpu in online(root).ok_or(SettingError::NoCpus)? {
             root.write(&governor_file(cpu), &wanted).map_err(|source| SettingError::Cpu { cpu, source })?;
         }
         Ok(())
     }
 
-    fn persist(&self, _key: &str, value: &FactValue) -> Persist {
+    /// The kernel takes a clock that it does not have without a word and keeps the old one.
+    fn check(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
+        if key == CLOCK_KEY { known_clock(root, &text_of(value)?) } else { Ok(()) }
+    }
+
+    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+        if key == CLOCK_KEY && is_plain(&value.to_string()) {
+            let command = format!("/bin/sh -c 'echo {value} > {CLOCK}'");
+            return unit("cpu-clocksource", "clock of the kernel", command);
+        }
         let governor = value.to_string();
         if !is_plain(&governor) {
             return Persist::Impossible { reason: format!("'{governor}' is not one governor for all CPUs") };
@@ -139,5 +168,29 @@ impl Setting for Cpu {
             "frequency governor of all CPUs",
             format!("/bin/sh -c 'for f in {files}; do echo {governor} > \"$$f\"; done'"),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::setting::conformance;
+    use crate::facts::setting_for;
+
+    #[test]
+    fn only_a_clock_that_the_kernel_has_is_chosen() {
+        let tree = tempfile::tempdir().unwrap();
+        let folder = tree.path().join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("current_clocksource"), "hpet\n").unwrap();
+        std::fs::write(folder.join("available_clocksource"), "tsc hpet acpi_pm \n").unwrap();
+        let root = Root::fixture(tree.path());
+        let setting = setting_for(CLOCK_KEY).unwrap();
+        conformance::check(setting, &root, CLOCK_KEY, &FactValue::Text("tsc".into()));
+        let unknown = FactValue::Text("jiffies".into());
+        let refused = setting.check(&root, CLOCK_KEY, &unknown).unwrap_err();
+        assert_eq!(refused.to_string(), "the kernel has no clock jiffies; it has tsc hpet acpi_pm");
+        assert!(setting.write(&root, CLOCK_KEY, &unknown).is_err());
+        assert_eq!(setting.read(&root, CLOCK_KEY), Ok(FactValue::Text("hpet".into())));
     }
 }

@@ -87,6 +87,16 @@ impl Fact for Numbers {
     }
 }
 
+/// Name of a number on the command line of ethtool(8).
+fn option_name(name: &str) -> String {
+    match name {
+        "enabled" => "eee".to_owned(),
+        "tx_lpi_enabled" => "tx-lpi".to_owned(),
+        "tx_lpi_timer" => "tx-timer".to_owned(),
+        other => other.replace('_', "-"),
+    }
+}
+
 fn lacks(nic: &str, name: &str) -> SettingError {
     SettingError::Lacks { device: format!("the driver of {nic}"), what: name.to_owned() }
 }
@@ -141,7 +151,7 @@ impl Setting for Numbers {
             None => unit(
                 &format!("{nic}-{}-{name}", label(self.family)),
                 &format!("{name} of {nic}"),
-                format!("/usr/sbin/ethtool {} {nic} {} {value}", self.option, name.replace('_', "-")),
+                format!("/usr/sbin/ethtool {} {nic} {} {value}", self.option, option_name(name)),
             ),
         }
     }

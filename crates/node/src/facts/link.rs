@@ -23,7 +23,7 @@ impl Fact for Links {
             fact("nic.*.bus", "text", "Address of the device on its bus."),
             fact("nic.*.speed_mbit", "Mbit/s", "Speed of the link; virtual devices make it up."),
             fact("nic.*.duplex", "text", "full or half."),
-            fact("nic.*.autoneg", "flag", "Whether the link negotiates its speed."),
+            setting("nic.*.autoneg", "flag", "Whether the link negotiates its speed."),
             setting("nic.*.mtu", "bytes", "Largest packet that the device sends."),
             fact("nic.*.max_mtu", "bytes", "Largest MTU that the driver takes."),
             setting("nic.*.txqueuelen", "packets", "Length of the transmit queue."),

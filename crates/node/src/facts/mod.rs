@@ -8,6 +8,7 @@
 //! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`]
 //! and its keys in `linerate_model::writable`.
 
+mod autoneg;
 mod bond;
 mod boot;
 mod channels;
@@ -29,7 +30,9 @@ mod feature;
 mod firewall;
 mod forwarding;
 mod idle;
+mod ipoib;
 mod irq;
+mod irqbalance;
 mod kernel;
 mod link;
 mod lldp;
@@ -94,7 +97,9 @@ const FACTS: &[&dyn Fact] = &[
     &qdisc::Qdiscs,
     &pcie::Pcie,
     &numa::Numa,
+    &ipoib::Ipoib,
     &irq::Interrupts,
+    &irqbalance::Irqbalance,
     &rps_xps::Steering,
     &cpu::Cpu,
     &idle::Idle,
@@ -134,8 +139,20 @@ static SETTINGS: &[SettingEntry] = &[
     (qdisc::is_setting, &qdisc::Qdiscs),
     (irq::is_setting, &irq::Interrupts),
     (rps_xps::is_setting, &rps_xps::Steering),
+    (irqbalance::is_setting, &irqbalance::Irqbalance),
     (cpu::is_setting, &cpu::Cpu),
     (disk_setting::is_setting, &disk_setting::DiskSettings),
+    (idle::is_setting, &idle::Idle),
+    (pause::is_setting, &pause::PAUSE),
+    (eee::is_setting, &eee::EEE),
+    (autoneg::is_setting, &autoneg::Autoneg),
+    (bond::is_setting, &bond::Bonds),
+    (ipoib::is_setting, &ipoib::Ipoib),
+    (private::is_setting, &private::PrivateFlags),
+    (rss::is_setting, &rss::HashFields),
+    (route::is_setting, &route::Routes),
+    (neighbour::is_setting, &neighbour::Neighbours),
+    (firewall::is_setting, &firewall::Firewall),
     (|key| IN_NAMESPACE.serves(key), &IN_NAMESPACE),
     (drbd::is_setting, &drbd::Drbd),
 ];

@@ -1,10 +1,9 @@
-//! Facts and setting `nic.*.qdisc`: the root queueing discipline of a device, by its kind.
+//! Facts and settings `nic.*.qdisc`, the root queueing discipline of a device by its kind, and
+//! `nic.*.qdisc_rate_bit`, the rate of a token bucket there.
 //!
 //! The kind alone does not bring a token bucket back. `nic.*.qdisc_exact` is a setting too: the raw
 //! parameters of every discipline of the device, journalled and restored beside the kind. It is no fact,
 //! because it says nothing to people.
-
-use std::fmt::Write as _;
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::qdisc::{self, Qdisc, ROOT};
@@ -12,7 +11,7 @@ use linerate_sys::root::{ReadError, Root};
 
 use super::boot::{is_plain, unit};
 use super::fact::Fact;
-use super::readings::{Readings, fact, setting, text_of};
+use super::readings::{Readings, bytes_of, flawed, hex_of, setting, text_of};
 use super::view::{View, key_name, split_key};
 use crate::change::setting::{Persist, Setting, SettingError};
 
@@ -23,14 +22,14 @@ pub(super) struct Qdiscs;
 const DEFAULT: &str = "default";
 
 pub(super) fn is_setting(key: &str) -> bool {
-    split_key(key).is_some_and(|(_, field)| field == "qdisc" || field == "qdisc_exact")
+    split_key(key).is_some_and(|(_, field)| ["qdisc", "qdisc_exact", "qdisc_rate_bit"].contains(&field))
 }
 
 impl Fact for Qdiscs {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
             setting("nic.*.qdisc", "text", "Kind of the root queueing discipline."),
-            fact("nic.*.qdisc_rate_bit", "bit/s", "Rate of a token bucket at the root."),
+            setting("nic.*.qdisc_rate_bit", "bit/s", "Rate of a token bucket at the root."),
         ]
     }
 
@@ -94,21 +93,6 @@ fn parse_exact(link: u32, text: &str) -> Option<Vec<Qdisc>> {
         .collect()
 }
 
-fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn bytes_of(hex: &str) -> Option<Vec<u8>> {
-    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect()
-}
-
 /// Refuses to replace what could not be put back.
 fn check_restorable(all: &[Qdisc]) -> Result<(), SettingError> {
     match all.iter().find(|q| !q.is_restorable()) {
@@ -146,11 +130,33 @@ fn write_exact(root: &Root, nic: &str, text: &str) -> Result<(), SettingError> {
     Ok(wanted.iter().try_for_each(qdisc::restore)?)
 }
 
+/// The token bucket at the root of a device.
+fn bucket(root: &Root, nic: &str) -> Result<Qdisc, SettingError> {
+    let all = state(root, nic)?.2;
+    let found = all.into_iter().find(|q| q.is_root() && q.rate_bps().is_some());
+    found.ok_or_else(|| SettingError::Lacks { device: nic.to_owned(), what: "token bucket".to_owned() })
+}
+
+fn write_rate(root: &Root, nic: &str, value: &FactValue) -> Result<(), SettingError> {
+    let flaw = || flawed(value, "not a rate in bit/s, in steps of 8, that a token bucket takes");
+    let rate: u64 = value.to_string().trim().parse().map_err(|_| flaw())?;
+    let now = bucket(root, nic)?;
+    if now.rate_bps() == Some(rate) {
+        return Ok(());
+    }
+    let wanted = qdisc::with_rate(&now, rate).filter(|q| q.rate_bps() == Some(rate)).ok_or_else(flaw)?;
+    Ok(qdisc::restore(&wanted)?)
+}
+
 impl Setting for Qdiscs {
     fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         match split_key(key) {
             Some((nic, "qdisc")) => Ok(FactValue::Text(state(root, &nic)?.1)),
             Some((nic, "qdisc_exact")) => Ok(FactValue::Text(exact(&state(root, &nic)?.2))),
+            Some((nic, "qdisc_rate_bit")) => {
+                let rate = bucket(root, &nic)?.rate_bps().and_then(|rate| i64::try_from(rate).ok());
+                Ok(FactValue::Int(rate.unwrap_or(i64::MAX)))
+            }
             _ => Err(SettingError::NotAKey("not a key of a queueing discipline")),
         }
     }
@@ -161,6 +167,7 @@ impl Setting for Qdiscs {
             return Err(ReadError::Recorded.into());
         }
         match split_key(key) {
+            Some((nic, "qdisc_rate_bit")) => write_rate(root, &nic, value),
             Some((nic, "qdisc")) => write_kind(root, &nic, &text),
             Some((nic, "qdisc_exact")) => write_exact(root, &nic, &text),
             _ => Err(SettingError::NotAKey("not a key of a queueing discipline")),
@@ -169,17 +176,22 @@ impl Setting for Qdiscs {
 
     fn related(&self, key: &str) -> Vec<String> {
         match split_key(key) {
-            Some((nic, "qdisc")) => vec![format!("nic.{}.qdisc_exact", key_name(&nic))],
+            Some((nic, "qdisc" | "qdisc_rate_bit")) => vec![format!("nic.{}.qdisc_exact", key_name(&nic))],
             _ => Vec::new(),
         }
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {
-        let Some((nic, "qdisc")) = split_key(key) else {
-            return Persist::Impossible {
-                reason: "only the kind of a discipline can be made to stay".to_string(),
-            };
+        let (nic, is_rate) = match split_key(key) {
+            Some((nic, field @ ("qdisc" | "qdisc_rate_bit"))) => (nic, field == "qdisc_rate_bit"),
+            _ => {
+                let reason = "only the kind of a discipline and a rate can be made to stay".to_string();
+                return Persist::Impossible { reason };
+            }
         };
+        if is_rate && is_plain(&nic) {
+            return persist_rate(&nic, value);
+        }
         let kind = value.to_string();
         if !is_plain(&nic) || !is_plain(&kind) || kind == "tbf" {
             return Persist::Impossible { reason: format!("'{kind}' on '{nic}' is not one command") };
@@ -191,6 +203,24 @@ impl Setting for Qdiscs {
         };
         unit(&format!("{nic}-qdisc"), &format!("queueing discipline of {nic}"), command)
     }
+}
+
+/// Part of a second whose bytes a bucket holds that is made at boot, and how long a packet may wait in its
+/// queue, milliseconds.
+const BUCKET_PART: u64 = 250;
+const QUEUE_MS: u32 = 50;
+/// A bucket holds at least one aggregated packet, bytes.
+const BUCKET_BYTES_MIN: u64 = 65_536;
+
+fn persist_rate(nic: &str, value: &FactValue) -> Persist {
+    let FactValue::Int(rate @ 8..) = value else {
+        return Persist::Impossible { reason: format!("'{value}' is not a rate") };
+    };
+    let bytes = (u64::try_from(*rate).unwrap_or(0) / 8 / BUCKET_PART).max(BUCKET_BYTES_MIN);
+    let command = format!(
+        "/usr/sbin/tc qdisc replace dev {nic} root tbf rate {rate}bit burst {bytes} latency {QUEUE_MS}ms"
+    );
+    unit(&format!("{nic}-qdisc"), &format!("rate of {nic}"), command)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! same reason for many devices becomes one gap.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use linerate_model::fact::{FactDecl, FactKey, FactValue, Gap, GapSubject, HostFacts, check_key};
 use linerate_model::writable::WRITABLE;
@@ -135,4 +136,21 @@ pub(super) fn text_of(value: &FactValue) -> Result<String, SettingError> {
         other => return Err(flawed(other, "not text")),
     };
     if text.chars().any(char::is_control) { Err(SettingError::ControlCharacters) } else { Ok(text) }
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Bytes out of hexadecimal digits.
+pub(super) fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    if !hex.is_ascii() || !hex.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).ok()).collect()
 }

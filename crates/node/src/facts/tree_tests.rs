@@ -57,7 +57,7 @@ fn a_host_of_a_virtual_cluster() {
          nic.vx0.vxlan.lower eth0
          nic.vx0.mtu 1350
          nic.eth0.queue.rx-0.rps_cpus 0
-         route.0 default via 10.1.0.254 dev eth0 metric 50
+         route.default.50 default via 10.1.0.254 dev eth0 metric 50
          module.vxlan.path builtin
          cpu.count 2
          cpu.clocksource tsc
@@ -141,7 +141,7 @@ const MANY_NICS: &str = "
     disk.sda.rotational on
     disk.sda.scheduler mq-deadline
     disk.nvme0n1.size_bytes 1920383410176
-    route.1 203.0.113.0/24 mtu 9000 nexthop via 198.51.100.1 dev ens5f0np0 nexthop via 198.51.100.2 dev ens5f1np1
+    route.203/0/113/0-24 203.0.113.0/24 mtu 9000 nexthop via 198.51.100.1 dev ens5f0np0 nexthop via 198.51.100.2 dev ens5f1np1
 ";
 
 #[test]
