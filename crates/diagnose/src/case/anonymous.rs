@@ -183,8 +183,20 @@ impl Renamer {
         match key.strip_prefix("mount.") {
             Some(path) if path != "/" => format!("mount.{}", self.other(Kind::Mount, path)),
             Some(_) => key.to_owned(),
-            None => self.literal(key),
+            None => self.key_of_address(key).unwrap_or_else(|| self.literal(key)),
         }
+    }
+
+    /// A key of a route or of a neighbour, in which the dots of an address are slashes.
+    fn key_of_address(&mut self, key: &str) -> Option<String> {
+        let (head, rest) = match key.split_once(".neighbour.") {
+            Some((head, rest)) => (format!("{head}.neighbour."), rest),
+            None => ("route.".to_owned(), key.strip_prefix("route.")?),
+        };
+        let end = rest.find(['-', '.']).unwrap_or(rest.len());
+        let address: IpAddr = rest[..end].replace('/', ".").parse().ok()?;
+        let new = self.address(address).to_string().replace('.', "/");
+        Some(format!("{head}{new}{}", &rest[end..]))
     }
 
     fn value(&mut self, key: &str, value: &FactValue) -> FactValue {

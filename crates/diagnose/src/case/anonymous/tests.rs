@@ -53,6 +53,16 @@ fn texts_lose_names_and_addresses_and_keep_the_rest() {
 }
 
 #[test]
+fn addresses_in_keys_are_those_of_the_values() {
+    let mut renamer = Renamer::new(&inventory());
+    let new = renamer.text("10.7.0.9").replace('.', "/");
+    assert_eq!(renamer.key("route.10/7/0/9-32.50"), format!("route.{new}-32.50"));
+    assert_eq!(renamer.key("nic.eth0.neighbour.10/7/0/9"), format!("nic.eth0.neighbour.{new}"));
+    assert_eq!(renamer.key("route.default.50"), "route.default.50");
+    assert!(!renamer.key("route.fd07::9-64.1024.eth0").contains("fd07"));
+}
+
+#[test]
 fn nothing_of_the_original_survives() {
     let facts = |n: u8| HostFacts {
         readings: [
