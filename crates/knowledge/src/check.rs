@@ -7,7 +7,7 @@ use linerate_model::writable::writable;
 use super::error::KnowledgeError;
 use super::features;
 use super::keys::FAMILIES;
-use super::schema::{Cause, Condition, Op, RemedyPlan, StandingCount};
+use super::schema::{Cause, Condition, FixTarget, Op, RemedyPlan, SettingPlan, StandingCount};
 
 /// Topics of causes.
 const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue", "storage", "setting"];
@@ -64,7 +64,7 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .chain(&cause.excludes)
         .flat_map(|t| t.keys.iter().chain(t.also.iter().flat_map(|c| &c.keys)))
         .chain(cause.alarm.iter().flatten().flat_map(|c| &c.keys))
-        .chain(cause.remedy.iter().flat_map(|r| &r.set).flat_map(|s| &s.keys))
+        .chain(cause.remedy.iter().flat_map(|r| &r.set).flat_map(keys_of))
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
     for key in keys {
@@ -91,6 +91,15 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
     }
     let rest = weights(text, cause).and_then(|()| holes(cause)).and_then(|()| tests(cause));
     rest.map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
+}
+
+/// Keys that a setting names: those that it writes, and the one that it takes its value from.
+fn keys_of(set: &SettingPlan) -> impl Iterator<Item = &String> {
+    let source = match &set.to {
+        FixTarget::Fact(key) | FixTarget::Spread(key) => Some(key),
+        _ => None,
+    };
+    set.keys.iter().chain(source)
 }
 
 /// The first key that a remedy sets and that no node writes.

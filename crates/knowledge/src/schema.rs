@@ -437,6 +437,9 @@ pub struct SettingPlan {
     pub side: FactSide,
     /// To which value.
     pub to: FixTarget,
+    /// Values that are changed; others stay. All are changed when it is empty.
+    #[serde(default)]
+    pub from: Vec<String>,
     /// Which NICs of the host.
     #[serde(default)]
     pub nic: NicRole,
@@ -452,4 +455,10 @@ pub enum FixTarget {
     Value(FactValue),
     /// What most peers have, or this value when the suspects have no peers that differ.
     PeersOr(FactValue),
+    /// The value of another fact of the host; `nic.*` in its key is the same NIC.
+    Fact(String),
+    /// One CPU each out of the list that another fact of the host has, in turn.
+    Spread(String),
+    /// The text without these words and the value behind each.
+    Without(Vec<String>),
 }

@@ -46,6 +46,9 @@ fn parts(cause: &Cause) -> Vec<Part> {
                 FixTarget::Peers => "the value of the peers".to_owned(),
                 FixTarget::Value(value) => written(value),
                 FixTarget::PeersOr(value) => format!("the value of the peers, or {}", written(value)),
+                FixTarget::Fact(key) => format!("the value of `{key}`"),
+                FixTarget::Spread(key) => format!("one CPU each of `{key}`, in turn"),
+                FixTarget::Without(words) => format!("the same without `{}`", words.join("`, `")),
             };
             format!("sets {} to {to}", set.keys.join(", "))
         });

@@ -261,7 +261,7 @@ pub(crate) fn beside(key: &str, pattern: &str) -> String {
 }
 
 /// The CPUs of a list such as `0-3,8`; empty for anything else, and for lists that no machine has.
-fn cpus(list: &str) -> BTreeSet<u32> {
+pub(crate) fn cpus(list: &str) -> BTreeSet<u32> {
     const CPUS_MAX: u32 = 4096;
     let mut found = BTreeSet::new();
     for part in list.trim().split(',') {

@@ -1,13 +1,15 @@
 //! From a cause with its facts to a remedy that leaves no choice: which setting on which host from what to
 //! what.
 
+use std::collections::BTreeMap;
+
 use linerate_knowledge::keys::{nic_of, pattern_fits};
 use linerate_knowledge::{FixTarget, SettingPlan};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
-use super::facts::candidates;
+use super::facts::{beside, candidates, cpus};
 use super::{Scored, SuspectContext};
 use crate::evidence::Facts;
 
@@ -89,11 +91,18 @@ fn planned(
     } else {
         indicating
     };
+    // The numbers of queues and interrupts are in order, not their digits.
+    let mut named = named;
+    named.sort_by(|a, b| (a.0, order(a.1)).cmp(&(b.0, order(b.1))));
+    let turns = turns(&named);
     named
         .into_iter()
+        .zip(turns)
+        .filter(|((_, _, from), _)| set.from.is_empty() || set.from.contains(&from.to_string()))
         // A pattern of a file may match more than it was checked for; the node would refuse the whole trial.
-        .filter(|(_, key, _)| writable(key).is_some())
-        .filter_map(|(host, key, from)| {
+        .filter(|((_, key, _), _)| writable(key).is_some())
+        .filter_map(|((host, key, from), turn)| {
+            let other = |pattern: &str| facts.get(host, &beside(key, pattern));
             let usual = || location.subjects.peers_of(host).population(facts, host, key).usual().cloned();
             let to = match &set.to {
                 FixTarget::Peers => usual().filter(|u| u != from)?,
@@ -101,6 +110,9 @@ fn planned(
                 FixTarget::PeersOr(value) => {
                     usual().filter(|u| u != from).unwrap_or_else(|| like(from, value))
                 }
+                FixTarget::Fact(pattern) => like(from, other(pattern)?),
+                FixTarget::Spread(pattern) => spread(&other(pattern)?.to_string(), turn)?,
+                FixTarget::Without(words) => FactValue::Text(without(&from.to_string(), words)),
             };
             (to != *from).then(|| Change {
                 host: host.to_owned(),
@@ -110,6 +122,44 @@ fn planned(
             })
         })
         .collect()
+}
+
+/// A key by its parts, numbers as numbers.
+fn order(key: &str) -> Vec<(u64, &str)> {
+    key.split(['.', '-']).map(|part| part.parse().map_or((u64::MAX, part), |number| (number, ""))).collect()
+}
+
+/// The how many-th of its device each setting is.
+fn turns(named: &[(&str, &str, &FactValue)]) -> Vec<usize> {
+    let mut seen: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
+    let mut turn = |host, key| {
+        let count = seen.entry((host, nic_of(key))).or_default();
+        *count += 1;
+        *count - 1
+    };
+    named.iter().map(|(host, key, _)| turn(*host, *key)).collect()
+}
+
+/// One CPU of a list; after the last one the first is next.
+fn spread(list: &str, turn: usize) -> Option<FactValue> {
+    let cpus = cpus(list);
+    let cpu = cpus.iter().nth(turn % cpus.len().max(1))?;
+    Some(FactValue::Text(cpu.to_string()))
+}
+
+/// A text without these words and the value behind each; `lock` belongs to the value.
+fn without(text: &str, words: &[String]) -> String {
+    let mut kept = Vec::new();
+    let mut rest = text.split_ascii_whitespace().peekable();
+    while let Some(word) = rest.next() {
+        if words.iter().any(|w| w == word) {
+            rest.next_if_eq(&"lock");
+            rest.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    kept.join(" ")
 }
 
 /// The wanted value in the form of the old one: `on` for a flag is a flag.
@@ -132,6 +182,27 @@ fn like(old: &FactValue, wanted: &FactValue) -> FactValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_take_turns_on_the_cpus_of_a_list() {
+        let value = FactValue::Text("0-63".into());
+        let keys = ["nic.em1.irq.9.affinity", "nic.em1.irq.100.affinity", "nic.em2.irq.8.affinity"];
+        let mut named: Vec<_> = keys.iter().rev().map(|key| ("h", *key, &value)).collect();
+        named.sort_by(|a, b| order(a.1).cmp(&order(b.1)));
+        assert_eq!(named.iter().map(|n| n.1).collect::<Vec<_>>(), keys);
+        assert_eq!(turns(&named), [0, 1, 0]);
+        let cpu = |turn| spread("8-9,12", turn).map(|cpu| cpu.to_string());
+        assert_eq!([0, 1, 2, 3].map(cpu), ["8", "9", "12", "8"].map(|c| Some(c.to_owned())));
+        assert_eq!(spread("", 0), None);
+    }
+
+    #[test]
+    fn words_go_with_their_values() {
+        let words = ["mtu".to_owned(), "advmss".to_owned()];
+        let route = "10.9.0.0/25 dev left advmss 256 mtu lock 400 window 4096";
+        assert_eq!(without(route, &words), "10.9.0.0/25 dev left window 4096");
+        assert_eq!(without("default dev mtu", &["x".to_owned()]), "default dev mtu");
+    }
 
     #[test]
     fn values_keep_the_form_that_was_read() {
