@@ -35,6 +35,7 @@ pub mod names;
 pub mod path_mtu;
 pub mod single;
 pub mod steps;
+pub mod sweep;
 pub mod text;
 pub mod transfer;
 pub mod udp;

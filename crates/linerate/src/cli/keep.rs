@@ -39,11 +39,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
         let fleet =
-            Fleet::open_told(&inventory, |h| super::trial::takes_part(&stored, h), progress.as_ref()).await;
+            Fleet::open_told(&inventory, |h| super::watcher::takes_part(&stored, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
-        let mut watch = super::trial::Watcher::new(&store, progress.as_ref());
+        let mut watch = super::watcher::Watcher::new(&store, progress.as_ref());
         let trial = trial::keep(
             &mut hands,
             scene,

@@ -35,11 +35,13 @@ mod quantity;
 mod report;
 mod runs;
 mod survey;
+mod sweep;
 mod targets;
 mod trial;
 mod udp;
 mod undo;
 mod via;
+mod watcher;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use linerate_model::exit::ExitCode;

@@ -4,15 +4,18 @@
 use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::inventory::{Host, HostName};
+use linerate_model::finding::Metric;
+use linerate_model::inventory::HostName;
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
+use super::sweep::Sweep;
+use super::watcher::{Watcher, takes_part};
 use super::{open, out, progress};
 use crate::trial::machine::Course;
+use crate::trial::sweep::{self, SweepOptions, SweepSetting};
 use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
-use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -21,14 +24,25 @@ use linerate_store::Store;
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate try nic-gro-overlay --on vs-2\n  linerate try tcp-rmem-small --on arc-3 --keep"
+    after_help = "Examples:\n  linerate try nic-gro-overlay --on vs-2\n  linerate try tcp-rmem-small --on arc-3 --keep\n  linerate try --set nic.eth0.coalesce.rx-usecs=0,8,32,64 --on arc-3 --measure rtt-idle\n  linerate try --set nic.eth0.mtu=9000 --set nic.vx0.mtu=8950 --on arc-1 --on arc-2"
 )]
 pub(super) struct Args {
     /// Fix to try: the name after `Try` in the verdict
-    remedy: String,
+    #[arg(required_unless_present = "set")]
+    remedy: Option<String>,
     /// Host to change; repeatable; defaults to all hosts that the fix names
     #[arg(long, value_name = "HOST")]
     on: Vec<HostName>,
+    /// Try values of a setting without a finding, each against the present one; repeat for settings that
+    /// change together
+    #[arg(long, value_name = "KEY=VALUE[,VALUE…]", value_parser = setting, conflicts_with = "remedy", requires = "on")]
+    set: Vec<SweepSetting>,
+    /// Pair to measure with --set; defaults to the run's worst pair with a changed host
+    #[arg(long, value_name = "FROM,TO", value_parser = ends, requires = "set")]
+    pair: Option<(HostName, HostName)>,
+    /// Value to compare with --set: throughput, retransmits, rtt-idle, rtt-loaded, loss, stalls, cpu-cost
+    #[arg(long, value_name = "NAME", default_value = "throughput", value_parser = metric, requires = "set")]
+    measure: Metric,
     /// Run with the finding to fix; defaults to the last run
     #[arg(long)]
     run: Option<String>,
@@ -62,6 +76,33 @@ fn arms(text: &str) -> Result<usize, String> {
     }
 }
 
+fn setting(text: &str) -> Result<SweepSetting, String> {
+    sweep::parse(text).map_err(|error| error.to_string())
+}
+
+fn ends(text: &str) -> Result<(HostName, HostName), String> {
+    let ends = text.split_once(',').filter(|(from, to)| !from.is_empty() && !to.is_empty() && from != to);
+    let (from, to) = ends.ok_or_else(|| format!("'{text}' is no pair\nhint: such as arc-1,arc-2"))?;
+    Ok((from.to_owned(), to.to_owned()))
+}
+
+/// Values that a test of a pair shows in both directions of a change.
+const MEASURED: [(&str, Metric); 7] = [
+    ("throughput", Metric::Throughput),
+    ("retransmits", Metric::Retransmits),
+    ("rtt-idle", Metric::RttIdle),
+    ("rtt-loaded", Metric::RttLoaded),
+    ("loss", Metric::Loss),
+    ("stalls", Metric::Stalls),
+    ("cpu-cost", Metric::CpuCost),
+];
+
+fn metric(text: &str) -> Result<Metric, String> {
+    let found = MEASURED.iter().find(|(name, _)| *name == text);
+    let names = || MEASURED.map(|(name, _)| name).join(", ");
+    found.map(|(_, metric)| *metric).ok_or_else(|| format!("'{text}' is not measured\nhint: {}", names()))
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
@@ -72,12 +113,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(diagnosis) => diagnosis,
         None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),
     };
-    let options = TrialOptions {
-        remedy: args.remedy.clone(),
-        on: args.on.clone(),
-        course: Course { arms: args.arms, keep: args.keep, ..Course::default() },
-        transfer_ms: args.transfer_ms,
+    let course = Course { arms: args.arms, keep: args.keep, ..Course::default() };
+    let Some(remedy) = args.remedy.clone() else {
+        let options = SweepOptions {
+            set: args.set.clone(),
+            on: args.on.clone(),
+            pair: args.pair.clone(),
+            response: args.measure,
+        };
+        let (snapshot, diagnosis) = (&snapshot, &diagnosis);
+        let (transfer_ms, dry_run) = (args.transfer_ms, args.dry_run);
+        let sweep = Sweep { snapshot, diagnosis, options, course, transfer_ms, dry_run };
+        return sweep.run(&store, progress.as_ref(), args.json);
     };
+    let options = TrialOptions { remedy, on: args.on.clone(), course, transfer_ms: args.transfer_ms };
     let id = crate::run_id::new_id();
     let planned = choose::plan(&snapshot, &diagnosis, &options, id.clone())?;
     if args.dry_run {
@@ -109,45 +158,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     store.save_trial(&trial, clock::now_ms())?;
     show(&trial, args.json)?;
     Ok(code(&trial))
-}
-
-/// Saves each step in the store and tells the progress.
-pub(super) struct Watcher<'a> {
-    store: &'a Store,
-    progress: &'a dyn Progress,
-    steps: usize,
-}
-
-impl<'a> Watcher<'a> {
-    pub(super) fn new(store: &'a Store, progress: &'a dyn Progress) -> Self {
-        Self { store, progress, steps: 0 }
-    }
-
-    pub(super) fn step(&mut self, trial: &Trial, step: &str, left: usize) {
-        if let Err(error) = self.store.save_trial(trial, clock::now_ms()) {
-            self.progress.note(&format!("the trial could not be saved: {error}"));
-        }
-        if left + 1 > self.steps {
-            self.steps = left + 1;
-            let name = format!("trial of {}", trial.remedy.id);
-            // A step is a transfer of about a second, or next to nothing.
-            let expected_s = Some(left as f64);
-            self.progress.begin(&ProgressPhase { name: &name, unit: "steps", total: self.steps, expected_s });
-        }
-        if left == 0 {
-            self.progress.step(self.steps, "", None);
-            self.progress.end();
-        } else {
-            self.progress.step(self.steps - left, step, Some(left as f64));
-        }
-    }
-}
-
-/// Whether a host is changed or measured in the trial.
-pub(super) fn takes_part(trial: &Trial, host: &Host) -> bool {
-    let pairs = std::iter::once(&trial.pair).chain(&trial.control);
-    trial.remedy.changes.iter().any(|c| c.host == host.name)
-        || pairs.into_iter().any(|(from, to)| *from == host.name || *to == host.name)
 }
 
 /// Prints a trial.

@@ -52,7 +52,7 @@ fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
         let fleet = Fleet::open(&inventory, |h| changed(&h.name)).await;
         let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
-        let mut watch = super::trial::Watcher::new(store, progress.as_ref());
+        let mut watch = super::watcher::Watcher::new(store, progress.as_ref());
         let trial =
             trial::undo(&mut hands, scene, stored, &mut |t, step, left| watch.step(t, step, left)).await;
         hands.bye().await;

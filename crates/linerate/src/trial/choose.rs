@@ -101,7 +101,7 @@ pub fn plan(
     }
     let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
     let pair = (cell.from.clone(), cell.to.clone());
-    let control = control(cell, finding, diagnosis, &remedy, &snapshot.inventory);
+    let control = control(cell, &finding.affected, diagnosis, &remedy, &snapshot.inventory);
     Ok(Trial {
         id,
         run: diagnosis.run.clone(),
@@ -299,7 +299,7 @@ fn affected<'a>(
 
 /// Whether a change of the remedy lies on the way of the pair: on one of its ends, or on the machine of one
 /// of its groups.
-fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
+pub(super) fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
     let machines = |host: &str| -> Vec<HostName> {
         inventory.groups_of(host).into_iter().filter_map(|g| g.machine.clone()).collect()
     };
@@ -311,7 +311,8 @@ fn touches(cell: &Cell, remedy: &Remedy, inventory: &Inventory) -> bool {
     })
 }
 
-fn effect(cell: &Cell, response: Metric) -> f64 {
+/// How far a cell is off in a response: more is worse.
+pub(super) fn effect(cell: &Cell, response: Metric) -> f64 {
     let value = match response {
         Metric::Loss => cell.loss,
         Metric::CpuCost => cell.cpu_s_per_gb,
@@ -325,10 +326,10 @@ fn effect(cell: &Cell, response: Metric) -> f64 {
 }
 
 /// An untouched pair of the same kind: same layer, across groups or not as the affected one, and without a
-/// host, a group or a machine in common with it or with the change. A healthy one if there is one.
-fn control(
+/// host, a group or a machine in common with it or with the change. One without the finding, if any.
+pub(super) fn control(
     affected: &Cell,
-    finding: &Finding,
+    found: &[(HostName, HostName)],
     diagnosis: &Diagnosis,
     remedy: &Remedy,
     inventory: &Inventory,
@@ -347,7 +348,7 @@ fn control(
     );
     let free =
         |h: &HostName| !taken_hosts.contains(h) && uplinks(h, inventory).iter().all(|g| !taken.contains(g));
-    let hit = |c: &Cell| finding.affected.iter().any(|(f, t)| *f == c.from && *t == c.to);
+    let hit = |c: &Cell| found.iter().any(|(f, t)| *f == c.from && *t == c.to);
     let got_through = |c: &Cell| c.throughput_bps.is_some_and(|t| t > 0.0);
     diagnosis
         .cells

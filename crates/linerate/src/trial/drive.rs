@@ -91,9 +91,22 @@ pub async fn run<H: HostActions>(
     cancel: impl Future<Output = ()>,
 ) -> Result<Trial, TrialError> {
     let trial = choose::plan(scene.snapshot, scene.diagnosis, options, id)?;
-    let course = course_of(&trial, options.course);
+    Ok(run_planned(hands, scene, trial, options.course, options.transfer_ms, watch, cancel).await)
+}
+
+/// Makes a trial that was planned; see [`run`]. `transfer_ms` of 0 is the default.
+pub async fn run_planned<H: HostActions>(
+    hands: &mut H,
+    scene: Scene<'_>,
+    trial: Trial,
+    course: Course,
+    transfer_ms: u32,
+    watch: Watch<'_>,
+    cancel: impl Future<Output = ()>,
+) -> Trial {
+    let course = course_of(&trial, course);
     let machine = TrialMachine::measure(trial, course, linerate_report::words::effect);
-    Ok(Drive { hands, scene, transfer_ms: options.transfer_ms }.finish(machine, watch, cancel).await)
+    Drive { hands, scene, transfer_ms }.finish(machine, watch, cancel).await
 }
 
 /// Keeps a trial that was measured: writes it where it survives a reboot, reads it back, measures once more.

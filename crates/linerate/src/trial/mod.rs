@@ -2,15 +2,16 @@
 //! proven, kept for good. Never writes a setting itself: nodes do, and undo by themselves when nobody
 //! confirms.
 //!
-//! [`choose`] picks remedy and pairs, [`response`] what is measured, [`machine`] is the order of the steps as
-//! a pure state machine, [`drive`] carries it out through [`drive::HostActions`], [`fleet`] does them
-//! on real nodes.
+//! [`choose`] picks remedy and pairs, [`sweep`] makes trials of settings without a finding, [`response`] is
+//! what is measured, [`machine`] is the order of the steps as a pure state machine, [`drive`] carries it out
+//! through [`drive::HostActions`], [`fleet`] does them on real nodes.
 
 pub mod choose;
 pub mod drive;
 pub mod fleet;
 pub mod machine;
 pub mod response;
+pub mod sweep;
 
 #[cfg(test)]
 mod simulated;

@@ -1,0 +1,157 @@
+//! `linerate try --set`: settings through several values beside an untouched control, without a finding, and
+//! which value is best.
+
+use std::collections::BTreeMap;
+
+use linerate_model::exit::ExitCode;
+use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::HostName;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Trial, TrialStatus};
+
+use super::watcher::{Watcher, takes_part};
+use super::{open, out};
+use crate::trial::drive::{HostActions, Scene};
+use crate::trial::machine::Course;
+use crate::trial::sweep::{SweepOptions, best, plan};
+use crate::trial::{self, FleetActions};
+use linerate_fleet::Fleet;
+use linerate_fleet::clock;
+use linerate_fleet::progress::Progress;
+use linerate_report as report;
+use linerate_store::Store;
+
+/// What a sweep is made with.
+pub(super) struct Sweep<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) diagnosis: &'a Diagnosis,
+    pub(super) options: SweepOptions,
+    pub(super) course: Course,
+    pub(super) transfer_ms: u32,
+    pub(super) dry_run: bool,
+}
+
+impl Sweep<'_> {
+    /// Makes all trials, one after the other, and keeps the best value where that is wanted.
+    pub(super) fn run(&self, store: &Store, progress: &dyn Progress, json: bool) -> anyhow::Result<ExitCode> {
+        let inventory = &self.snapshot.inventory;
+        let takes = |name: &HostName| {
+            let ends = self.options.pair.iter().flat_map(|(from, to)| [from, to]);
+            self.options.on.contains(name) || ends.into_iter().any(|end| end == name)
+        };
+        let trials = open::runtime()?.block_on(async {
+            let reader = Fleet::open(inventory, |h| takes(&h.name)).await;
+            let mut hands = FleetActions::new(&reader, inventory);
+            let present = self.present(&mut hands).await;
+            hands.bye().await;
+            reader.bye().await;
+            let id = crate::run_id::new_id();
+            let planned = plan(inventory, self.diagnosis, &self.options, &present?, &id)?;
+            if self.dry_run {
+                return anyhow::Ok(planned);
+            }
+            let fleet = Fleet::open_told(inventory, |h| takes_part(&planned[0], h), progress).await;
+            fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
+            let mut hands = FleetActions::new(&fleet, inventory);
+            let done = self.measure(&mut hands, planned, store, progress).await;
+            hands.bye().await;
+            fleet.bye().await;
+            done
+        })?;
+        if json {
+            let best = best(&trials).map(|trial| trial.id.clone());
+            out::json(&serde_json::json!({
+                "schema": linerate_model::SCHEMA, "sweep": { "trials": trials, "best": best }
+            }))?;
+        } else {
+            out::print(&report::sweep::text(&trials, best(&trials), report::heat::Style::detect()))?;
+        }
+        Ok(code(&trials))
+    }
+
+    /// The values in force.
+    async fn present(
+        &self,
+        hands: &mut FleetActions<'_>,
+    ) -> anyhow::Result<BTreeMap<(HostName, FactKey), FactValue>> {
+        let keys: Vec<FactKey> = self.options.set.iter().map(|set| set.key.clone()).collect();
+        let mut present = BTreeMap::new();
+        for host in &self.options.on {
+            let read = hands.read(host, &keys).await.map_err(|e| anyhow::anyhow!(e.error))?;
+            present.extend(read.into_iter().map(|(key, value)| ((host.clone(), key), value)));
+        }
+        Ok(present)
+    }
+
+    async fn measure(
+        &self,
+        hands: &mut FleetActions<'_>,
+        planned: Vec<Trial>,
+        store: &Store,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<Vec<Trial>> {
+        let scene = Scene { snapshot: self.snapshot, diagnosis: self.diagnosis };
+        let course = Course { keep: false, ..self.course };
+        let mut done: Vec<Trial> = Vec::new();
+        for trial in planned {
+            // What cannot be recorded is not begun.
+            store.save_trial(&trial, clock::now_ms())?;
+            let mut watch = Watcher::new(store, progress);
+            let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
+            let ended = trial::drive::run_planned(
+                hands,
+                scene,
+                trial,
+                course,
+                self.transfer_ms,
+                &mut watcher,
+                open::interrupted(),
+            )
+            .await;
+            store.save_trial(&ended, clock::now_ms())?;
+            let goes_on = ended.status == TrialStatus::Measured;
+            done.push(ended);
+            // A value that the host refuses means nothing for the next one; a host that is lost does.
+            if !goes_on && done.iter().any(|t| t.status == TrialStatus::UndoFailed) {
+                break;
+            }
+            if !goes_on && is_interrupted().await {
+                break;
+            }
+        }
+        let chosen = best(&done).filter(|_| self.course.keep).cloned();
+        if let Some(chosen) = chosen {
+            let mut watch = Watcher::new(store, progress);
+            let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
+            let kept = trial::keep(hands, scene, chosen, &mut watcher, open::interrupted()).await;
+            store.save_trial(&kept, clock::now_ms())?;
+            if let Some(measured) = done.iter_mut().find(|trial| trial.id == kept.id) {
+                *measured = kept;
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Whether the user has asked to stop.
+async fn is_interrupted() -> bool {
+    tokio::select! {
+        biased;
+        () = open::interrupted() => true,
+        () = std::future::ready(()) => false,
+    }
+}
+
+/// The code that a sweep deserves.
+fn code(trials: &[Trial]) -> ExitCode {
+    if trials.iter().any(|t| t.status == TrialStatus::UndoFailed) {
+        ExitCode::RollbackFailed
+    } else if best(trials).is_some() {
+        ExitCode::Ok
+    } else if trials.iter().all(|t| t.status == TrialStatus::Undone) {
+        ExitCode::RolledBack
+    } else {
+        ExitCode::Findings
+    }
+}

@@ -1,0 +1,46 @@
+//! What the commands that try, sweep and keep share: each step is saved and shown, and who takes part.
+
+use linerate_fleet::clock;
+use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_model::inventory::Host;
+use linerate_model::trial::Trial;
+use linerate_store::Store;
+
+/// Saves each step in the store and shows the progress.
+pub(super) struct Watcher<'a> {
+    store: &'a Store,
+    progress: &'a dyn Progress,
+    steps: usize,
+}
+
+impl<'a> Watcher<'a> {
+    pub(super) fn new(store: &'a Store, progress: &'a dyn Progress) -> Self {
+        Self { store, progress, steps: 0 }
+    }
+
+    pub(super) fn step(&mut self, trial: &Trial, step: &str, left: usize) {
+        if let Err(error) = self.store.save_trial(trial, clock::now_ms()) {
+            self.progress.note(&format!("the trial could not be saved: {error}"));
+        }
+        if left + 1 > self.steps {
+            self.steps = left + 1;
+            let name = format!("trial of {}", trial.remedy.id);
+            // A step is a transfer of about a second, or next to nothing.
+            let expected_s = Some(left as f64);
+            self.progress.begin(&ProgressPhase { name: &name, unit: "steps", total: self.steps, expected_s });
+        }
+        if left == 0 {
+            self.progress.step(self.steps, "", None);
+            self.progress.end();
+        } else {
+            self.progress.step(self.steps - left, step, Some(left as f64));
+        }
+    }
+}
+
+/// Whether a host is changed or measured in the trial.
+pub(super) fn takes_part(trial: &Trial, host: &Host) -> bool {
+    let pairs = std::iter::once(&trial.pair).chain(&trial.control);
+    trial.remedy.changes.iter().any(|c| c.host == host.name)
+        || pairs.into_iter().any(|(from, to)| *from == host.name || *to == host.name)
+}
