@@ -18,6 +18,8 @@ pub const BLOCK_BYTES_MAX: u32 = 16 << 20;
 pub const BLOCK_BYTES_MIN: u32 = 512;
 /// Longest phase, milliseconds.
 pub const PHASE_MS_MAX: u32 = 3_600_000;
+/// Fewer requests that ended are too few for a figure.
+pub const REQUESTS_MIN: u64 = 20;
 
 /// What is read and written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //! begun out. Pure.
 
 use linerate_model::change::Remedy;
-use linerate_model::disk_load::DiskPhase;
+use linerate_model::disk_load::{DiskPhase, REQUESTS_MIN};
 use linerate_model::finding::{Cell, Diagnosis, Finding, LayerScope, Metric};
 use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
 use linerate_model::kind::DiskPlan;
@@ -17,6 +17,11 @@ use linerate_model::drbd_bench::PHASES;
 /// A pair whose throughput is below this share of its ceiling is judged by throughput even when packet sizes
 /// are at fault: that is what its users feel, and what a remedy that makes packets smaller cures.
 const THROUGHPUT_SUFFERS: f64 = 0.8;
+/// An arm on a disk gets time for so many times the requests that a figure needs: a change may be for the
+/// worse, and a disk is not equally fast all the time.
+const REQUESTS_TO_SPARE: f64 = 8.0;
+/// Longest time of an arm on a disk, milliseconds.
+const DISK_ARM_MS_MAX: f64 = 30e3;
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
@@ -204,14 +209,22 @@ pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) ->
         disk.map_or(1.0, |disk| f.bytes_per_s / disk.bytes_per_s)
     };
     let worst = || replicated().min_by(|a, b| share(a).total_cmp(&share(b)));
-    let pattern = replicated().find(is_it).or_else(worst)?.pattern;
-    let (_, phase) = PHASES.iter().find(|(name, _)| *name == pattern)?;
+    let figure = replicated().find(is_it).or_else(worst)?;
+    let (_, phase) = PHASES.iter().find(|(name, _)| *name == figure.pattern)?;
     // A bench begins with the replica; where it leaves the peer it measures the same once more.
     snapshot.samples.iter().find_map(|sample| {
         let plan = sample.test.kind.get::<DiskPlan>()?;
-        let plan = DiskPlan { phases: vec![*phase], ..plan.clone() };
+        let phase_ms = plan.phase_ms.max(arm_ms(phase, figure.bytes_per_s));
+        let plan = DiskPlan { phases: vec![*phase], phase_ms, ..plan.clone() };
         Some(Test { kind: plan.into(), ..sample.test.clone() })
     })
+}
+
+/// Milliseconds in which a disk of this speed ends enough requests for a figure, with some to spare.
+fn arm_ms(phase: &DiskPhase, bytes_per_s: f64) -> u32 {
+    let bytes = REQUESTS_MIN as f64 * REQUESTS_TO_SPARE * f64::from(phase.block_bytes);
+    // A speed of zero gives the longest time.
+    (bytes / bytes_per_s * 1e3).min(DISK_ARM_MS_MAX) as u32
 }
 
 /// The most probable finding with this remedy, and the remedy with the changes of the wanted hosts only.

@@ -130,7 +130,7 @@ pub async fn undo<H: HostActions>(hands: &mut H, scene: Scene<'_>, trial: Trial,
 }
 
 /// A test on a disk fills its file first: its node has to wait longer before it takes the operator for gone.
-const STORAGE_DEADLINE_S: u32 = 120;
+const STORAGE_DEADLINE_S: u32 = 150;
 
 fn course_of(trial: &Trial, course: Course) -> Course {
     match trial.response {

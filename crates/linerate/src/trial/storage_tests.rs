@@ -75,6 +75,25 @@ fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss()
     let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "random writes alone");
     assert_eq!(plan.target, DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 });
+    assert_eq!(plan.phase_ms, 2000, "as long as the bench where that is enough");
+}
+
+#[test]
+fn an_arm_on_a_slow_disk_lasts_until_enough_requests_have_ended() {
+    let (mut snapshot, mut diagnosis) = bench();
+    let phase_ms = |snapshot: &Snapshot, diagnosis: &Diagnosis| {
+        let test = choose::storage_test(snapshot, diagnosis, "drbd-activity-log").unwrap();
+        test.kind.get::<DiskPlan>().unwrap().phase_ms
+    };
+    // 160 requests of 4 KiB, 65536 bytes in a second.
+    for (bytes_per_s, wanted_ms) in [(65536.0, 10_000), (0.0, 30_000)] {
+        let random = |f: &&mut StorageFigure| {
+            f.what == StorageSubject::Replicated && f.pattern == StoragePattern::RandomWrite
+        };
+        snapshot.storage.iter_mut().find(random).unwrap().bytes_per_s = bytes_per_s;
+        diagnosis.findings[0].measured = bytes_per_s;
+        assert_eq!(phase_ms(&snapshot, &diagnosis), wanted_ms, "{bytes_per_s} byte/s");
+    }
 }
 
 #[test]

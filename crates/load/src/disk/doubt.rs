@@ -3,10 +3,8 @@
 //! What comes in: what a phase was asked for, what it did, what the kernel counted meanwhile. What goes out:
 //! reasons for doubt.
 
-use linerate_model::disk_load::{DiskPhase, Doubt, Durable};
+use linerate_model::disk_load::{DiskPhase, Doubt, Durable, REQUESTS_MIN};
 
-/// Fewer requests are too few for a figure.
-const REQUESTS_MIN: u64 = 20;
 /// Through the cache: storage has to give at least this share of what was read. Reading ahead gives more,
 /// never less.
 const FROM_STORAGE: f64 = 0.9;
