@@ -243,6 +243,28 @@ pub enum Remark {
         /// Values.
         readings: usize,
     },
+    /// A node that its scheduler gives no work.
+    Node {
+        /// Host.
+        host: HostName,
+        /// Its state in the scheduler's words.
+        state: String,
+        /// Why, in the words of who took it out; empty where none is given.
+        reason: String,
+    },
+    /// Pairs that all reach the same, and less than one of them reaches alone.
+    Shared {
+        /// Pairs.
+        pairs: usize,
+        /// Each of them, bit/s.
+        each_bps: f64,
+        /// One of them alone, bit/s.
+        alone_bps: f64,
+        /// Full ports of one of them that carry as much as all together: how many, and the speed of each,
+        /// bit/s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<(usize, f64)>,
+    },
     /// A replica and what it does.
     Replica {
         /// Host.

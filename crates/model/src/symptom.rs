@@ -31,6 +31,15 @@ pub enum Sign {
         /// What was reached, bit/s.
         bps: f64,
     },
+    /// What may be in flight, over the RTT, is what was reached.
+    Window {
+        /// Bytes that may be in flight.
+        window_bytes: f64,
+        /// RTT, microseconds.
+        rtt_us: f64,
+        /// What was reached, bit/s.
+        bps: f64,
+    },
     /// The throughput jumps between two levels, bit/s.
     TwoLevels {
         /// The upper one.
@@ -86,14 +95,15 @@ impl Sign {
     pub fn rank(&self) -> usize {
         match self {
             Self::CoreFull { .. } => 0,
-            Self::TwoLevels { .. } => 1,
-            Self::Standstill { .. } => 2,
-            Self::OneDirection { .. } => 3,
-            Self::OneStream { .. } => 4,
-            Self::Conditions(_) => 5,
-            Self::BelowLink { .. } => 6,
-            Self::NoPort { .. } => 7,
-            Self::FullPort { .. } => 8,
+            Self::Window { .. } => 1,
+            Self::TwoLevels { .. } => 2,
+            Self::Standstill { .. } => 3,
+            Self::OneDirection { .. } => 4,
+            Self::OneStream { .. } => 5,
+            Self::Conditions(_) => 6,
+            Self::BelowLink { .. } => 7,
+            Self::NoPort { .. } => 8,
+            Self::FullPort { .. } => 9,
         }
     }
 

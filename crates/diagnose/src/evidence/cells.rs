@@ -44,6 +44,10 @@ pub(crate) struct CellEvidence<'a> {
     pub rtt_idle_us: Option<f64>,
     /// Median of the loaded RTT.
     pub rtt_loaded_us: Option<f64>,
+    /// Median of the bytes that a stream of another tool may have in flight.
+    pub window_bytes: Option<f64>,
+    /// Median of the maximum segment sizes that other tools reported.
+    pub mss_bytes: Option<f64>,
     /// Median of the retransmits.
     pub retransmits_per_s: Option<f64>,
     /// Median of the CPU cost.
@@ -289,6 +293,8 @@ fn cell<'a>(
         loss: None,
         rtt_idle_us: None,
         rtt_loaded_us: None,
+        window_bytes: None,
+        mss_bytes: None,
         retransmits_per_s: None,
         cpu_s_per_gb: None,
         two: None,
@@ -299,6 +305,8 @@ fn cell<'a>(
     cell.loss = mean(&cell.losses());
     cell.rtt_idle_us = median(&cell.values(|m| m.rtt_idle_us));
     cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));
+    cell.window_bytes = median(&cell.values(|m| m.window_bytes));
+    cell.mss_bytes = median(&cell.values(|m| m.mss_bytes));
     cell.retransmits_per_s = median(&cell.values(|m| m.retransmits_per_s));
     cell.cpu_s_per_gb = median(&tcp_values(&cell, |m| m.cpu_s_per_gb));
     cell.core_busy_tx = median(&tcp_values(&cell, |m| busy_by_itself(m.tx.as_ref()?, &rules.evidence)));

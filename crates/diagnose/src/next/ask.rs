@@ -39,6 +39,9 @@ type Line = (When, &'static str, &'static str);
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
     (S(is_one_cpu), "which CPU serves the stream", "`grep NIC /proc/interrupts` twice and `mpstat -P ALL 1` on {to}, during a transfer"),
+    (S(|s| matches!(s, Sign::Window { .. })), "what keeps the window small", "`sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` at both ends; `ss -ti` on {from} during a transfer; a larger `-w`"),
+    (R(|r| matches!(r, Remark::Shared { .. })), "how flows spread over the links between", "counters of each port of the trunk, and its hash: `ethtool -S NIC` or the switch's `show interfaces counters`"),
+    (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", "`findmnt --verify; cat /etc/fstab; dmesg` on {to}; `scontrol show config | grep HealthCheck`"),
     (F(into_group), "offloads of the NIC behind which it is slow", "`ethtool -k NIC` on {to} and on a machine that is fine; `ethtool -i NIC` on both"),
     (R(is_block), "offloads of the NIC of the machine below", "`ethtool -k NIC` on the machine under {to} and on one that is fine"),
     (F(is_overlay), "how the NIC spreads and splits packets of tunnels", "`ethtool -k NIC | grep udp_tnl` and `ethtool -n NIC rx-flow-hash udp4` on {to}"),
@@ -149,6 +152,7 @@ fn applies(
         }),
         R(fits) => remarks.iter().find(|r| fits(r)).map(|remark| match remark {
             Remark::SentAgain { host, .. } => (SIGN, ["the others".to_owned(), host.clone()]),
+            Remark::Node { host, .. } => (SIGN, [host.clone(), host.clone()]),
             Remark::Blocks { from, to } => (SIGN, [from.join(", "), to.join(", ")]),
             _ => (SIGN, unknown()),
         }),

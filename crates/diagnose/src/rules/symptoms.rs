@@ -6,6 +6,9 @@ super::number::stage! {
         core_full: f64 = 0.85, "share", "Use of one CPU from which on it is the limit";
         intervals_min: usize = 3, "intervals", "Shortest series that can show a standstill";
         standstill_min: f64 = 0.3, "share", "Intervals without a byte from which on a transfer stands still";
+        window_share_min: f64 = 0.75, "share", "Rate over what the window allows in an RTT from which on it is the limit", "a socket buffer holds headers too";
+        window_share_max: f64 = 1.1, "share", "Above, window or RTT are not those of the transfer";
+        usual_mss_max: f64 = 1460.0, "bytes", "Largest segment with an MTU of 1500", "1500 less 20 of IPv4 and 20 of TCP";
         apart_min: f64 = 1.5, "factor", "Distance of two directions, or of one stream from several";
         below_link: f64 = 0.8, "share", "Share of a stated link below which something limits";
         full_usual_min: f64 = 0.93, "share", "Least rate of a full port with an MTU of 1500", "1448 of 1538 bytes";
@@ -13,6 +16,8 @@ super::number::stage! {
         full_jumbo_min: f64 = 0.983, "share", "Least rate of a full port with an MTU of 9000", "8948 of 9038 bytes";
         full_jumbo_max: f64 = 0.993, "share", "Most, without timestamps", "8960 of 9038 bytes";
         near_port_min: f64 = 0.85, "share", "Closer to a port, a rate may be that of a nearly full one";
+        shared_pairs_min: usize = 4, "pairs", "Pairs without a common end that show what they share";
+        shared_alike: f64 = 0.1, "share", "Distance from their median within which all of them reach the same";
         cells_max: usize = 12, "cells", "Cells of a matrix, which shows its own pattern";
         named_max: usize = 8, "symptoms", "Symptoms that are named";
         block_bad: f64 = 0.1, "share", "Rate over the median below which a cell belongs to a bad block";

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::ends;
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
+use crate::units::{iperf_amount, leading, number};
 
 /// The format.
 pub(crate) struct Iperf2;
@@ -16,9 +17,8 @@ pub(crate) struct Iperf2;
 const PORT: &str = "5001";
 
 /// Beginnings of lines that belong to a session and hold no figures that are used.
-const BESIDE: [&str; 13] = [
+const BESIDE: [&str; 12] = [
     "-----",
-    "TCP window size",
     "UDP buffer size",
     "Sending ",
     "Receiving ",
@@ -103,6 +103,10 @@ struct Session {
     port: Option<String>,
     peer: Option<String>,
     udp: bool,
+    /// Socket buffer that was asked for, bytes; the usual one grows.
+    window_bytes: Option<f64>,
+    /// Maximum segment size, bytes.
+    mss_bytes: Option<f64>,
     /// Figures that a server reported to its client follow.
     report: bool,
     /// Line of the first figures sent, and received.
@@ -131,6 +135,8 @@ impl Session {
         }
         if let Some((id, connection)) = connection(line) {
             let port = self.port.as_deref().unwrap_or(PORT);
+            let opened = connection.behind.split_once("icwnd/mss/irtt=").map(|(_, rest)| rest.split('/'));
+            self.mss_bytes = opened.and_then(|mut words| leading(words.nth(1)?)).or(self.mss_bytes);
             let reverse = connection.behind.contains("(reverse)") && !connection.starred;
             let sends = (connection.local_port != port) != reverse;
             // The other direction of a test in both may be opened behind the first figures.
@@ -166,6 +172,9 @@ impl Session {
             }
             return true;
         }
+        if self.sizes(line, context) {
+            return true;
+        }
         if line.ends_with("Server Report:") {
             self.report = true;
             return true;
@@ -173,14 +182,33 @@ impl Session {
         line.is_empty()
             || line.starts_with("[ ID]")
             || line.starts_with('[')
-                && ["] Sent ", "WARNING", "MSS ", "received out-of-order"].iter().any(|w| line.contains(w))
+                && ["] Sent ", "WARNING", "received out-of-order"].iter().any(|w| line.contains(w))
             || BESIDE.iter().any(|s| line.starts_with(s))
+    }
+
+    /// A line with the window or the segment size.
+    fn sizes(&mut self, line: &str, context: &Context) -> bool {
+        if let Some(rest) = line.strip_prefix("TCP window size:") {
+            let is_asked = line.contains("requested") || context.command.has(&["-w", "--window"]);
+            self.window_bytes = amount(rest).filter(|_| is_asked);
+            return true;
+        }
+        if let Some((_, rest)) = line.split_once("] MSS size ") {
+            self.mss_bytes = leading(rest);
+            return true;
+        }
+        false
     }
 
     /// The tests of the connections so far; port and protocol stay, a server goes on.
     fn flush_streams(&mut self, context: &Context, out: &mut Sink) {
-        let next =
-            Self { port: self.port.clone(), peer: self.peer.clone(), udp: self.udp, ..Self::default() };
+        let next = Self {
+            port: self.port.clone(),
+            peer: self.peer.clone(),
+            udp: self.udp,
+            window_bytes: self.window_bytes,
+            ..Self::default()
+        };
         std::mem::replace(self, next).flush(context, out);
     }
 
@@ -216,6 +244,10 @@ impl Session {
                 continue;
             };
             transfer.ends = if sends { (here, there) } else { (there, here) };
+            // The buffer is the client's: it limits what the client sends.
+            transfer.window_bytes =
+                self.window_bytes.filter(|_| sends && self.peer.is_some()).or(transfer.window_bytes);
+            transfer.mss_bytes = self.mss_bytes;
             transfer.udp = self.udp || transfer.datagrams.is_some();
             if transfer.udp && transfer.datagrams.is_none() {
                 out.unread(first, "a UDP sender does not know what arrived: the server's lines are needed");
@@ -224,6 +256,13 @@ impl Session {
             }
         }
     }
+}
+
+/// `16.0 KByte (WARNING: requested 8.00 KByte)`: bytes.
+fn amount(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace();
+    let number = number(words.next()?)?;
+    Some(number * iperf_amount(&format!("{}s", words.next()?.trim_end_matches('s')))?)
 }
 
 fn receives(context: &Context) -> bool {

@@ -14,13 +14,12 @@ use crate::units::leading;
 pub(crate) struct Iperf3;
 
 /// Beginnings of lines that belong to a session and hold no figures that are used.
-const BESIDE: [&str; 21] = [
+const BESIDE: [&str; 20] = [
     "iperf 3.",
     "Linux ",
     "Control connection",
     "Time:",
     "Cookie:",
-    "TCP MSS:",
     "Target Bitrate",
     "Starting Test:",
     "Test Complete",
@@ -105,6 +104,8 @@ struct Session {
     peer: Option<String>,
     /// Share of one CPU: sender and receiver.
     cpu: (Option<f64>, Option<f64>),
+    /// Maximum segment size, bytes.
+    mss_bytes: Option<f64>,
     /// Line of the first figures.
     first: usize,
 }
@@ -163,6 +164,10 @@ impl Session {
         }
         if let Some(rest) = line.strip_prefix("CPU Utilization: ") {
             self.used(rest);
+            return true;
+        }
+        if let Some(rest) = line.strip_prefix("TCP MSS: ") {
+            self.mss_bytes = leading(rest);
             return true;
         }
         if let Some(why) = line.strip_prefix("iperf3: error - ") {
@@ -229,6 +234,7 @@ impl Session {
                 test.connections.get(at).map(|(_, _, flows)| flows[usize::from(receiving)].clone());
             transfer.udp = test.udp;
             transfer.cpu = test.cpu;
+            transfer.mss_bytes = test.mss_bytes;
             if test.udp && !receiving && transfer.datagrams.is_none() {
                 out.unread(
                     test.first,

@@ -27,6 +27,8 @@ pub(crate) struct Figures {
     pub retransmits: Option<f64>,
     /// Microseconds.
     pub rtt_us: Option<f64>,
+    /// Congestion window, bytes.
+    pub cwnd_bytes: Option<f64>,
     /// Lost and sent.
     pub datagrams: Option<(f64, f64)>,
     /// `sender` or `receiver` at the end of a total of iperf3.
@@ -39,6 +41,12 @@ pub(crate) struct Figures {
 const GAP_MAX: usize = 3;
 /// Length of the usual interval, seconds, with what it may be late.
 const SECOND: f64 = 1.05;
+/// Intervals with a congestion window that show whether it stays.
+const WINDOWS_MIN: usize = 3;
+/// A window that moves no more than this, as a factor, stays.
+const WINDOW_STAYS: f64 = 1.1;
+/// Bytes of the unit in which `iperf -e` prints the congestion window.
+const KIB: f64 = 1024.0;
 
 /// Hands the lines of a session on, one after the other, as long as one of the next ones belongs to it;
 /// `take` returns whether it understood one. Gives how many lines were taken.
@@ -138,12 +146,14 @@ fn tail(found: &mut Figures, words: &[&str]) {
         found.datagrams = fraction;
     } else if words.iter().any(|w| w.contains("K/")) && words.contains(&"us") {
         found.retransmits = words.get(1).and_then(|w| number(w));
-        found.rtt_us = words
-            .get(2)
-            .and_then(|w| number(w.split_once("K/")?.1.split('(').next()?))
-            .filter(|us| *us > 0.0);
+        let window_and_rtt = words.get(2).and_then(|w| w.split_once("K/"));
+        found.cwnd_bytes = window_and_rtt.and_then(|(window, _)| number(window)).map(|kib| kib * KIB);
+        found.rtt_us =
+            window_and_rtt.and_then(|(_, rtt)| number(rtt.split('(').next()?)).filter(|us| *us > 0.0);
     } else {
         found.retransmits = words.first().and_then(|w| number(w));
+        let amount = words.get(1).and_then(|w| number(w)).zip(words.get(2).and_then(|u| iperf_amount(u)));
+        found.cwnd_bytes = amount.map(|(window, unit)| window * unit).filter(|bytes| *bytes > 0.0);
     }
 }
 
@@ -238,6 +248,7 @@ impl Streams {
             rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
             series,
             series_received: receiving,
+            window_bytes: window(&split, streams),
             datagrams,
             ..Transfer::default()
         })
@@ -276,6 +287,16 @@ impl<'a> Split<'a> {
         let time: f64 = self.parts.iter().map(|f| f.end - f.start).sum();
         (time > 0.0).then(|| self.parts.iter().map(|f| f.bps * (f.end - f.start)).sum::<f64>() / time)
     }
+}
+
+/// The congestion window of a single stream where it stayed: the median of the second half, unless it moved.
+fn window(split: &[Split<'_>], streams: usize) -> Option<f64> {
+    let [only] = split else { return None };
+    let windows: Vec<f64> = only.parts.iter().filter_map(|f| f.cwnd_bytes).collect();
+    let later = windows.get(windows.len() / 2..).filter(|_| windows.len() >= WINDOWS_MIN && streams == 1)?;
+    let (least, most) =
+        later.iter().fold((f64::INFINITY, 0.0_f64), |(l, m), bytes| (l.min(*bytes), m.max(*bytes)));
+    (most <= WINDOW_STAYS * least).then_some(f64::midpoint(least, most))
 }
 
 /// Parts of all streams that begin at the same time, summed. What is much shorter than the others is the

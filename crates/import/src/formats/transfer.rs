@@ -29,6 +29,10 @@ pub(crate) struct Transfer {
     pub rtt_us: Option<f64>,
     /// RTT of the connection's set-up, microseconds.
     pub rtt_idle_us: Option<f64>,
+    /// Bytes that a stream may have in flight.
+    pub window_bytes: Option<f64>,
+    /// Maximum segment size, bytes.
+    pub mss_bytes: Option<f64>,
     /// Share of one CPU that the program used at the sender and at the receiver.
     pub cpu: (Option<f64>, Option<f64>),
     /// Parts of the transfer.
@@ -124,6 +128,8 @@ impl Transfer {
             rtt_loaded_us: self.rtt_us,
             retransmits_per_s: self.retransmits.filter(|_| self.seconds > 0.0).map(|r| r / self.seconds),
             cpu_s_per_gb: both.map(|(tx, rx)| (tx + rx) * self.seconds / gigabytes),
+            window_bytes: self.window_bytes,
+            mss_bytes: self.mss_bytes,
             tx: end(sent_bps, self.cpu.0, tx, sent),
             rx: end(self.received_bps, self.cpu.1, rx, received),
             ..Measurement::default()

@@ -39,6 +39,13 @@ pub struct Measurement {
     /// CPU seconds of both ends together per gigabyte of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s_per_gb: Option<f64>,
+    /// Bytes that one stream may have in flight, as another tool reported them: its congestion window, or a
+    /// socket buffer that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_bytes: Option<f64>,
+    /// Maximum segment size as another tool reported it, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss_bytes: Option<f64>,
     /// Probes of the path MTU.
     #[serde(default)]
     pub mtu: Vec<MtuProbe>,

@@ -33,14 +33,14 @@ pub(super) fn of(diagnosis: &Diagnosis) -> String {
 fn symptom(remarks: &[Remark]) -> Option<String> {
     let is_fault = |r: &&Remark| match r {
         Remark::Symptom(s) => s.sign.is_fault(),
-        Remark::Blocks { .. } => true,
+        Remark::Blocks { .. } | Remark::Shared { .. } => true,
         _ => false,
     };
     let of = |is: &dyn Fn(&&Remark) -> bool| remarks.iter().find(|r| is(r)).map(remark::note);
     of(&is_fault)
         .map(|fault| format!("{UNKNOWN}; {fault}"))
         .or_else(|| of(&|r| matches!(r, Remark::Symptom(_))))
-        .or_else(|| of(&|r| matches!(r, Remark::Replica { .. })))
+        .or_else(|| of(&|r| matches!(r, Remark::Replica { .. } | Remark::Node { .. })))
 }
 
 /// Hosts that were lost during the run.

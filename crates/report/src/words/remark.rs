@@ -43,6 +43,10 @@ pub(super) fn note(remark: &Remark) -> String {
         Remark::Symptom(symptom) => super::symptom::symptom(symptom),
         Remark::Blocks { from, to } => super::symptom::blocks(from, to),
         Remark::Read { host, formats, readings } => super::symptom::read(host, formats, *readings),
+        Remark::Node { host, state, reason } => super::symptom::node(host, state, reason),
+        Remark::Shared { pairs, each_bps, alone_bps, ports } => {
+            super::symptom::shared(*pairs, *each_bps, *alone_bps, *ports)
+        }
         Remark::Replica { host, device, connection, disks, bytes_per_s } => {
             super::symptom::replica(host, device, connection, disks, *bytes_per_s)
         }

@@ -15,6 +15,13 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
                 percent(*busy)
             )
         }
+        Sign::Window { window_bytes, rtt_us, bps } => format!(
+            "{pair}: {}; {} kB in flight in an RTT of {} ms allow {}: the window is the limit, not the link",
+            rate(*bps),
+            short(window_bytes / 1e3),
+            short(rtt_us / 1e3),
+            rate(window_bytes * 8e6 / rtt_us)
+        ),
         Sign::TwoLevels { high, low } => {
             format!("{pair}: bimodal throughput: {} / {}", rate(*high), rate(*low))
         }
@@ -75,6 +82,28 @@ pub(super) fn blocks(from: &[String], to: &[String]) -> String {
         to.join(", "),
         from.join(", "),
         to.join(", ")
+    )
+}
+
+/// A node without work.
+pub(super) fn node(host: &str, state: &str, reason: &str) -> String {
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let state = if state.is_empty() { "out of work".to_owned() } else { state.to_lowercase() };
+    format!("{host} is {state} in Slurm{reason}")
+}
+
+/// Pairs that share something.
+pub(super) fn shared(pairs: usize, each_bps: f64, alone_bps: f64, ports: Option<(usize, f64)>) -> String {
+    let together = rate(pairs as f64 * each_bps);
+    let full = ports.map_or(String::new(), |(count, bps)| {
+        let all = rate(count as f64 * bps);
+        format!(", as much as {count} full ports of {} carry ({all})", rate(bps))
+    });
+    format!(
+        "{pairs} pairs reach {} each and {together} together{full}; one of them reached {} alone. If they ran at the \
+         same time, they share a link that is full",
+        rate(each_bps),
+        rate(alone_bps)
     )
 }
 
