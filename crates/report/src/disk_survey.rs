@@ -141,13 +141,13 @@ fn sentence(drive: &SurveyedDrive) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     match &drive.state {
         DriveState::Unknown(reason) => {
-            parts.push(format!("not measured: {}", one_line(without_hint(reason).0)))
+            parts.push(format!("not measured: {}", one_line(without_hint(reason).0)));
         }
         DriveState::Busy if drive.rounds == 0 => {
             parts.push("not measured: other programs keep it busy".to_owned());
         }
         DriveState::Busy => {
-            parts.push("no figure of its own: other programs read or wrote meanwhile".to_owned())
+            parts.push("no figure of its own: other programs read or wrote meanwhile".to_owned());
         }
         DriveState::Slow => {
             let firmware = if drive.same_firmware { " and firmware" } else { ", of other firmware too" };
