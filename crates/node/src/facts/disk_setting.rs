@@ -116,9 +116,8 @@ fn value(form: Form, text: &str) -> Result<FactValue, SettingError> {
 /// Text for the file.
 fn written(form: Form, wanted: &FactValue) -> Result<String, SettingError> {
     match form {
-        Form::Number => Ok(number_of(wanted)?.to_string()),
         Form::OrSystem if matches!(wanted, FactValue::Text(text) if text == SYSTEM) => Ok(SYSTEM.to_owned()),
-        Form::OrSystem => Ok(number_of(wanted)?.to_string()),
+        Form::Number | Form::OrSystem => Ok(number_of(wanted)?.to_string()),
         Form::Choice => {
             let word = text_of(wanted)?;
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);

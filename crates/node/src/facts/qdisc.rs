@@ -182,13 +182,11 @@ impl Setting for Qdiscs {
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {
-        let (nic, is_rate) = match split_key(key) {
-            Some((nic, field @ ("qdisc" | "qdisc_rate_bit"))) => (nic, field == "qdisc_rate_bit"),
-            _ => {
-                let reason = "only the kind of a discipline and a rate can be made to stay".to_string();
-                return Persist::Impossible { reason };
-            }
+        let Some((nic, field @ ("qdisc" | "qdisc_rate_bit"))) = split_key(key) else {
+            let reason = "only the kind of a discipline and a rate can be made to stay".to_string();
+            return Persist::Impossible { reason };
         };
+        let is_rate = field == "qdisc_rate_bit";
         if is_rate && is_plain(&nic) {
             return persist_rate(&nic, value);
         }
