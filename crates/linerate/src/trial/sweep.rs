@@ -190,13 +190,12 @@ fn pairs(
     options: &SweepOptions,
     remedy: &Remedy,
 ) -> Result<(Ends, Layer, Option<Ends>), SweepError> {
-    let cell = match &options.pair {
-        Some((from, to)) => diagnosis.cells.iter().find(|c| c.from == *from && c.to == *to),
-        None => {
-            let touched = diagnosis.cells.iter().filter(|c| choose::touches(c, remedy, inventory));
-            let worst = |c: &&Cell| choose::effect(c, options.response);
-            touched.max_by(|a, b| worst(a).total_cmp(&worst(b)))
-        }
+    let cell = if let Some((from, to)) = &options.pair {
+        diagnosis.cells.iter().find(|c| c.from == *from && c.to == *to)
+    } else {
+        let touched = diagnosis.cells.iter().filter(|c| choose::touches(c, remedy, inventory));
+        let worst = |c: &&Cell| choose::effect(c, options.response);
+        touched.max_by(|a, b| worst(a).total_cmp(&worst(b)))
     };
     match (cell, &options.pair) {
         (Some(cell), _) => {
