@@ -1,5 +1,7 @@
 //! A survey of drives that were made up: who is slow, who is not, and who is left alone.
 
+use std::collections::BTreeMap;
+
 use linerate_model::disk::{DiskInterval, DiskRates};
 use linerate_model::disk_load::{
     DeviceShare, DiskEnd, DiskPhase, DiskRequests, DiskResult, DiskTarget, Durable,
@@ -68,8 +70,8 @@ fn round(host: &str, random: u64, row: u64, others_bytes: u64) -> Sample {
         test: Test::new(host.into(), host.into(), Layer::Underlay, TestKind::from(plan)),
         start_ms: 0,
         outcome: Outcome::Measured(Box::new(measured)),
-        tx_counters: Default::default(),
-        rx_counters: Default::default(),
+        tx_counters: BTreeMap::default(),
+        rx_counters: BTreeMap::default(),
     }
 }
 
