@@ -278,7 +278,7 @@ fn drives_are_surveyed_beside_their_equals_and_not_written() {
     let before: Vec<Vec<u8>> = loops.images.iter().map(|image| std::fs::read(image).unwrap()).collect();
     let survey = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.args(["disk", "survey", "--quiet", "--time", "200ms", "--size", "16M"]);
+        command.args(["disk", "survey", "--quiet", "--time", "2s", "--size", "32M"]);
         command.args(loops.devices.iter().flat_map(|device| ["--device", device]));
         let command = command.args(more).env("LINERATE_DATA", folder.path()).env("LINERATE_NODE", &node);
         command.output().unwrap()

@@ -43,8 +43,10 @@ pub struct DriveFigure {
     pub p50_us: f64,
     /// 99 of 100 requests took at most so long, microseconds.
     pub p99_us: f64,
-    /// How long the test took, seconds.
+    /// How long its longest test took, seconds.
     pub elapsed_s: f64,
+    /// It is low, and no test lasted long enough: a moment without a CPU makes a short one low.
+    pub in_doubt: bool,
     /// The usual figure of its equals.
     pub usual: Option<f64>,
     /// Of the usual figure of its equals.
@@ -261,7 +263,10 @@ fn drive(
                 ..DriveFigure::default()
             }
         };
-        own.map(|result| figure(&result)).max_by(|a, b| a.per_s.total_cmp(&b.per_s))
+        let all: Vec<DriveFigure> = own.map(|result| figure(&result)).collect();
+        let elapsed_s = all.iter().map(|figure| figure.elapsed_s).fold(0.0, f64::max);
+        let best = all.into_iter().max_by(|a, b| a.per_s.total_cmp(&b.per_s));
+        best.map(|best| DriveFigure { elapsed_s, ..best })
     };
     let (random, sequential) = (best(true), best(false));
     let state = if random.is_some() || sequential.is_some() {
@@ -382,24 +387,19 @@ fn compare(drives: &mut [SurveyedDrive], snapshot: &Snapshot) {
     }
 }
 
-/// A figure beside those of the equals: what is within their own spread is not below them. Nor is a short
-/// test whose requests took no longer than theirs: the host had no CPU time for it, the drive was not slow.
+/// A figure beside those of the equals: what is within their own spread is not below them, and of short tests
+/// none is.
 fn beside(figure: Option<&mut DriveFigure>, others: &[DriveFigure]) {
     let Some(figure) = figure.filter(|_| others.len() >= RULES.survey_equals_min) else { return };
     let rates: Vec<f64> = others.iter().map(|other| other.per_s).collect();
-    let p50: Vec<f64> = others.iter().map(|other| other.p50_us).collect();
     figure.usual = median(&rates).filter(|usual| *usual > 0.0);
     let low = quantile(&rates, RULES.survey_low_quantile).unwrap_or(0.0);
-    let is_late = median(&p50).is_some_and(|usual| RULES.survey_slow * figure.p50_us > usual);
-    let is_clear = is_late || figure.elapsed_s >= RULES.survey_clear_s;
-    figure.of_equals = figure.usual.map(|usual| {
-        let share = figure.per_s / usual;
-        if figure.per_s >= RULES.survey_outside * low || !is_clear {
-            share.max(RULES.survey_slow)
-        } else {
-            share
-        }
-    });
+    let is_within = figure.per_s >= RULES.survey_outside * low;
+    let share = figure.usual.map(|usual| figure.per_s / usual);
+    let is_low = !is_within && share.is_some_and(|share| share < RULES.survey_slow);
+    figure.in_doubt = is_low && figure.elapsed_s < RULES.survey_clear_s;
+    figure.of_equals =
+        share.map(|share| if is_within || figure.in_doubt { share.max(RULES.survey_slow) } else { share });
 }
 
 /// Settings that most of the equals have otherwise.
@@ -460,7 +460,8 @@ pub fn again(drives: &[SurveyedDrive]) -> Vec<(HostName, String)> {
         let low = matches!(drive.state, DriveState::Slow | DriveState::BelowPromise | DriveState::BelowClass);
         // What loaded the drive may have ended by then.
         let shared = drive.state == DriveState::Busy && drive.rounds > 0;
-        (low || shared) && drive.rounds < RULES.survey_rounds
+        let short = [drive.random, drive.sequential].into_iter().flatten().any(|figure| figure.in_doubt);
+        (low || shared || short) && drive.rounds < RULES.survey_rounds
     };
     drives.iter().filter(in_doubt).map(|drive| (drive.host.clone(), drive.device.clone())).collect()
 }

@@ -132,7 +132,12 @@ fn a_moment_without_a_cpu_is_no_slow_drive() {
         (random.read.requests, random.elapsed_s) = (600, 0.2);
     }
     snapshot.samples[0] = short;
-    assert_eq!(state(&snapshot, "store-1"), DriveState::Fine, "its requests are as fast as theirs");
+    assert_eq!(state(&snapshot, "store-1"), DriveState::Fine, "too short");
+    let drives = survey(&snapshot, &[], DrivePromise::default());
+    assert_eq!(again(&drives), [("store-1".to_owned(), "sda".to_owned())], "so it is measured longer");
+    // As slow in a test that lasts.
+    snapshot.samples.push(round("store-1", 2900, 520, 0));
+    assert_eq!(state(&snapshot, "store-1"), DriveState::Slow);
 }
 
 #[test]

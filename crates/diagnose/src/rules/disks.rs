@@ -41,7 +41,7 @@ super::number::stage! {
         survey_slow: f64 = 0.7, "share", "Of its equals, below which a drive is slow", "outer to inner tracks: 0.5 to 1, both read at the same offsets";
         survey_low_quantile: f64 = 0.25, "quantile", "Of the equals, the low end of their spread";
         survey_outside: f64 = 0.9, "share", "Of that low end, below which a drive is outside of the spread";
-        survey_clear_s: f64 = 0.5, "s", "A shorter test shows a slow drive only by slow requests: a moment without a CPU spoils its rate";
+        survey_clear_s: f64 = 0.5, "s", "A shorter test shows no slow drive, it is repeated longer: a moment without a CPU spoils its rate";
         survey_majority: f64 = 0.6, "share", "Equals with one value that make it the usual one";
         survey_promise: f64 = 0.9, "share", "Of a promise, below which it is not kept";
         survey_class: f64 = 0.5, "share", "Of what the class should reach; less is a finding, as in a bench";

@@ -46,6 +46,8 @@ const SMALL: u32 = 4 << 10;
 const LARGE: u32 = 1 << 20;
 /// Most requests of a test: fast drives end by it.
 const REQUESTS_MAX: u64 = 20_000;
+/// The same where a drive is in doubt: a test that is over in a moment proves no slow drive.
+const REQUESTS_MAX_AGAIN: u64 = 1_000_000;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -94,7 +96,7 @@ pub async fn run(
         snapshot.gaps.push(gap);
     }
     context.store.add_facts(&snapshot.id, &snapshot.facts)?;
-    let surveyor = Surveyor { fleet, inventory, order };
+    let mut surveyor = Surveyor { fleet, inventory, order, requests_max: REQUESTS_MAX };
     let mut asked: Vec<(HostName, String)> = Vec::new();
     for (host, facts) in &snapshot.facts {
         let drives = disks::surveyed(facts, &order.devices);
@@ -108,6 +110,7 @@ pub async fn run(
         snapshot.samples.append(&mut samples);
         asked = disks::again(&disks::survey(&snapshot, &order.devices, order.promise));
         name = "reading drives in doubt once more";
+        surveyor.requests_max = REQUESTS_MAX_AGAIN;
     }
     let drives = disks::survey(&snapshot, &order.devices, order.promise);
     let mut diagnosis = diagnose(&snapshot, knowledge);
@@ -181,6 +184,7 @@ struct Surveyor<'a> {
     fleet: &'a Fleet,
     inventory: &'a Inventory,
     order: &'a DiskSurveyOrder,
+    requests_max: u64,
 }
 
 impl Surveyor<'_> {
@@ -243,7 +247,7 @@ impl Surveyor<'_> {
             phases: vec![phase(true), phase(false)],
             phase_ms: self.order.phase_ms,
             bytes_max: Some(self.order.bytes_max),
-            requests_max: Some(REQUESTS_MAX),
+            requests_max: Some(self.requests_max),
             way: None,
         }
     }
