@@ -304,3 +304,56 @@ fn drives_are_surveyed_beside_their_equals_and_not_written() {
         assert!(std::fs::read(image).unwrap() == *before, "{} was written", image.display());
     }
 }
+
+/// Who writes is named, by process with its number.
+#[test]
+fn a_watch_names_the_process_that_writes() {
+    use std::io::{Seek, Write};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const NAME: &str = "a_watch_names_the_process_that_writes";
+    let Some(node) = linerate_testkit::node_program(env!("CARGO_BIN_EXE_linerate")) else {
+        linerate_testkit::skip(NAME, "no linerate-node beside linerate and LINERATE_NODE is not set");
+        return;
+    };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let mut file = std::fs::File::create(folder.path().join("written")).unwrap();
+    let ended = AtomicBool::new(false);
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // At most 4 GB, the same megabyte again and again.
+            let block = vec![7; 1 << 20];
+            for _ in 0..4096 {
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                file.rewind().unwrap();
+                file.write_all(&block).unwrap();
+                file.sync_all().unwrap();
+            }
+        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        command.args(["disk", "watch", "--by", "process", "--json", "--count", "2", "--interval", "0.5"]);
+        command.env("LINERATE_DATA", folder.path()).env("LINERATE_NODE", &node);
+        let output = command.output();
+        ended.store(true, Ordering::Relaxed);
+        output.unwrap()
+    });
+    let text = linerate_testkit::text(&output.stdout);
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let intervals: Vec<Value> = lines.filter(|line| line.get("users").is_some()).collect();
+    assert_eq!(intervals.len(), 2, "{text}{}", linerate_testkit::text(&output.stderr));
+    let own = format!("({}, ", std::process::id());
+    let of_user = |user: &&Value| user["name"].as_str().unwrap().contains(&own);
+    let writes = |interval: &Value| {
+        let user = interval["users"].as_array().unwrap().iter().find(of_user).cloned();
+        user.is_some_and(|user| user["write_bytes_per_s"].as_f64().unwrap() > 0.0)
+    };
+    assert!(intervals.iter().any(writes), "{text}");
+    // The table has them too, and names of processes are not stored.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(["disk", "watch", "--by", "user", "--count", "1", "--interval", "0.5"]);
+    let table = command.env("LINERATE_DATA", folder.path()).env("LINERATE_NODE", &node).output().unwrap();
+    let table = linerate_testkit::text(&table.stdout);
+    assert!(table.contains("who") && table.contains("wMB/s"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+}

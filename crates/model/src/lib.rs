@@ -19,6 +19,7 @@ pub mod datagram;
 pub mod difference;
 pub mod disk;
 pub mod disk_load;
+pub mod disk_user;
 pub mod drbd;
 pub mod drbd_bench;
 pub mod durability;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{Layout, Leaf};
 use linerate_model::disk::{Disk, DiskEpisodes, DiskInterval, DiskKind, DiskRates, DiskTraffic};
+use linerate_model::disk_user::DiskUser;
 use linerate_model::printable::one_line;
 
 use super::heat::Style;
@@ -197,6 +198,50 @@ pub fn no_percentiles(reason: &str) -> String {
     super::wrap::wrap(&format!("no percentiles: {}", one_line(reason)), WIDTH).join("\n  ") + "\n"
 }
 
+/// Most users of disks that are named.
+const USERS_MAX: usize = 10;
+/// Width of the name of a user.
+const USER_WIDTH: usize = 64;
+
+/// Who causes the load, below a table.
+#[must_use]
+pub fn users(users: &[DiskUser], missing: Option<&str>) -> String {
+    let mut text = format!("  {:USER_WIDTH$} {:>9} {:>9}\n", "who", "rMB/s", "wMB/s");
+    let mut line = |name: &str, read: f64, written: f64| {
+        let name = shortened(&one_line(name));
+        let _ = writeln!(text, "  {name:USER_WIDTH$} {:>9} {:>9}", number(read / 1e6), number(written / 1e6));
+    };
+    for user in users.iter().take(USERS_MAX) {
+        let name = match user.processes {
+            1 => user.name.clone(),
+            many => format!("{} ({many} processes)", user.name),
+        };
+        line(&name, user.read_bytes_per_s, user.write_bytes_per_s);
+    }
+    if let Some(rest) = users.get(USERS_MAX..).filter(|rest| !rest.is_empty()) {
+        let sum = |of: fn(&DiskUser) -> f64| rest.iter().map(of).sum::<f64>();
+        let name = format!("{} more", rest.len());
+        line(&name, sum(|user| user.read_bytes_per_s), sum(|user| user.write_bytes_per_s));
+    }
+    if users.is_empty() {
+        text.push_str("  no process read from storage or wrote for it\n");
+    }
+    if let Some(reason) = missing {
+        let missing = format!("not all of them: {}", one_line(reason));
+        text.push_str(&(super::wrap::wrap(&missing, WIDTH).join("\n  ") + "\n"));
+    }
+    text
+}
+
+/// A long name, shortened at its front: the end of a control group's path is the specific part.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= USER_WIDTH {
+        return name.to_owned();
+    }
+    format!("…{}", name.chars().skip(length - USER_WIDTH + 1).collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_diagnose::disks::layout;
@@ -204,6 +249,24 @@ mod tests {
     use linerate_model::fact::{FactValue, HostFacts};
 
     use super::*;
+
+    #[test]
+    fn ten_users_are_named_and_the_others_added_up() {
+        let user = |number: usize| DiskUser {
+            name: format!("/docker/{}/{number}", "a".repeat(80)),
+            processes: number,
+            read_bytes_per_s: 1e6,
+            write_bytes_per_s: 2.5e7,
+        };
+        let text = users(&(1..=13).map(user).collect::<Vec<_>>(), Some("permission denied for 3 processes"));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.lines().count(), 13, "{text}");
+        assert!(
+            text.contains("/2 (2 processes)") && text.contains("3 more") && text.contains("75.0"),
+            "{text}"
+        );
+        assert!(users(&[], None).contains("no process"));
+    }
 
     const SHOW: DiskView<'static> =
         DiskView { all: false, many: true, wrong: &[], style: Style { colour: false, width: 100 } };

@@ -19,6 +19,7 @@ mod survey;
 mod survey_tests;
 mod times;
 mod tree;
+mod users;
 mod volume;
 
 use crate::rules::{DiskRules, Rules};
@@ -35,6 +36,7 @@ pub use survey::{
     DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, again, is_busy, survey, surveyed,
 };
 pub use tree::{Layout, Leaf, layout};
+pub use users::users;
 pub use volume::{Class, VolumeMembers, volume};
 
 #[cfg(test)]

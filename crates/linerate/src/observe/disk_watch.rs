@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use linerate_diagnose::disks::{History, IntervalChange};
 use linerate_model::disk::DiskInterval;
+use linerate_model::disk_user::DiskUserKind;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, TransportSpec};
 use tokio::task::JoinSet;
@@ -157,6 +158,7 @@ pub struct DiskWatch<'a> {
     fleet: &'a Fleet,
     inventory: &'a Inventory,
     percentiles: bool,
+    by: Option<DiskUserKind>,
     /// The hosts, in the order of the inventory.
     pub hosts: Vec<WatchedHost>,
     /// What is not to be seen, besides hosts.
@@ -168,13 +170,14 @@ pub struct DiskWatch<'a> {
 async fn find(
     link: Result<Arc<NodeLink>, impl Future<Output = Result<NodeLink, LinkError>>>,
     percentiles: bool,
+    by: Option<DiskUserKind>,
 ) -> Found {
     let link = match link {
         Ok(link) => link,
         Err(open) => Arc::new(open.await.map_err(LinkError::reason)?),
     };
     let watched =
-        WatchedDevices::begin(&link, percentiles).await.map_err(|reason| bare(link.host(), &reason))?;
+        WatchedDevices::begin(&link, percentiles, by).await.map_err(|reason| bare(link.host(), &reason))?;
     Ok((link, watched))
 }
 
@@ -191,13 +194,14 @@ impl<'a> DiskWatch<'a> {
         fleet: &'a Fleet,
         inventory: &'a Inventory,
         percentiles: bool,
+        by: Option<DiskUserKind>,
     ) -> (Self, Vec<DiskWatchEvent>) {
         let rows = (STORED_MAX / inventory.hosts.len().max(1)).max(STORED_MIN);
         let hosts: Vec<WatchedHost> =
             inventory.hosts.iter().map(|host| WatchedHost::new(host.name.clone(), rows)).collect();
         let of_hosts = |gap: &&Gap| hosts.iter().all(|h| gap.what != GapSubject::Host(h.name.clone()));
         let gaps = fleet.gaps.iter().filter(of_hosts).cloned().collect();
-        let mut watch = Self { fleet, inventory, percentiles, hosts, gaps, attempts: JoinSet::new() };
+        let mut watch = Self { fleet, inventory, percentiles, by, hosts, gaps, attempts: JoinSet::new() };
         for (at, host) in inventory.hosts.iter().enumerate() {
             watch.hosts[at].lose(String::new());
             match (&host.transport, fleet.link(&host.name)) {
@@ -222,6 +226,12 @@ impl<'a> DiskWatch<'a> {
     #[must_use]
     pub fn has_seen_any(&self) -> bool {
         self.hosts.iter().any(WatchedHost::was_seen)
+    }
+
+    /// Whether it is asked who causes the load.
+    #[must_use]
+    pub fn has_users(&self) -> bool {
+        self.by.is_some()
     }
 
     /// All that is missing.
@@ -300,8 +310,8 @@ impl<'a> DiskWatch<'a> {
             away.next = None;
         }
         let link = self.fleet.link(&host.name).map_err(|_| self.fleet.reopen(host));
-        let percentiles = self.percentiles;
-        self.attempts.spawn(async move { (at, find(link, percentiles).await) });
+        let (percentiles, by) = (self.percentiles, self.by);
+        self.attempts.spawn(async move { (at, find(link, percentiles, by).await) });
     }
 
     fn joined(

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use linerate_diagnose::disks::{self, Layout};
 use linerate_model::disk::{DiskInterval, TIMES};
-use linerate_model::fact::{FactKey, FactValue, HostFacts};
+use linerate_model::disk_user::{DiskUser, DiskUserKind, PROCESS_IO};
+use linerate_model::fact::{FactKey, FactValue, Gap, HostFacts};
 use linerate_model::inventory::HostName;
 
 use super::run::facts_over;
@@ -31,6 +32,14 @@ pub struct WatchedDevices {
     during: BTreeMap<FactKey, FactValue>,
     asked: Vec<FactKey>,
     before: BTreeMap<FactKey, i64>,
+    /// By what the load is added up, where that is wanted.
+    by: Option<DiskUserKind>,
+    /// Who caused the load of the last interval.
+    pub users: Vec<DiskUser>,
+    /// Why some processes are missing.
+    pub users_missing: Option<String>,
+    /// Processes at the last reading.
+    processes: HostFacts,
 }
 
 /// End of the facts of legs that are being filled.
@@ -40,16 +49,18 @@ const NOT_ASKED: &str = "not asked for (--no-percentiles)";
 
 impl WatchedDevices {
     /// Reads what there is; `percentiles` also has the host count how long single requests take, until the
-    /// session ends.
+    /// session ends; with `by` also what its processes read and write.
     ///
     /// # Errors
     /// The host does not answer, or shows no block device.
-    pub async fn begin(link: &NodeLink, percentiles: bool) -> Result<Self, String> {
+    pub async fn begin(link: &NodeLink, percentiles: bool, by: Option<DiskUserKind>) -> Result<Self, String> {
         let mut asked = vec!["disk.".to_owned()];
         asked.extend(percentiles.then(|| TIMES.to_owned()));
+        asked.extend(by.map(|_| PROCESS_IO.to_owned()));
         let wanted: Vec<FactKey> = asked.iter().cloned().chain(["mount.".to_owned()]).collect();
         let mut facts = facts_over(link, Vec::new(), &wanted).await?;
         let times_missing = if percentiles { missing(&facts) } else { Some(NOT_ASKED.to_owned()) };
+        let processes = take_processes(&mut facts);
         let before = std::mem::take(&mut facts.counters);
         if before.is_empty() {
             let why = facts.gaps.iter().find(|g| g.what.is_below("disk.")).map(|g| g.reason.clone());
@@ -66,6 +77,10 @@ impl WatchedDevices {
             filled,
             asked,
             before,
+            by,
+            users: Vec::new(),
+            users_missing: None,
+            processes,
         })
     }
 
@@ -74,14 +89,19 @@ impl WatchedDevices {
     /// # Errors
     /// The host does not answer.
     pub async fn interval(&mut self, link: &NodeLink) -> Result<Option<DiskInterval>, String> {
-        let facts = facts_over(link, Vec::new(), &self.asked).await?;
+        let mut facts = facts_over(link, Vec::new(), &self.asked).await?;
+        let processes = take_processes(&mut facts);
         self.times_missing = missing(&facts).or_else(|| self.times_missing.take());
         let between = disks::between(&self.before, &facts.counters);
         self.follow(&facts);
         // Devices come and go.
         self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.in_between(&facts) });
         self.before = facts.counters;
+        let earlier = std::mem::replace(&mut self.processes, processes);
         let Some((seconds, mut disks)) = between else { return Ok(None) };
+        self.users = self.by.map_or_else(Vec::new, |by| disks::users(&earlier, &self.processes, seconds, by));
+        let of_processes = |gap: &&Gap| gap.what.is_below(PROCESS_IO);
+        self.users_missing = facts.gaps.iter().find(of_processes).map(|gap| gap.reason.clone());
         disks::join_paths(&self.layout, &mut disks);
         let times_missing = self.times_missing.clone();
         let host = self.host.clone();
@@ -113,6 +133,16 @@ impl WatchedDevices {
         facts.readings.extend(mounts.map(|(key, value)| (key.clone(), value.clone())));
         facts
     }
+}
+
+/// Moves what is known of processes out of the facts: their names are not stored with the run.
+fn take_processes(facts: &mut HostFacts) -> HostFacts {
+    let mut processes = HostFacts::default();
+    (processes.readings, facts.readings) =
+        std::mem::take(&mut facts.readings).into_iter().partition(|(key, _)| key.starts_with(PROCESS_IO));
+    (processes.counters, facts.counters) =
+        std::mem::take(&mut facts.counters).into_iter().partition(|(key, _)| key.starts_with(PROCESS_IO));
+    processes
 }
 
 fn filled(facts: &HostFacts) -> BTreeMap<FactKey, FactValue> {
@@ -164,6 +194,10 @@ mod tests {
             filled: BTreeMap::new(),
             during: BTreeMap::new(),
             asked: Vec::new(),
+            by: None,
+            users: Vec::new(),
+            users_missing: None,
+            processes: HostFacts::default(),
             before: BTreeMap::new(),
         }
     }

@@ -46,6 +46,7 @@ mod numa;
 mod pause;
 mod pcie;
 mod private;
+mod process_io;
 mod qdisc;
 mod readings;
 mod ring;
@@ -69,6 +70,7 @@ mod tree_tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use linerate_model::disk_user::PROCESS_IO;
 use linerate_model::fact::{FactDecl, FactKey, Gap, HostFacts};
 use linerate_model::writable::writable;
 use linerate_sys::place;
@@ -164,6 +166,7 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
         .flat_map(|f| f.declarations())
         .chain(counters::declarations())
         .chain(disk_counters::declarations())
+        .chain(process_io::declarations())
         .chain(crate::disk_times::declarations())
         .collect()
 }
@@ -244,6 +247,9 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
     }
     if !inside && prefixes.iter().any(|p| p.starts_with(DISKS)) {
         disk_counters::read(root, &mut facts.counters, &mut facts.gaps);
+    }
+    if !inside && prefixes.iter().any(|p| p.starts_with(PROCESS_IO)) {
+        process_io::read(root, &mut facts);
     }
     let starts = |key: &str| prefixes.is_empty() || prefixes.iter().any(|p| key.starts_with(p.as_str()));
     facts.readings.retain(|key, _| starts(key));

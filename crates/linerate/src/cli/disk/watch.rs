@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use linerate_model::SCHEMA;
 use linerate_model::disk::DiskEpisodes;
+use linerate_model::disk_user::DiskUserKind;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
 use linerate_model::finding::Diagnosis;
@@ -28,7 +29,7 @@ use linerate_store::Store;
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets mark devices that process many requests in parallel: busy does not mean saturated."
+    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --by cgroup store-1\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets mark devices that process many requests in parallel: busy does not mean saturated."
 )]
 pub(in crate::cli) struct Args {
     /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
@@ -49,6 +50,9 @@ pub(in crate::cli) struct Args {
     /// Include idle devices, and volume members that are not used on their own
     #[arg(short, long)]
     all: bool,
+    /// Name who causes the load: the processes, control groups or users that read and write most
+    #[arg(long, value_name = "WHAT", value_enum)]
+    by: Option<By>,
     /// Print a line of JSON per interval and host, and per finding that begins or ends; the last line has all
     /// findings
     #[arg(long)]
@@ -59,6 +63,24 @@ pub(in crate::cli) struct Args {
     /// Use only the kernel's built-in counters: no eBPF program at tracepoints, and only mean latencies
     #[arg(long)]
     no_percentiles: bool,
+}
+
+/// What the load is added up by.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum By {
+    Process,
+    Cgroup,
+    User,
+}
+
+impl By {
+    fn kind(self) -> DiskUserKind {
+        match self {
+            Self::Process => DiskUserKind::Process,
+            Self::Cgroup => DiskUserKind::Cgroup,
+            Self::User => DiskUserKind::User,
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -99,7 +121,13 @@ async fn watch_over(
     path: Option<&Path>,
     fleet: &Fleet,
 ) -> anyhow::Result<ExitCode> {
-    let begun = open::unless_interrupted(DiskWatch::begin(fleet, inventory, !args.no_percentiles)).await;
+    let begun = open::unless_interrupted(DiskWatch::begin(
+        fleet,
+        inventory,
+        !args.no_percentiles,
+        args.by.map(By::kind),
+    ))
+    .await;
     let Some((mut watch, events)) = begun else { return Ok(open::after_interrupt()) };
     let gaps = |gaps: &[Gap]| gaps.iter().map(|g| format!("{}: {}", g.what, g.reason)).collect::<Vec<_>>();
     anyhow::ensure!(watch.has_seen_any(), "no host can be watched: {}", gaps(&watch.all_gaps()).join("; "));

@@ -47,7 +47,7 @@ fn finding_record(change: &IntervalChange) -> anyhow::Result<serde_json::Value> 
 }
 
 /// An interval, without idle devices unless they are wanted.
-fn interval_record(interval: &DiskInterval, all: bool) -> serde_json::Value {
+fn interval_record(watch: &DiskWatch<'_>, interval: &DiskInterval, all: bool) -> serde_json::Value {
     let shown: Vec<_> = interval.disks.iter().filter(|disk| all || !disk.is_idle()).collect();
     let idle = interval.disks.iter().filter(|disk| disk.is_idle()).count();
     let mut record = serde_json::json!({
@@ -56,6 +56,11 @@ fn interval_record(interval: &DiskInterval, all: bool) -> serde_json::Value {
     });
     if let Some(missing) = &interval.times_missing {
         record["times_missing"] = missing.as_str().into();
+    }
+    let host = watch.hosts.iter().find(|host| host.name == interval.host);
+    if let Some(watched) = host.and_then(|host| host.watched.as_ref()).filter(|_| watch.has_users()) {
+        record["users"] = serde_json::json!(watched.users);
+        record["users_missing"] = serde_json::json!(watched.users_missing);
     }
     record
 }
@@ -93,7 +98,7 @@ impl Output {
             match event {
                 DiskWatchEvent::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
                 DiskWatchEvent::Interval(interval) if self.json => {
-                    out::json_line(&interval_record(interval, self.all))?;
+                    out::json_line(&interval_record(watch, interval, self.all))?;
                 }
                 DiskWatchEvent::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
                 DiskWatchEvent::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
@@ -152,6 +157,9 @@ impl Output {
         for host in watch.hosts.iter().filter(|host| host.away.is_none()) {
             let (Some(watched), Some(last)) = (&host.watched, host.history.last()) else { continue };
             text.push_str(&disks::table(&watched.layout, last, show));
+            if watch.has_users() {
+                text.push_str(&disks::users(&watched.users, watched.users_missing.as_deref()));
+            }
             // What was said before the first table is off the screen by now.
             let missing = last.times_missing.as_deref().filter(|_| live && !self.no_percentiles);
             text.extend(missing.map(disks::no_percentiles));
