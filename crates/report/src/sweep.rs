@@ -9,6 +9,17 @@ use linerate_model::units::{ratio, value};
 use crate::heat::Style;
 use crate::wrap::wrap;
 
+/// Widest value that stands in its row; with it a row has 100 columns.
+const VALUE_WIDTH: usize = 25;
+
+/// `key=` where all values of a sweep are of one key.
+fn common_key(trials: &[Trial]) -> &str {
+    let key = |trial: &'_ Trial| trial.remedy.id.find('=').map(|at| at + 1);
+    let first = trials.first().and_then(|t| Some(&t.remedy.id[..key(t)?])).unwrap_or_default();
+    let is_of_it = |t: &Trial| t.remedy.id.strip_prefix(first).is_some_and(|rest| !rest.contains('='));
+    if trials.iter().all(is_of_it) { first } else { "" }
+}
+
 /// The trials of a sweep in their order; `best` is one of them.
 pub fn text(trials: &[Trial], best: Option<&Trial>, style: Style) -> String {
     let Some(first) = trials.first() else { return String::new() };
@@ -18,13 +29,19 @@ pub fn text(trials: &[Trial], best: Option<&Trial>, style: Style) -> String {
         .as_ref()
         .map_or_else(|| "no untouched pair".to_owned(), |(from, to)| format!("untouched: {from} to {to}"));
     let hosts = first.remedy.hosts().join(", ");
-    let heading = format!("{} on {hosts}, {from} to {to} ({control})", first.response.label());
+    let common = common_key(trials);
+    let key = common.trim_end_matches('=');
+    let swept = if key.is_empty() { String::new() } else { format!("{key} on {hosts}: ") };
+    let on = if key.is_empty() { format!(" on {hosts}") } else { String::new() };
+    let heading = format!("{swept}{}{on}, {from} to {to} ({control})", first.response.label());
     let mut out = String::new();
     for line in wrap(&printable::clean(&heading), style.width) {
         out += &style.bold(&line);
         out.push('\n');
     }
-    let width = trials.iter().map(|t| t.remedy.id.chars().count()).max().unwrap_or(0).min(60);
+    let label = |trial: &Trial| printable::clean(trial.remedy.id.strip_prefix(common).unwrap_or_default());
+    let longest = trials.iter().map(|t| label(t).chars().count()).max().unwrap_or(0);
+    let width = longest.clamp("value".len(), VALUE_WIDTH);
     let title = format!(
         "  {:<width$} {:>12} {:>12} {:>7} {:>17} {:>9}  effect",
         "value", "before", "after", "ratio", "95 % interval", "untouched"
@@ -33,14 +50,19 @@ pub fn text(trials: &[Trial], best: Option<&Trial>, style: Style) -> String {
     out.push('\n');
     for trial in trials {
         // Writing into a `String` cannot fail.
-        let _ = writeln!(out, "  {:<width$} {}", printable::clean(&trial.remedy.id), row(trial));
+        let mut label = label(trial);
+        if label.chars().count() > width {
+            let _ = writeln!(out, "  {label}");
+            label.clear();
+        }
+        let _ = writeln!(out, "  {label:<width$} {}", row(trial));
     }
     for line in wrap(&verdict(best), style.width) {
         out += &line;
         out.push('\n');
     }
-    for note in trials.iter().flat_map(|t| t.notes.iter().map(move |note| format!("{}: {note}", t.remedy.id)))
-    {
+    let notes = trials.iter().flat_map(|t| t.notes.iter().map(move |note| (t, note)));
+    for note in notes.map(|(t, note)| format!("{}: {}", t.remedy.id, note.replace('\n', "; "))) {
         for line in wrap(&printable::clean(&note), style.width) {
             out += &style.dim(&line);
             out.push('\n');
@@ -86,4 +108,25 @@ fn verdict(best: Option<&Trial>) -> String {
         ratio(size.interval.0),
         ratio(size.interval.1)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_stands_once_and_a_row_fits() {
+        let of = |value: &str| {
+            let mut trial = crate::sample::trial();
+            trial.remedy.id = format!("sysctl.net.ipv4.tcp_congestion_control={value}");
+            trial.notes = vec!["it was refused\nhint: be root".to_owned()];
+            trial
+        };
+        let trials = [of("reno"), of("cubic"), of(&"x".repeat(40))];
+        let style = Style { width: 100, ..Style::default() };
+        let shown = text(&trials, None, style);
+        assert!(shown.starts_with("sysctl.net.ipv4.tcp_congestion_control on "), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
+        assert!(shown.contains("\n  cubic ") && shown.contains("refused; hint: be root"), "{shown}");
+    }
 }
