@@ -332,7 +332,7 @@ fn a_watch_names_the_process_that_writes() {
             }
         });
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.args(["disk", "watch", "--by", "process", "--json", "--count", "2", "--interval", "0.5"]);
+        command.args(["disk", "watch", "--by", "process", "--json", "--count", "4", "--interval", "0.5"]);
         command.env("LINERATE_DATA", folder.path()).env("LINERATE_NODE", &node);
         let output = command.output();
         ended.store(true, Ordering::Relaxed);
@@ -341,7 +341,7 @@ fn a_watch_names_the_process_that_writes() {
     let text = linerate_testkit::text(&output.stdout);
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let intervals: Vec<Value> = lines.filter(|line| line.get("users").is_some()).collect();
-    assert_eq!(intervals.len(), 2, "{text}{}", linerate_testkit::text(&output.stderr));
+    assert_eq!(intervals.len(), 4, "{text}{}", linerate_testkit::text(&output.stderr));
     let own = format!("({}, ", std::process::id());
     let of_user = |user: &&Value| user["name"].as_str().unwrap().contains(&own);
     let writes = |interval: &Value| {
