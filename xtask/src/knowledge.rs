@@ -49,9 +49,9 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// Facts that no node reads, but `linerate import` gives (`crates/import/src/formats/drbd.rs`,
-/// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`).
+/// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`, `megaraid.rs`).
 fn is_imported(keys: &Value) -> bool {
-    let families = ["drbd.", "gluster.", "audit."];
+    let families = ["drbd.", "gluster.", "audit.", "raid."];
     array(keys).iter().filter_map(Value::as_str).all(|key| families.iter().any(|f| key.starts_with(f)))
 }
 
