@@ -228,12 +228,6 @@ impl<'a> DiskWatch<'a> {
         self.hosts.iter().any(WatchedHost::was_seen)
     }
 
-    /// Whether it is asked who causes the load.
-    #[must_use]
-    pub fn has_users(&self) -> bool {
-        self.by.is_some()
-    }
-
     /// All that is missing.
     #[must_use]
     pub fn all_gaps(&self) -> Vec<Gap> {

@@ -32,14 +32,36 @@ pub struct WatchedDevices {
     during: BTreeMap<FactKey, FactValue>,
     asked: Vec<FactKey>,
     before: BTreeMap<FactKey, i64>,
-    /// By what the load is added up, where that is wanted.
-    by: Option<DiskUserKind>,
-    /// Who caused the load of the last interval.
+    /// Who causes the load, where that is asked for.
+    pub users: Option<WatchedUsers>,
+}
+
+/// Who causes the load of the disks of a host.
+#[derive(Debug)]
+pub struct WatchedUsers {
+    /// In the last interval, those that moved most first.
     pub users: Vec<DiskUser>,
     /// Why some processes are missing.
-    pub users_missing: Option<String>,
+    pub missing: Option<String>,
+    /// By what they are added up.
+    kind: DiskUserKind,
     /// Processes at the last reading.
     processes: HostFacts,
+}
+
+impl WatchedUsers {
+    fn begin(kind: DiskUserKind, processes: HostFacts) -> Self {
+        Self { users: Vec::new(), missing: None, kind, processes }
+    }
+
+    /// What the processes moved since the last reading, `seconds` ago; `None` where the clock stood still.
+    fn follow(&mut self, processes: HostFacts, seconds: Option<f64>, gaps: &[Gap]) {
+        let earlier = std::mem::replace(&mut self.processes, processes);
+        if let Some(seconds) = seconds {
+            self.users = disks::users(&earlier, &self.processes, seconds, self.kind);
+        }
+        self.missing = gaps.iter().find(|gap| gap.what.is_below(PROCESS_IO)).map(|gap| gap.reason.clone());
+    }
 }
 
 /// End of the facts of legs that are being filled.
@@ -77,10 +99,7 @@ impl WatchedDevices {
             filled,
             asked,
             before,
-            by,
-            users: Vec::new(),
-            users_missing: None,
-            processes,
+            users: by.map(|kind| WatchedUsers::begin(kind, processes)),
         })
     }
 
@@ -97,11 +116,10 @@ impl WatchedDevices {
         // Devices come and go.
         self.layout = disks::layout(&HostFacts { counters: BTreeMap::new(), ..self.in_between(&facts) });
         self.before = facts.counters;
-        let earlier = std::mem::replace(&mut self.processes, processes);
+        if let Some(users) = &mut self.users {
+            users.follow(processes, between.as_ref().map(|(seconds, _)| *seconds), &facts.gaps);
+        }
         let Some((seconds, mut disks)) = between else { return Ok(None) };
-        self.users = self.by.map_or_else(Vec::new, |by| disks::users(&earlier, &self.processes, seconds, by));
-        let of_processes = |gap: &&Gap| gap.what.is_below(PROCESS_IO);
-        self.users_missing = facts.gaps.iter().find(of_processes).map(|gap| gap.reason.clone());
         disks::join_paths(&self.layout, &mut disks);
         let times_missing = self.times_missing.clone();
         let host = self.host.clone();
@@ -194,10 +212,7 @@ mod tests {
             filled: BTreeMap::new(),
             during: BTreeMap::new(),
             asked: Vec::new(),
-            by: None,
-            users: Vec::new(),
-            users_missing: None,
-            processes: HostFacts::default(),
+            users: None,
             before: BTreeMap::new(),
         }
     }

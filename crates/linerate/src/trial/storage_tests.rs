@@ -15,6 +15,19 @@ use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageS
 use super::choose::{self, TrialError, TrialOptions};
 use linerate_model::drbd_bench::PHASES;
 
+/// A host of the inventory.
+fn host(name: &HostName) -> Host {
+    Host {
+        name: name.clone(),
+        transport: TransportSpec::Local,
+        groups: Vec::new(),
+        endpoints: Vec::new(),
+        state_dir: None,
+        etc_dir: None,
+        cache_dir: None,
+    }
+}
+
 /// A bench in which random writes are slow and the activity log is small.
 fn bench() -> (Snapshot, Diagnosis) {
     let figure = |what: StorageSubject, pattern: StoragePattern, mbyte_per_s: f64| StorageFigure {
@@ -99,15 +112,6 @@ fn an_arm_on_a_slow_disk_lasts_until_enough_requests_have_ended() {
 #[test]
 fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
     let (mut snapshot, _) = bench();
-    let host = |name: &HostName| Host {
-        name: name.clone(),
-        transport: TransportSpec::Local,
-        groups: Vec::new(),
-        endpoints: Vec::new(),
-        state_dir: None,
-        etc_dir: None,
-        cache_dir: None,
-    };
     snapshot.inventory.hosts = snapshot.facts.keys().map(host).collect();
     for facts in snapshot.facts.values_mut() {
         let key = "drbd.r0.net.data-integrity-alg";
@@ -173,15 +177,6 @@ fn a_setting_of_a_drive_is_tried_with_the_reads_of_a_survey_of_it() {
         facts.readings.insert("disk.nvme0n1.scheduler".into(), FactValue::Text(scheduler.into()));
         snapshot.facts.insert(host.into(), facts);
     }
-    let host = |name: &HostName| Host {
-        name: name.clone(),
-        transport: TransportSpec::Local,
-        groups: Vec::new(),
-        endpoints: Vec::new(),
-        state_dir: None,
-        etc_dir: None,
-        cache_dir: None,
-    };
     snapshot.inventory.hosts = snapshot.facts.keys().map(host).collect();
     let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
     let options = TrialOptions { remedy: "disk-scheduler-heavy".into(), ..TrialOptions::default() };

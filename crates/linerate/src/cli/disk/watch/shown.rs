@@ -58,9 +58,9 @@ fn interval_record(watch: &DiskWatch<'_>, interval: &DiskInterval, all: bool) ->
         record["times_missing"] = missing.as_str().into();
     }
     let host = watch.hosts.iter().find(|host| host.name == interval.host);
-    if let Some(watched) = host.and_then(|host| host.watched.as_ref()).filter(|_| watch.has_users()) {
-        record["users"] = serde_json::json!(watched.users);
-        record["users_missing"] = serde_json::json!(watched.users_missing);
+    if let Some(users) = host.and_then(|host| host.watched.as_ref()?.users.as_ref()) {
+        record["users"] = serde_json::json!(users.users);
+        record["users_missing"] = serde_json::json!(users.missing);
     }
     record
 }
@@ -157,8 +157,8 @@ impl Output {
         for host in watch.hosts.iter().filter(|host| host.away.is_none()) {
             let (Some(watched), Some(last)) = (&host.watched, host.history.last()) else { continue };
             text.push_str(&disks::table(&watched.layout, last, show));
-            if watch.has_users() {
-                text.push_str(&disks::users(&watched.users, watched.users_missing.as_deref()));
+            if let Some(users) = &watched.users {
+                text.push_str(&disks::users(&users.users, users.missing.as_deref()));
             }
             // What was said before the first table is off the screen by now.
             let missing = last.times_missing.as_deref().filter(|_| live && !self.no_percentiles);
