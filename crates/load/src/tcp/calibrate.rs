@@ -39,6 +39,8 @@ const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 
 /// A path with a longer delivery time than this is so slow that any method fills it. Threads of both ends
 /// that wait for a CPU do not take as long.
 const SLOW: Duration = Duration::from_secs(1);
+/// A receiver that took everything in less time than this waited for a CPU while it arrived: that is no rate.
+const RATE_FROM: Duration = Duration::from_millis(TURN_MS as u64 / 2);
 /// How often a receiver polls for the end of a turn.
 const POLL_EVERY: Duration = Duration::from_millis(5);
 
@@ -54,9 +56,9 @@ pub(super) fn lead(
     control: &TcpStream,
     turns: &mut Vec<Turn>,
 ) -> Result<Methods, LoadError> {
-    let candidates = Methods::candidates(&job.spec.tuning)?;
+    let candidates = usable(job, streams, turns, Methods::candidates(&job.spec.tuning)?);
     let begun = Instant::now();
-    for round in 0..ROUNDS {
+    'rounds: for round in 0..ROUNDS {
         let mut order = candidates.clone();
         if round % 2 == 1 {
             order.reverse();
@@ -70,7 +72,7 @@ pub(super) fn lead(
             let since = Instant::now();
             turns.push(lead_turn(job, plan, streams, control, methods)?);
             if since.elapsed() >= TURN + SLOW {
-                return use_methods(job, control, turns, Methods::asked_for(&job.spec.tuning)?);
+                break 'rounds;
             }
         }
     }
@@ -79,6 +81,31 @@ pub(super) fn lead(
         None => Methods::asked_for(&job.spec.tuning)?,
     };
     use_methods(job, control, turns, methods)
+}
+
+/// The candidates that these connections can be sent with. The others are in the table with their reason,
+/// however little time the turns get.
+fn usable(
+    job: &Job<'_>,
+    streams: &[TcpStream],
+    turns: &mut Vec<Turn>,
+    mut candidates: Vec<Methods>,
+) -> Vec<Methods> {
+    candidates.retain(|methods| {
+        let failed = Sending::new(job, methods, streams).err();
+        let is_usable = failed.is_none();
+        turns.extend(failed.map(|error| Turn { failed: Some(error.to_string()), ..named(methods) }));
+        is_usable
+    });
+    candidates
+}
+
+fn named(methods: &Methods) -> Turn {
+    Turn {
+        send: methods.send.name().to_owned(),
+        receive: methods.receive.name().to_owned(),
+        ..Turn::default()
+    }
 }
 
 fn use_methods(
@@ -102,11 +129,7 @@ fn lead_turn(
     control: &TcpStream,
     methods: Methods,
 ) -> Result<Turn, LoadError> {
-    let mut turn = Turn {
-        send: methods.send.name().to_owned(),
-        receive: methods.receive.name().to_owned(),
-        ..Turn::default()
-    };
+    let mut turn = named(&methods);
     let sending = match Sending::new(job, &methods, streams) {
         Ok(sending) => sending,
         Err(error) => {
@@ -135,7 +158,7 @@ fn lead_turn(
         return Err(LoadError::BytesDiffer { sent: bytes, received });
     }
     let gigabytes = bytes as f64 / 1e9;
-    if bytes > 0 && took_us > 0 {
+    if bytes > 0 && u128::from(took_us) >= RATE_FROM.as_micros() {
         turn.bps = bytes as f64 * 8e6 / took_us as f64;
         turn.tx_s_per_gb = cpu_s / gigabytes;
         turn.rx_s_per_gb = cpu_ns as f64 / 1e9 / gigabytes;
