@@ -26,6 +26,12 @@ use crate::topology::Topology;
 /// Timeout of a step, far above its usual duration.
 const STEP_WITHIN: Duration = Duration::from_secs(120);
 
+/// The fault that is shown when none is asked for, and its target in `casebook-a`: what one observatory
+/// searched for five months, and what the hosts themselves can put right.
+const STORY: (&str, &str) = ("gro-overlay", "vs-3");
+/// The lab of [`STORY`].
+pub const STORY_LAB: &str = "casebook-a";
+
 /// What to show.
 #[derive(Debug, Clone)]
 pub struct DemoOptions {
@@ -35,9 +41,11 @@ pub struct DemoOptions {
     pub seed: u64,
     /// Transport to the hosts.
     pub via: String,
-    /// Fault; at random when absent.
+    /// A random fault.
+    pub random: bool,
+    /// Fault instead of [`STORY`].
     pub fault: Option<String>,
-    /// Target; at random when absent.
+    /// Target; at random when absent, but for [`STORY`].
     pub at: Option<String>,
     /// Output file of the HTML report.
     pub report: PathBuf,
@@ -67,9 +75,9 @@ struct TrialRow {
 /// Shows everything.
 pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
     let start = Instant::now();
-    let fault = choose(options)?;
+    let (fault, at) = choose(options)?;
     let mut lab = Lab::up_via(Topology::load(&options.lab)?, access::find(&options.via)?)?;
-    lab.inject(fault, options.at.as_deref(), options.seed)?;
+    lab.inject(fault, at, options.seed)?;
     let operator = Operator::find(&lab)?;
     let stage = Stage { operator, interrupt, start, inventory: lab.reached.inventory.clone(), options };
     stage.title(&format!(
@@ -78,7 +86,8 @@ pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
         lab.cluster.hypervisors.len(),
         lab.cluster.topology.uplink.rate_mbit
     ));
-    print(&format!("Something in it is broken. (Repeat: linerate demo --seed {})", options.seed));
+    let random = if options.random { "--random " } else { "" };
+    print(&format!("Something in it is broken. (Repeat: linerate demo {random}--seed {})", options.seed));
     stage.title("2. Survey: every pair against its ceiling, every setting of every host");
     stage.survey(None)?;
     let before = stage.verdict()?;
@@ -96,14 +105,23 @@ pub fn demo(options: &DemoOptions, interrupt: &Interrupt) -> Result<ExitCode> {
     Ok(if right { ExitCode::Ok } else { ExitCode::Findings })
 }
 
-fn choose(options: &DemoOptions) -> Result<&'static dyn Fault> {
+/// The fault, and its target where it is not left to chance.
+fn choose(options: &DemoOptions) -> Result<(&'static dyn Fault, Option<&str>)> {
+    let at = options.at.as_deref();
     if let Some(name) = &options.fault {
-        return faults::find(name);
+        return Ok((faults::find(name)?, at));
     }
     let can = |f: &&&'static dyn Fault| (options.root || !f.about().needs_root) && f.unavailable().is_none();
+    if !options.random && options.lab == STORY_LAB {
+        let story = faults::find(STORY.0)?;
+        if can(&&story) {
+            return Ok((story, Some(STORY.1)));
+        }
+    }
     let usable: Vec<&'static dyn Fault> = faults::ALL.iter().filter(can).copied().collect();
     let pick = Random(options.seed ^ 0xd3e0).pick(&usable).copied();
-    pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))
+    let pick = pick.ok_or_else(|| LabError::Unknown("no fault can be shown on this machine".into()))?;
+    Ok((pick, at))
 }
 
 /// The fault and its treatment.
@@ -247,13 +265,26 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     // An MTU black hole lies outside the hosts; the remedy on the hosts avoids it.
     let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Metric::PathMtu));
     print(&match (still, round) {
-        ("", _) => "after:    the cluster is at its ceiling".to_owned(),
+        ("", _) => format!("after:    the cluster is at its ceiling{}", seen(after)),
         (_, true) => {
             format!("after:    throughput is at its ceiling; to be fixed outside the hosts: {still}")
         }
         (_, false) => format!("after:    {still}"),
     });
     suspect && cause && treated.proven && round
+}
+
+/// How much of that was seen, where it was not all.
+fn seen(diagnosis: &Diagnosis) -> String {
+    let (mut unseen, mut all) = (0, 0);
+    for (_, pairs, of) in &diagnosis.summary.unmeasured {
+        unseen += pairs;
+        all += of;
+    }
+    if unseen == 0 {
+        return String::new();
+    }
+    format!(", as far as it was seen: {unseen} of {all} pairs were disturbed by other load of this machine")
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

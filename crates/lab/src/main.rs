@@ -65,7 +65,10 @@ enum Command {
         /// Seed; repeats the same fault at the same target.
         #[arg(long)]
         seed: Option<u64>,
-        /// Inject this fault instead of a random one.
+        /// Inject a random fault at a random target.
+        #[arg(long, conflicts_with = "fault")]
+        random: bool,
+        /// Inject this fault instead of the default, receive offload of a hypervisor.
         #[arg(long)]
         fault: Option<String>,
         /// Inject the fault at this target instead of a random one.
@@ -78,7 +81,7 @@ enum Command {
         #[arg(long, default_value = "30s")]
         time: String,
         /// Lab file, or the name of a built-in lab.
-        #[arg(long, default_value = "casebook-a")]
+        #[arg(long, default_value = demo::STORY_LAB)]
         lab: String,
         #[command(flatten)]
         transport: Transport,
@@ -163,10 +166,10 @@ fn run(command: Command) -> Result<ExitCode> {
             Ok(ExitCode::Ok)
         }
         Command::Vm(args) => vm::command::run(args, &mut print, &mut progress),
-        Command::Demo { seed, fault, at, report, time, lab, transport } => {
+        Command::Demo { seed, random, fault, at, report, time, lab, transport } => {
             let seed = seed.unwrap_or_else(|| random_seed() % 1_000_000);
             let (via, root) = (transport.via, sandbox::is_root());
-            let options = demo::DemoOptions { lab, seed, via, fault, at, report, time, root };
+            let options = demo::DemoOptions { lab, seed, via, random, fault, at, report, time, root };
             let interrupt = prepare()?;
             demo::demo(&options, &interrupt)
         }
