@@ -19,7 +19,7 @@ const WAITING: [&str; 4] = ["slurm", "ssh", "ssh_failures", "ssh_ways"];
 /// 1 of a container or a sandbox hides that even from root: they see the processes that they started and no
 /// others. Their tests run one by one: a program that another test is about to start has, for a moment,
 /// everything open that this one has.
-const DEVICES: [&str; 2] = ["linerate_load", "linerate-node"];
+const DEVICES: [&str; 2] = ["linerate_load", "linerate_node"];
 /// Tests of each of these at a time; two cores are busy a little more than half of the time with that.
 const AT_A_TIME: &str = "3";
 /// Programs of `--quick` beside the unit tests of all crates: they answer within seconds, and start no

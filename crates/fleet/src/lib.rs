@@ -384,7 +384,9 @@ async fn start(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLin
     let lost = |error: &dyn Display| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
     let TransportSpec::Ssh(spec) = &host.transport else {
         let program = programs.own().map_err(|e| lost(&e))?;
-        let pipes = Pipes::start(&transports::argv(host, &program)).map_err(|e| lost(&e))?;
+        let mut argv = transports::argv(host, &program.path);
+        program.complete(&mut argv);
+        let pipes = Pipes::start(&argv).map_err(|e| lost(&e))?;
         return NodeLink::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
     };
     spec.check().map_err(|e| lost(&e))?;

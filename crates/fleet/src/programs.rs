@@ -4,16 +4,23 @@
 //! hash. Nothing is copied or started here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flate2::read::GzDecoder;
 use sha2::{Digest, Sha256};
 
 use linerate_input as input;
 
 /// Largest node program that is read, bytes: a debug build has 30 MB.
 const PROGRAM_BYTES_MAX: usize = 256 << 20;
+
+/// The word that makes `linerate` the node program, as the first of its arguments. It is that too where it is
+/// called by a name that starts with `linerate-node`, such as its copy on a host.
+pub const NODE_ROLE: &str = "node";
 
 /// A program of ours that cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +40,8 @@ pub enum ProgramError {
     Missing(#[from] ProgramMissing),
     #[error(transparent)]
     Unread(#[from] input::InputError),
+    #[error("cannot unpack the node program that this one carries: {0}")]
+    Packed(#[from] io::Error),
     #[error("its machine is {0}; node programs are for x86_64 and aarch64")]
     Machine(String),
     #[error("its system is {0}; node programs run on Linux")]
@@ -51,9 +60,42 @@ pub enum ProgramError {
     NotBuilt { machine: &'static str, looked: Vec<PathBuf> },
 }
 
-/// Path of `linerate-node` for this machine: `LINERATE_NODE`, or beside this program.
-pub fn node_program() -> Result<PathBuf, ProgramMissing> {
-    find("linerate-node", "LINERATE_NODE")
+/// The node program for this machine, as it is started here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnNode {
+    /// Its file.
+    pub path: PathBuf,
+    /// What comes before its arguments: [`NODE_ROLE`] where the file is `linerate` itself.
+    pub role: Option<&'static str>,
+}
+
+impl OwnNode {
+    /// Named by `LINERATE_NODE`, or beside this program, or this program itself.
+    pub fn find() -> Result<Self, ProgramMissing> {
+        match find("linerate-node", "LINERATE_NODE") {
+            Ok(path) => Ok(Self { path, role: None }),
+            Err(_) if is_linerate() => Ok(Self { path: this_program(), role: Some(NODE_ROLE) }),
+            Err(missing) => Err(missing),
+        }
+    }
+
+    /// Completes a command line that starts with the program, or contains it nowhere.
+    pub(super) fn complete(&self, argv: &mut Vec<OsString>) {
+        if let Some(role) = self.role.filter(|_| argv.first().is_some_and(|first| *first == self.path)) {
+            argv.insert(1, role.into());
+        }
+    }
+}
+
+/// Whether this program is `linerate`, which has the node in it; the lab and the judge have not. What was
+/// named and is not there is never replaced.
+fn is_linerate() -> bool {
+    std::env::var_os("LINERATE_NODE").is_none()
+        && this_program().file_name().is_some_and(|name| name == "linerate")
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_default()
 }
 
 /// Path of `linerate-lab`: `LINERATE_LAB`, or beside this program.
@@ -76,7 +118,7 @@ fn find(name: &'static str, variable: &'static str) -> Result<PathBuf, ProgramMi
 }
 
 fn beside(name: &str) -> PathBuf {
-    std::env::current_exe().unwrap_or_default().with_file_name(name)
+    this_program().with_file_name(name)
 }
 
 /// A machine for which node programs are built.
@@ -113,6 +155,14 @@ impl Architecture {
     }
 }
 
+// `CARRIED`: machines, and the node programs for them as gzip made them.
+include!(concat!(env!("OUT_DIR"), "/carried.rs"));
+
+/// The packed node program that this one carries for a machine.
+fn carried(machine: Architecture) -> Option<&'static [u8]> {
+    CARRIED.iter().find(|(name, _)| *name == machine.name()).map(|(_, packed)| *packed)
+}
+
 /// A node program that can be copied.
 #[derive(Debug)]
 pub struct NodeProgram {
@@ -127,7 +177,17 @@ pub struct NodeProgram {
 impl NodeProgram {
     /// Reads a program; refuses one for another machine.
     fn read(path: &Path, machine: Architecture) -> Result<Self, ProgramError> {
-        let bytes = input::bytes(path, PROGRAM_BYTES_MAX)?;
+        Self::check(input::bytes(path, PROGRAM_BYTES_MAX)?, path, machine)
+    }
+
+    /// Unpacks a program that this one carries.
+    fn unpack(packed: &[u8], machine: Architecture) -> Result<Self, ProgramError> {
+        let mut bytes = Vec::new();
+        GzDecoder::new(packed).take(PROGRAM_BYTES_MAX as u64).read_to_end(&mut bytes)?;
+        Self::check(bytes, &this_program(), machine)
+    }
+
+    fn check(bytes: Vec<u8>, path: &Path, machine: Architecture) -> Result<Self, ProgramError> {
         if let Some(other) = elf_machine(&bytes).filter(|m| *m != machine.elf()) {
             return Err(ProgramError::OtherMachine {
                 path: path.to_owned(),
@@ -161,7 +221,7 @@ pub struct ProgramSource {
 impl ProgramSource {
     /// The node program for machines like this one.
     pub fn own() -> Result<Self, ProgramError> {
-        Self::of(node_program()?)
+        Self::of(OwnNode::find()?.path)
     }
 
     /// A program at this path.
@@ -223,9 +283,9 @@ impl NodePrograms {
         Self { only: Some(path), read: Mutex::default() }
     }
 
-    /// Path of the program that runs on this machine.
-    pub fn own(&self) -> Result<PathBuf, ProgramMissing> {
-        self.only.clone().map_or_else(node_program, Ok)
+    /// The program that runs on this machine.
+    pub fn own(&self) -> Result<OwnNode, ProgramMissing> {
+        self.only.clone().map_or_else(OwnNode::find, |path| Ok(OwnNode { path, role: None }))
     }
 
     /// The program for a machine, to be copied.
@@ -234,12 +294,19 @@ impl NodePrograms {
         read.entry(machine).or_insert_with(|| self.look(machine).map(Arc::new).map_err(Arc::new)).clone()
     }
 
+    /// A file that was built for it, what this program carries for it, or this program itself.
     fn look(&self, machine: Architecture) -> Result<NodeProgram, ProgramError> {
         let places = self.places(machine);
-        let Some(path) = places.iter().find(|p| p.is_file()) else {
-            return Err(ProgramError::NotBuilt { machine: machine.name(), looked: places });
-        };
-        NodeProgram::read(path, machine)
+        if let Some(path) = places.iter().find(|p| p.is_file()) {
+            return NodeProgram::read(path, machine);
+        }
+        if let Some(packed) = carried(machine) {
+            return NodeProgram::unpack(packed, machine);
+        }
+        if Architecture::own() == Some(machine) && is_linerate() {
+            return NodeProgram::read(&this_program(), machine);
+        }
+        Err(ProgramError::NotBuilt { machine: machine.name(), looked: places })
     }
 
     /// In this order: what was named for this machine, the folder that was named, beside this program.

@@ -1,7 +1,8 @@
 //! Program `linerate`: measures all pairs of a cluster, names the culprit, tries and proves the remedy.
 //!
 //! What comes in: the command line. What goes out: an exit code of `linerate_model::exit`. It never writes a
-//! kernel setting itself: that is the node's work.
+//! kernel setting itself: that is the node's work. Where it is alone it is started a second time as the node,
+//! by its name or by its first argument.
 
 // In a program every `pub` is the border of a room, not of the crate.
 #![allow(unreachable_pub)]
@@ -16,6 +17,23 @@ mod observe;
 mod run_id;
 mod trial;
 
+use std::ffi::OsStr;
+use std::path::Path;
+
+use linerate_fleet::programs::NODE_ROLE;
+
 fn main() -> std::process::ExitCode {
+    let mut arguments = std::env::args_os();
+    let own_name = arguments.next().unwrap_or_default();
+    let mut arguments = arguments.peekable();
+    if is_node(&own_name) || arguments.next_if(|first| first == NODE_ROLE).is_some() {
+        return linerate_node::main(arguments);
+    }
     cli::main().into()
+}
+
+/// Whether a program that is called so is the node.
+fn is_node(own_name: &OsStr) -> bool {
+    let name = Path::new(own_name).file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(b"linerate-node")
 }

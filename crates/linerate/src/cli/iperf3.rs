@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use linerate_model::exit::ExitCode;
 
-use linerate_fleet::programs::node_program;
+use linerate_fleet::programs::OwnNode;
 
 /// Run an iperf3-compatible client or server (runs linerate-node).
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,8 @@ pub(super) struct Args {
 
 /// Becomes `linerate-node iperf3`; comes back only when that fails.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let program = node_program()?;
-    let error = std::process::Command::new(&program).arg("iperf3").args(&args.flags).exec();
-    anyhow::bail!("cannot start {}: {error}", program.display())
+    let node = OwnNode::find()?;
+    let mut command = std::process::Command::new(&node.path);
+    let error = command.args(node.role).arg("iperf3").args(&args.flags).exec();
+    anyhow::bail!("cannot start {}: {error}", node.path.display())
 }

@@ -48,11 +48,14 @@ use linerate_model::exit::ExitCode;
 
 /// Why is my network slower than my hardware, and what do I change?
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(name = "linerate", version = VERSION, max_term_width = 110, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// With the commit and its date in a release build.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("LINERATE_COMMIT"));
 
 const AFTER_HELP: &str = "\
 Examples:

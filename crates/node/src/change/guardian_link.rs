@@ -5,6 +5,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
@@ -27,6 +28,8 @@ impl GuardianLink {
     /// Starts the running program itself, also when its file was replaced meanwhile.
     pub(super) fn start(journal: &Path, etc_dir: &Path) -> io::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
+        // `linerate` has the node in it, and is it by this name.
+        command.arg0("linerate-node");
         command.arg("guard").arg(journal).arg(etc_dir).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         linerate_sys::process::outlive(&mut command);
