@@ -7,6 +7,7 @@ mod bench;
 mod book;
 mod ci;
 mod circles;
+mod dist;
 mod docs;
 mod durability;
 mod fuzz;
@@ -66,6 +67,19 @@ enum Task {
         /// As `uname -m` says it: x86_64 or aarch64.
         #[arg(long, default_value = std::env::consts::ARCH)]
         arch: String,
+    },
+    /// Build and pack what users install, in `target/dist/`: tar.gz, Debian package, RPM, OCI image, list of
+    /// what is linked, checksums.
+    Dist {
+        /// Machines, as `uname -m` says it; this one has to be among them.
+        #[arg(long, value_delimiter = ',', default_values_t = node::names())]
+        arch: Vec<String>,
+        /// Without optimisation: to see that the packages work.
+        #[arg(long)]
+        debug: bool,
+        /// Install the Debian package in an empty folder and survey two namespaces with it (root).
+        #[arg(long)]
+        check: bool,
     },
     /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces
     /// (root).
@@ -151,6 +165,7 @@ fn run() -> Result<()> {
         Task::Fuzz { target, time, seed } => fuzz::run(&target, &time, seed),
         Task::Bench(bench) => bench::run(&bench),
         Task::Node { arch } => node::run(&arch),
+        Task::Dist { arch, debug, check } => dist::run(&arch, debug, check),
         Task::Scale { nodes, hosts, time } => scale::run(nodes, hosts, &time),
         Task::Durability { records, seed, filesystem, reports } => {
             durability::run(records, seed, filesystem.as_deref(), &reports)

@@ -1,7 +1,7 @@
-//! Static builds of the node program: one file per machine that needs nothing on the host it is copied to.
+//! Static builds of a program: one file per machine that needs nothing on the host it is copied to.
 //!
-//! What comes in: a machine as `uname -m` says it. What goes out: `target/release/linerate-node-<machine>`,
-//! beside `linerate`, which copies it to hosts. What is missing to build it is named with the commands that
+//! What comes in: a machine as `uname -m` says it. What goes out: the program, and of the node also
+//! `target/release/linerate-node-<machine>`, beside `linerate`, which copies it to hosts. What is missing to build it is named with the commands that
 //! get it.
 
 use std::path::PathBuf;
@@ -11,9 +11,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::shell::{target, target_release};
 
-/// A machine for which the node is built.
-struct Machine {
-    name: &'static str,
+/// A machine for which programs are built.
+pub(crate) struct Machine {
+    /// As `uname -m` says it.
+    pub(crate) name: &'static str,
     /// Static glibc works everywhere; the node resolves no names of users or hosts, so that it loads nothing
     /// of the host's.
     triple: &'static str,
@@ -38,32 +39,63 @@ const MACHINES: [Machine; 2] = [
     },
 ];
 
-/// Builds the node for a machine.
-pub(crate) fn run(name: &str) -> Result<()> {
+/// The machine of this name.
+pub(crate) fn machine(name: &str) -> Result<&'static Machine> {
     let names: Vec<&str> = MACHINES.iter().map(|m| m.name).collect();
-    let machine = MACHINES
-        .iter()
-        .find(|m| m.name == name)
-        .with_context(|| format!("no machine `{name}`; known are {}", names.join(", ")))?;
-    let native = name == std::env::consts::ARCH;
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release", "--locked", "-p", "linerate-node", "--target", machine.triple]);
-    let variable = machine.triple.to_uppercase().replace('-', "_");
-    if !native {
-        let missing = missing(machine)?;
-        ensure!(missing.is_empty(), "cannot build for {name}:\n  {}", missing.join("\n  "));
-        let (compiler, _) = machine.cross.context("no cross compiler is known")?;
-        build.env(format!("CARGO_TARGET_{variable}_LINKER"), compiler);
-        build.env(format!("CC_{}", machine.triple.replace('-', "_")), compiler);
-    }
-    build.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), "-C target-feature=+crt-static");
-    println!("$ cargo build --release -p linerate-node --target {} (static)", machine.triple);
-    ensure!(build.status()?.success(), "the build failed");
-    let built = target().join(machine.triple).join("release").join("linerate-node");
+    let known = MACHINES.iter().find(|m| m.name == name);
+    known.with_context(|| format!("no machine `{name}`; known are {}", names.join(", ")))
+}
+
+/// The names of all machines.
+pub(crate) fn names() -> Vec<String> {
+    MACHINES.iter().map(|m| m.name.to_owned()).collect()
+}
+
+/// Builds the node for a machine, beside `linerate`.
+pub(crate) fn run(name: &str) -> Result<()> {
+    let machine = machine(name)?;
+    let built = machine.build("linerate-node", &[], false)?;
     let placed = target_release().join(format!("linerate-node-{name}"));
     std::fs::create_dir_all(target_release())?;
     std::fs::copy(&built, &placed).with_context(|| format!("cannot copy {}", built.display()))?;
-    check(&placed, (!native).then_some(machine.emulator))
+    println!("{}", placed.display());
+    Ok(())
+}
+
+impl Machine {
+    /// Whether it is this one.
+    pub(crate) fn is_native(&self) -> bool {
+        self.name == std::env::consts::ARCH
+    }
+
+    /// Builds a static program for it. Gives the file, which was seen to run where that is possible here.
+    pub(crate) fn build(&self, package: &str, variables: &[(&str, &str)], is_debug: bool) -> Result<PathBuf> {
+        let mut build = Command::new("cargo");
+        build.args(["build", "--locked", "-p", package, "--bin", package, "--target", self.triple]);
+        if is_debug {
+            // With the features of both programs, so that what they share is built once.
+            build.args(["-p", "linerate", "-p", "linerate-node"]);
+            build.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_DEV_STRIP", "symbols");
+        } else {
+            build.arg("--release");
+        }
+        build.envs(variables.iter().copied());
+        let variable = self.triple.to_uppercase().replace('-', "_");
+        if !self.is_native() {
+            let missing = missing(self)?;
+            ensure!(missing.is_empty(), "cannot build for {}:\n  {}", self.name, missing.join("\n  "));
+            let (compiler, _) = self.cross.context("no cross compiler is known")?;
+            build.env(format!("CARGO_TARGET_{variable}_LINKER"), compiler);
+            build.env(format!("CC_{}", self.triple.replace('-', "_")), compiler);
+        }
+        build.env(format!("CARGO_TARGET_{variable}_RUSTFLAGS"), "-C target-feature=+crt-static");
+        println!("$ cargo build -p {package} --target {} (static)", self.triple);
+        ensure!(build.status()?.success(), "the build failed");
+        let profile = if is_debug { "debug" } else { "release" };
+        let built = target().join(self.triple).join(profile).join(package);
+        check(&built, (!self.is_native()).then_some(self.emulator))?;
+        Ok(built)
+    }
 }
 
 /// What is not there, with the command that gets it.

@@ -34,6 +34,14 @@ pub(crate) fn sh(program: &str, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program to its end and gives what it printed; fails with its command line when it fails.
+pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
+    let out = Command::new(program).args(args).output().with_context(|| format!("cannot run {program}"))?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "`{program} {}` failed: {}\n{errors}", args.join(" "), out.status);
+    String::from_utf8(out.stdout).with_context(|| format!("{program} printed no text"))
+}
+
 /// Whether the effective user is root.
 pub(crate) fn am_root() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.lines().any(|l| l.starts_with("Uid:\t0\t")))

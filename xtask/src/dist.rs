@@ -1,0 +1,164 @@
+//! What is handed to users: `linerate` as one static file for each machine, packed in the ways that people
+//! install.
+//!
+//! What comes in: the checkout. What goes out, in `target/dist/`: a tar.gz, a Debian package and an RPM for
+//! each machine, an OCI image archive for all of them, a list of what is linked (CycloneDX), checksums.
+//! The next way to pack is one file in `dist/` and one line in [`PACKERS`].
+
+mod check;
+mod contents;
+mod deb;
+mod oci;
+mod rpm;
+mod sbom;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::node::{self, Machine};
+use crate::shell::{output, sh, target, workspace};
+
+/// What a version is packed from.
+struct Release {
+    /// As in `Cargo.toml`.
+    version: String,
+    /// Time of the commit, seconds since 1970: what is packed twice is the same twice.
+    time_s: u64,
+    /// Where everything goes.
+    folder: PathBuf,
+}
+
+/// A machine with the folder that has what is installed there, laid out as in `/`.
+struct Tree {
+    machine: &'static Machine,
+    root: PathBuf,
+}
+
+/// One way to pack a tree.
+type Packer = fn(&Release, &Tree) -> Result<()>;
+
+const PACKERS: [Packer; 3] = [tarball, deb::pack, rpm::pack];
+
+/// Builds and packs for these machines; then, where asked, installs and tries what was packed for this one.
+pub(crate) fn run(names: &[String], is_debug: bool, is_checked: bool) -> Result<()> {
+    let machines = names.iter().map(|name| node::machine(name)).collect::<Result<Vec<_>>>()?;
+    let release = Release::new()?;
+    let carried = carry(&machines, &release, is_debug)?;
+    let mut trees = Vec::new();
+    for machine in machines {
+        let program = linerate(machine, &carried, is_debug)?;
+        trees.push((machine, program));
+    }
+    let native = trees.iter().find(|(machine, _)| machine.is_native());
+    let (_, native) =
+        native.context("the pages are printed by the program itself: build this machine too")?;
+    let pages = contents::Pages::of(native)?;
+    let trees: Vec<Tree> = trees
+        .iter()
+        .map(|(machine, program)| contents::lay_out(&release, machine, program, &pages))
+        .collect::<Result<_>>()?;
+    for tree in &trees {
+        for pack in PACKERS {
+            pack(&release, tree)?;
+        }
+    }
+    oci::pack(&release, &trees)?;
+    sbom::write(&release)?;
+    checksums(&release)?;
+    if is_checked { check::run(&release) } else { Ok(()) }
+}
+
+impl Release {
+    fn new() -> Result<Self> {
+        let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace().join("Cargo.toml"))?)?;
+        let version = manifest["workspace"]["package"]["version"].as_str().context("no version")?.to_owned();
+        let folder = target().join("dist");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let time_s = output("git", &["log", "-1", "--format=%ct"])?.trim().parse()?;
+        Ok(Self { version, time_s, folder })
+    }
+
+    /// A file of this release.
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// Builds the node program for each machine and packs it. Gives the folder that `linerate` carries.
+fn carry(machines: &[&'static Machine], release: &Release, is_debug: bool) -> Result<PathBuf> {
+    let folder = release.file("carry");
+    fs::create_dir_all(&folder)?;
+    for machine in machines {
+        let built = machine.build("linerate-node", &[], is_debug)?;
+        let copy = folder.join(format!("linerate-node-{}", machine.name));
+        fs::copy(built, &copy)?;
+        sh("gzip", &["-9n", &copy.display().to_string()])?;
+    }
+    Ok(folder)
+}
+
+/// Builds `linerate` with the node programs in it.
+fn linerate(machine: &Machine, carried: &Path, is_debug: bool) -> Result<PathBuf> {
+    let carried = fs::canonicalize(carried)?.display().to_string();
+    machine.build("linerate", &[("LINERATE_CARRY", &carried)], is_debug)
+}
+
+/// The tree of one machine, for people who install nothing: what is in `usr` is in one folder.
+fn tarball(release: &Release, tree: &Tree) -> Result<()> {
+    let name = format!("linerate-{}-{}", release.version, tree.machine.name);
+    let archive = release.file(&format!("{name}.tar.gz"));
+    let flat = release.file(&name);
+    fs::create_dir_all(&flat)?;
+    let from = tree.root.join("usr");
+    for part in ["bin/linerate", "share/man", "share/doc/linerate", "share/bash-completion", "share/zsh"] {
+        let to = flat.join(part.trim_start_matches("bin/"));
+        fs::create_dir_all(to.parent().context("a part has a folder")?)?;
+        sh("cp", &["-a", &from.join(part).display().to_string(), &to.display().to_string()])?;
+    }
+    tar(release, &release.folder, &name, &archive)
+}
+
+/// Packs `what` in a folder; the same files give the same bytes.
+fn tar(release: &Release, folder: &Path, what: &str, archive: &Path) -> Result<()> {
+    let (time, folder) = (format!("--mtime=@{}", release.time_s), folder.display().to_string());
+    let owner = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"];
+    let archive = archive.display().to_string();
+    let mut arguments = owner.to_vec();
+    arguments.extend([
+        time.as_str(),
+        "--use-compress-program=gzip -9n",
+        "-cf",
+        &archive,
+        "-C",
+        &folder,
+        what,
+    ]);
+    sh("tar", &arguments)
+}
+
+/// `SHA256SUMS`, as `sha256sum --check` reads it.
+fn checksums(release: &Release) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&release.folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            names.push(entry.file_name().into_string().map_err(|name| anyhow::anyhow!("odd name {name:?}"))?);
+        }
+    }
+    names.sort();
+    ensure!(!names.is_empty(), "nothing was packed");
+    let mut command = std::process::Command::new("sha256sum");
+    let out = command.args(&names).current_dir(&release.folder).output()?;
+    ensure!(out.status.success(), "sha256sum failed");
+    fs::write(release.file("SHA256SUMS"), &out.stdout)?;
+    for name in &names {
+        let bytes = fs::metadata(release.file(name))?.len();
+        println!("{name}: {:.1} MB", bytes as f64 / 1e6);
+    }
+    Ok(())
+}

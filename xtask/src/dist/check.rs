@@ -1,0 +1,106 @@
+//! Installs the Debian package in an empty folder and surveys two network namespaces with it, as a user with
+//! nothing else on the machine would: no shared library, no other program of ours. Needs root.
+//!
+//! What it makes outside the folder is two namespaces and one pair of virtual devices; both go with it, also
+//! after a failure.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::Release;
+use crate::shell::{am_root, output, sh};
+
+/// The two namespaces, and the address of each.
+const HOSTS: [(&str, &str); 2] = [("linerate-dist-1", "10.213.77.1"), ("linerate-dist-2", "10.213.77.2")];
+
+/// Removes the namespaces, and with them the devices.
+struct Namespaces;
+
+impl Namespaces {
+    fn new() -> Result<Self> {
+        let made = Self;
+        for (name, _) in HOSTS {
+            // What an earlier check left after it was killed.
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+            sh("ip", &["netns", "add", name])?;
+        }
+        let [(one, _), (two, _)] = HOSTS;
+        sh("ip", &["-n", one, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", two])?;
+        for (name, address) in HOSTS {
+            sh("ip", &["-n", name, "address", "add", &format!("{address}/24"), "dev", "eth0"])?;
+            sh("ip", &["-n", name, "link", "set", "eth0", "up"])?;
+            sh("ip", &["-n", name, "link", "set", "lo", "up"])?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for (name, _) in HOSTS {
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+pub(super) fn run(release: &Release) -> Result<()> {
+    ensure!(am_root(), "the check installs into a folder with dpkg and makes namespaces: it needs root");
+    let root = installed(release)?;
+    let version = output(&root.join("usr/bin/linerate").display().to_string(), &["--version"])?;
+    ensure!(version.contains(&release.version), "the program says {version}");
+    let namespaces = Namespaces::new()?;
+    fs::write(root.join("cluster.toml"), inventory())?;
+    let run = alone(&root, &["survey", "-i", "/cluster.toml", "--time", "20s", "--json"])?;
+    drop(namespaces);
+    let code = run.status.code().context("the survey was killed")?;
+    let said = String::from_utf8_lossy(&run.stderr);
+    ensure!(code < 2, "the survey ended with {code}:\n{said}");
+    let survey: Value = serde_json::from_slice(&run.stdout).context("the survey printed no JSON")?;
+    let hosts = survey["run"]["snapshot"]["inventory"]["hosts"].as_array().map_or(0, Vec::len);
+    println!("installed and surveyed: exit code {code}, {hosts} hosts");
+    Ok(())
+}
+
+/// A folder in which nothing is but what the package has.
+fn installed(release: &Release) -> Result<PathBuf> {
+    let architecture = output("dpkg", &["--print-architecture"])?;
+    let package = release.file(&format!("linerate_{}_{}.deb", release.version, architecture.trim()));
+    let root = fs::canonicalize(&release.folder)?.join("root");
+    for folder in
+        ["var/lib/dpkg/info", "var/lib/dpkg/updates", "proc", "sys", "dev", "run/netns", "tmp", "data"]
+    {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    fs::write(root.join("var/lib/dpkg/status"), "")?;
+    let root_option = format!("--root={}", root.display());
+    sh("dpkg", &[&root_option, "--force-script-chrootless", "-i", &package.display().to_string()])?;
+    Ok(root)
+}
+
+fn inventory() -> String {
+    let mut text = String::from("name = \"dist\"\n");
+    for (name, address) in HOSTS {
+        let host = format!(
+            "\n[[host]]\nname = \"{name}\"\ntransport = \"netns\"\nnetns = \"/run/netns/{name}\"\n\
+             state_dir = \"/data/{name}\"\n\n[[host.endpoint]]\naddress = \"{address}\"\nlayer = \"underlay\"\n"
+        );
+        text.push_str(&host);
+    }
+    text
+}
+
+/// Runs the installed program with the folder as its root. The mounts are in a namespace of its own.
+fn alone(root: &Path, arguments: &[&str]) -> Result<std::process::Output> {
+    let script = "set -e; cd \"$1\"; shift; mount --bind /proc proc; mount --rbind /sys sys; \
+                  mount --rbind /run/netns run/netns; mount --bind /dev dev; exec chroot . /usr/bin/linerate \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]).arg(root).args(arguments);
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LINERATE_DATA", "/data");
+    command.process_group(0);
+    command.output().context("cannot run unshare")
+}
