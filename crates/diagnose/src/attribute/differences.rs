@@ -41,6 +41,16 @@ const HARMFUL: [(&str, &[&str]); 19] = [
 /// same words under any number.
 const NUMBERED: [&str; 3] = ["route.*", "rule.*", "table.*"];
 
+/// Counts of which none at all and zero are the same: hosts without a firewall report no hook.
+const COUNTS: [&str; 6] = [
+    "firewall.rules",
+    "firewall.*.rules",
+    "firewall.*.drops",
+    "firewall.*.rejects",
+    "firewall.*.random",
+    "firewall.*.limits",
+];
+
 /// Keys that differ between any two hosts, or that are state rather than settings.
 const IDENTITY: [&str; 27] = [
     "nic.*.address",
@@ -163,6 +173,11 @@ fn is_unlike(
         let same = |(_, other): &(&str, &FactValue)| words_of(other) == words_of(value);
         return !peers.hosts().iter().any(|peer| facts.matching(peer, pattern).iter().any(same));
     }
+    if is_nothing(plain, value) {
+        // It differs from hosts that have some, not from hosts without the count.
+        let some = population.values.iter().filter(|there| !is_nothing(plain, there)).count();
+        return 2 * some > population.asked;
+    }
     if plain.ends_with(".addresses") {
         return ends::shared(facts, host, key, value);
     }
@@ -170,6 +185,11 @@ fn is_unlike(
     let is_of_device =
         nic_of(key).is_some() || plain.starts_with("sysctl.net.ipv") && plain.contains(".conf.");
     population.differs(value, &facts.rules.attribute) || (population.values.is_empty() && !is_of_device)
+}
+
+/// Whether a count is zero that other hosts do not report when it is.
+fn is_nothing(plain: &str, value: &FactValue) -> bool {
+    *value == FactValue::Int(0) && COUNTS.iter().any(|pattern| pattern_fits(pattern, plain))
 }
 
 /// The words of a route or rule but for its source, which is an address of the host, and the priority of the
@@ -202,6 +222,13 @@ mod tests {
         assert!(!can_harm("nic.eth0.qdisc", &text("fq_codel")));
         assert!(can_harm("netns./run/netns/a|nic.eth0.mtu", &FactValue::Int(1300)));
         assert!(!can_harm("sysctl.net.ipv4.tcp_retries2", &FactValue::Int(12)));
+    }
+
+    #[test]
+    fn zero_is_nothing_only_where_it_is_counted() {
+        assert!(is_nothing("firewall.input.drops", &FactValue::Int(0)));
+        assert!(!is_nothing("firewall.input.drops", &FactValue::Int(1)));
+        assert!(!is_nothing("sysctl.net.ipv4.tcp_sack", &FactValue::Int(0)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use linerate_diagnose::second_stage;
 use linerate_diagnose::stats::Rng;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, Gap, GapSubject};
-use linerate_model::finding::{Diagnosis, Direction, Suspect};
+use linerate_model::finding::{Diagnosis, Direction, RankedCause, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 
@@ -263,4 +263,26 @@ fn a_single_slow_pair_is_tested_again_before_it_is_reported() {
     let found = diagnose(&snapshot, &knowledge);
     assert_eq!(found.findings.len(), 1, "{}", found.headline);
     assert_eq!(found.findings[0].affected, [("arc-3".to_owned(), "arc-5".to_owned())]);
+}
+
+/// Probabilities of what explains a slow receiver that has one more fact than the others, by id.
+fn causes_with(key: &str, value: FactValue) -> Vec<(String, f64)> {
+    let mut cluster = Cluster::new(SIX);
+    cluster.set("arc-3", key, value);
+    let snapshot = cluster.measure(5, &|_, to, _, path| {
+        if to == "arc-3" {
+            path.rate_bps *= 0.4;
+        }
+    });
+    let found = diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    found.findings[0].causes.iter().map(|c| (c.id.clone(), c.probability)).collect()
+}
+
+#[test]
+fn a_count_of_zero_is_no_difference_from_hosts_without_the_count() {
+    let key = "firewall.input.drops";
+    let id = RankedCause::id_of_unknown(key);
+    let competes = |count| causes_with(key, FactValue::Int(count)).iter().any(|(found, _)| *found == id);
+    assert!(competes(2));
+    assert!(!competes(0));
 }
