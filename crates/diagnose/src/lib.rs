@@ -121,9 +121,11 @@ pub fn asks_for_packets(kind: &linerate_model::kind::TestKind) -> bool {
 pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -> Vec<Test> {
     let (context, _) = context(snapshot, &Rules::DEFAULT);
     let mut tests: Vec<Test> = Vec::new();
-    for judged in located(&context, knowledge) {
-        next::add_new(&mut tests, next::tests(&context, &judged));
+    let judged = located(&context, knowledge);
+    for judged in &judged {
+        next::add_new(&mut tests, next::tests(&context, judged));
     }
+    next::add_new(&mut tests, next::longer(&context, &judged));
     for (id, test) in (first_id..).zip(&mut tests) {
         test.id = id;
     }

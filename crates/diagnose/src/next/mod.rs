@@ -2,6 +2,8 @@
 
 mod ask;
 mod decide;
+mod longer;
 
 pub(crate) use ask::asked;
 pub(crate) use decide::{add_new, next, tests};
+pub(crate) use longer::tests as longer;

@@ -21,6 +21,10 @@ super::number::stage! {
         small_per_s_max: f64 = 60_000.0, "1/s", "Packet rate that one thread cannot send any more";
         small_ms: u32 = 500, "ms", "Duration of that probe";
         small_factor: f64 = 2.0, "factor", "Its packet rate over that of TCP";
+        longer_ms: u32 = 2500, "ms", "Transfer where a limiter is suspected", "buckets of rented machines and of tc-tbf(8) hold up to 1 to 2 s of the full rate";
+        longer_max: usize = 4, "tests", "Such transfers of one round of the second stage";
+        falling: f64 = 0.75, "share", "Rate of the last third of a transfer over that of the first below which it falls";
+        falling_intervals_min: usize = 3, "intervals", "Intervals of a third that show it";
         duration_ms: u32 = 1000, "ms", "Duration of a transfer where the survey had none";
     }
 }

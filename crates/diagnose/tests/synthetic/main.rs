@@ -15,6 +15,9 @@ use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, Gap, GapSubject};
 use linerate_model::finding::{Diagnosis, Direction, RankedCause, Suspect};
 use linerate_model::inventory::Layer;
+use linerate_model::kind::TcpPlan;
+use linerate_model::plan::Test;
+use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 
 const LAYOUTS: [Layout; 3] = [THREE, SIX, TWELVE];
@@ -263,6 +266,40 @@ fn a_single_slow_pair_is_tested_again_before_it_is_reported() {
     let found = diagnose(&snapshot, &knowledge);
     assert_eq!(found.findings.len(), 1, "{}", found.headline);
     assert_eq!(found.findings[0].affected, [("arc-3".to_owned(), "arc-5".to_owned())]);
+}
+
+/// A bucket may let a second through: a host with a limiter is measured longer, once in each direction, before
+/// its full rate is believed.
+#[test]
+fn a_limiter_that_was_not_felt_is_measured_longer_once() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let mut cluster = Cluster::new(THREE);
+    let longer = |cluster: &Cluster| {
+        let mut snapshot = cluster.measure(4, &|_, _, _, _| {});
+        let is_long = |t: &Test| t.kind.get::<TcpPlan>().is_some_and(|tcp| tcp.duration_ms >= 2000);
+        let wanted = second_stage(&snapshot, &knowledge, 5000);
+        let long: Vec<Test> = wanted.into_iter().filter(is_long).collect();
+        let measured = |test: &Test| {
+            let like =
+                |s: &&Sample| (&s.test.from, &s.test.to, s.test.layer) == (&test.from, &test.to, test.layer);
+            let usual = snapshot.samples.iter().filter(like).find(|s| s.test.kind.is::<TcpPlan>());
+            Sample { test: test.clone(), ..usual.expect("the path was measured").clone() }
+        };
+        let more: Vec<Sample> = long.iter().map(measured).collect();
+        snapshot.samples.extend(more);
+        let left = second_stage(&snapshot, &knowledge, 6000).iter().filter(|t| is_long(t)).count();
+        (long, left)
+    };
+    assert_eq!(longer(&cluster).0, []);
+    cluster.set(
+        "node-2",
+        "nic.eth0.filter.egress.0",
+        FactValue::Text("matchall, police 1000 bit/s".to_owned()),
+    );
+    let (long, left) = longer(&cluster);
+    assert_eq!(left, 0, "{long:?}");
+    assert_eq!(long.iter().filter(|t| t.from == "node-2").count(), 1, "{long:?}");
+    assert_eq!(long.iter().filter(|t| t.to == "node-2").count(), 1, "{long:?}");
 }
 
 /// Probabilities of what explains a slow receiver that has one more fact than the others, by id.
