@@ -247,6 +247,23 @@ impl Store {
         change.commit().map_err(at("finish a run"))
     }
 
+    /// Removes a run that ended before it measured anything. A finished run stays.
+    pub fn discard(&mut self, run: &str) -> Result<(), StoreError> {
+        let failed = "discard a run";
+        let change = self.connection.transaction().map_err(at(failed))?;
+        let unfinished = change
+            .query_row("select finished = 0 from run where id = ?1", [run], |row| row.get::<_, bool>(0))
+            .optional()
+            .map_err(at(failed))?;
+        if unfinished == Some(true) {
+            for table in ["sample", "facts", "gap", "finding"] {
+                change.execute(&format!("delete from {table} where run = ?1"), [run]).map_err(at(failed))?;
+            }
+            change.execute("delete from run where id = ?1", [run]).map_err(at(failed))?;
+        }
+        change.commit().map_err(at(failed))
+    }
+
     /// All of a run that was written, also of one that was killed.
     pub fn load_snapshot(&self, run: &str) -> Result<Snapshot, StoreError> {
         let (json, left_out) = self

@@ -66,6 +66,25 @@ fn a_run_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn a_run_that_measured_nothing_leaves_nothing_and_a_finished_one_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    for id in ["r1", "r2"] {
+        store.begin_run(&snapshot(id), None).unwrap();
+        store.add_facts(id, [(&"a".to_owned(), &HostFacts::default())]).unwrap();
+        store.add_gap(id, &Gap { what: "host b".into(), reason: "no answer".into() }).unwrap();
+    }
+    store.finish(&snapshot("r1"), &Diagnosis::default()).unwrap();
+    for id in ["r1", "r2", "r3"] {
+        store.discard(id).unwrap();
+    }
+    let left: Vec<String> = store.list_runs().unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(left, ["r1"]);
+    assert!(matches!(store.load_snapshot("r2"), Err(StoreError::Missing { .. })));
+    assert_eq!(store.load_snapshot("r1").unwrap().facts.len(), 1);
+}
+
+#[test]
 fn opening_again_keeps_the_schema_and_a_newer_one_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.sqlite");

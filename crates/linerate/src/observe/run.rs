@@ -113,7 +113,11 @@ pub async fn survey(
     }
     survey.plain_hosts()?;
     survey.facts().await?;
-    owned::check(order.inventory, &survey.snapshot.facts)?;
+    if let Err(wrong) = owned::check(order.inventory, &survey.snapshot.facts) {
+        // Nothing was measured: a run without a verdict would stand in the list for good.
+        survey.store.discard(&survey.snapshot.id)?;
+        return Err(wrong.into());
+    }
     survey.first_stage().await?;
     survey.confirm_unreachable().await?;
     survey.again().await?;
