@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_knowledge::placeholder::{self, Placeholder};
 use linerate_knowledge::{Cause, Condition, Knowledge};
 use linerate_model::drbd::{DrbdAlarm, DrbdEvidence, DrbdTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
@@ -138,8 +139,12 @@ impl Seen<'_> {
         }
         readings.dedup();
         let remedy = cause.remedy.as_ref().map(|remedy| {
-            let instruction = remedy.instruction.replace("<resource>", &self.name);
-            let instruction = instruction.replace("{host}", self.host).replace("{hosts}", &self.hosts);
+            let instruction = placeholder::prose(&remedy.instruction, |hole| match hole {
+                Placeholder::Host => Some(self.host.to_owned()),
+                Placeholder::Hosts => Some(self.hosts.clone()),
+                Placeholder::Resource => Some(self.name.clone()),
+                _ => None,
+            });
             (instruction, remedy.risk_text.clone())
         });
         let evidence = DrbdEvidence::Cause {
@@ -259,7 +264,7 @@ mod tests {
             let (alarm, cause) = (said(&[changed], 1000.0), knowledge.get(id).unwrap());
             assert!(alarm.sentence.starts_with(&format!("a.b on one: {}{value}", cause.title)), "{alarm:?}");
             assert!(alarm.sentence.ends_with(&cause.mechanism), "{alarm:?}");
-            assert!(alarm.advice.contains("drbdadm adjust a.b") && !alarm.advice.contains("<resource>"));
+            assert!(alarm.advice.contains("drbdadm adjust a.b") && !alarm.advice.contains("{resource}"));
         }
     }
 

@@ -7,14 +7,15 @@ use linerate_model::writable::writable;
 use super::error::KnowledgeError;
 use super::features;
 use super::keys::FAMILIES;
-use super::schema::{Cause, Condition, FixTarget, Op, RemedyPlan, SettingPlan, StandingCount};
+use super::placeholder::Placeholder;
+use super::schema::{
+    BY_HAND_MAX, Cause, Condition, FixTarget, Op, RemedyPlan, SHORT_MAX, SettingPlan, StandingCount,
+};
 
 /// Topics of causes.
 const AREAS: &[&str] = &["offload", "mtu", "rate", "loss", "tcp", "cpu", "queue", "storage", "setting"];
 /// Largest weight: e^20 to one is more than any measurement can say.
 const WEIGHT_MAX: f64 = 20.0;
-/// What a remedy's texts may leave to be filled in.
-const HOLES: &[&str] = &["{host}", "{hosts}", "{nic}"];
 
 /// Line (1-based) of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
@@ -89,7 +90,8 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
             )
         });
     }
-    let rest = weights(text, cause).and_then(|()| holes(cause)).and_then(|()| tests(cause));
+    let rest = weights(text, cause).and_then(|()| holes(cause)).and_then(|()| lines(cause));
+    let rest = rest.and_then(|()| tests(cause));
     rest.map_err(|(near, problem, hint)| wrong(&near, problem, &hint))
 }
 
@@ -132,19 +134,52 @@ fn weights(text: &str, cause: &Cause) -> Result<(), Wrong> {
 /// The first place to be filled in of a remedy that nothing fills in.
 fn holes(cause: &Cause) -> Result<(), Wrong> {
     let Some(remedy) = &cause.remedy else { return Ok(()) };
-    for text in [&remedy.title, &remedy.instruction, &remedy.persistence] {
+    let all = Placeholder::ALL.map(Placeholder::hole);
+    let texts = [&remedy.title, &remedy.instruction, &remedy.persistence, &remedy.check, &remedy.by_hand];
+    for text in texts {
         for (at, _) in text.match_indices('{') {
             let end = text[at..].find('}').map_or(at, |length| at + length + 1);
             let hole = &text[at..end];
             let is_word =
                 hole.len() > 2 && hole[1..hole.len() - 1].chars().all(|c| c.is_alphanumeric() || c == '_');
-            if is_word && !HOLES.contains(&hole) {
-                let hint = format!("filled in are {}", HOLES.join(", "));
+            if is_word && !all.contains(&hole) {
+                let hint = format!("filled in are {}", all.join(", "));
                 return Err((hole.to_owned(), format!("`{hole}` stands for nothing"), hint));
             }
         }
     }
     Ok(())
+}
+
+/// The first line of a verdict that does not fit, or that a shell would not take.
+fn lines(cause: &Cause) -> Result<(), Wrong> {
+    let too_long = |what: &str, text: &str, most: usize| {
+        let length = text.chars().count();
+        let hint = format!("at most {most} characters: a verdict has one line for it");
+        (length > most).then(|| (text.to_owned(), format!("`{what}` is too long: {length}"), hint))
+    };
+    let none = RemedyPlan::default();
+    let remedy = cause.remedy.as_ref().unwrap_or(&none);
+    let wrong = (too_long("short", &cause.short, SHORT_MAX))
+        .or_else(|| too_long("check", &remedy.check, BY_HAND_MAX))
+        .or_else(|| too_long("by_hand", &remedy.by_hand, BY_HAND_MAX));
+    if let Some(wrong) = wrong {
+        return Err(wrong);
+    }
+    let pasted = [&remedy.instruction, &remedy.persistence, &remedy.check, &remedy.by_hand];
+    let Some(hole) = pasted.into_iter().find_map(|text| angled(text)) else { return Ok(()) };
+    let hint = format!("filled in are {}", Placeholder::ALL.map(Placeholder::hole).join(", "));
+    Err((hole.to_owned(), format!("`{hole}` is nothing to paste"), hint))
+}
+
+/// The first `<something to be replaced>` of a text.
+fn angled(text: &str) -> Option<&str> {
+    let holes = text.match_indices('<').filter_map(|(at, _)| {
+        let end = at + text[at..].find('>')?;
+        let is_word = text[at + 1..].starts_with(|c: char| c.is_alphabetic());
+        is_word.then(|| &text[at..=end])
+    });
+    holes.into_iter().next()
 }
 
 /// The first test of a cause that cannot be run.

@@ -7,6 +7,7 @@ mod check;
 mod error;
 pub mod features;
 pub mod keys;
+pub mod placeholder;
 mod schema;
 
 use include_dir::{Dir, include_dir};
@@ -189,6 +190,12 @@ mod tests {
             ("weight = 2.5", "weight = 1e300", "is no weight"),
             ("area = \"queue\"", "area = \"quue\"", "`quue` is no area"),
             ("ethtool -G {nic}", "ethtool -G {nick}", "`{nick}` stands for nothing"),
+            ("check = \"ethtool", "check = \"<NIC> ethtool", "`<NIC>` is nothing to paste"),
+            (
+                "by_hand = \"",
+                "by_hand = \"on each of the hosts and on none of those that are the others: ",
+                "is too long",
+            ),
             ("\"0.9\"", "\"abc\"", "without keys or usable values"),
         ] {
             assert!(good.contains(old), "{old}");

@@ -5,6 +5,11 @@ use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use serde::{Deserialize, Serialize};
 
+/// Characters of a title in a verdict of four lines.
+pub(crate) const SHORT_MAX: usize = 72;
+/// Characters of a check or a fix by hand, its holes not filled.
+pub(crate) const BY_HAND_MAX: usize = 78;
+
 /// One cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +18,9 @@ pub struct Cause {
     pub id: String,
     /// One line.
     pub title: String,
+    /// The same for a verdict of four lines, where the title is longer than 72 characters.
+    #[serde(default)]
+    pub short: String,
     /// Topic: `offload`, `mtu`, `rate`, `loss`, `tcp`, `cpu`, `queue`, `storage`, `setting`.
     pub area: String,
     /// How readily to suspect it.
@@ -405,7 +413,7 @@ impl From<&FactTest> for Condition {
 }
 
 /// What to try.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemedyPlan {
     /// One line.
@@ -413,9 +421,15 @@ pub struct RemedyPlan {
     /// Settings to write.
     #[serde(default)]
     pub set: Vec<SettingPlan>,
-    /// The command or instruction for people; `{host}`, `{hosts}` and `{nic}` are replaced.
+    /// The command or instruction for people, with holes of [`crate::placeholder`].
     #[serde(default)]
     pub instruction: String,
+    /// One command that reads only and shows the cause on its host, to be pasted; holes as above.
+    #[serde(default)]
+    pub check: String,
+    /// The instruction in one line of at most 78 characters, a command where one is enough.
+    #[serde(default)]
+    pub by_hand: String,
     /// How it survives a reboot.
     #[serde(default)]
     pub persistence: String,

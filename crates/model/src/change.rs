@@ -60,6 +60,16 @@ pub struct Remedy {
     /// The command or instruction for people.
     #[serde(default)]
     pub instruction: String,
+    /// The same in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by_hand: String,
+    /// A command that reads only and shows the cause on [`Self::host`]; empty where something that it needs is
+    /// not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub check: String,
+    /// Where instruction and check run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: HostName,
     /// How it is made to survive a reboot.
     #[serde(default)]
     pub persistence: String,

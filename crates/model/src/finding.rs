@@ -111,6 +111,9 @@ pub struct RankedCause {
     pub id: String,
     /// One line; of a difference that no file knows empty until a report writes it, as is the mechanism.
     pub title: String,
+    /// The same for a verdict of four lines; empty where the title is short enough.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub short: String,
     /// 0 to 1 among the causes of this finding.
     pub probability: f64,
     /// Two sentences: how it does harm.

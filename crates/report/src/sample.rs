@@ -193,6 +193,9 @@ pub(crate) fn remedy() -> Remedy {
         persistence: "a systemd .link file for up0".to_owned(),
         risk: Risk::Brief,
         risk_text: "a little more CPU for received packets; the link is not interrupted".to_owned(),
+        check: "ethtool -k up0 | grep rx-gro-hw".to_owned(),
+        host: "vs-4".to_owned(),
+        ..Remedy::default()
     }
 }
 

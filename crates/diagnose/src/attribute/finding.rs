@@ -149,6 +149,7 @@ pub(crate) fn ranked(
     RankedCause {
         id: scored.cause.id.clone(),
         title: scored.cause.title.clone(),
+        short: scored.cause.short.clone(),
         probability,
         mechanism: scored.cause.mechanism.clone(),
         supports: scored.supports.clone(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use linerate_knowledge::keys::{nic_of, pattern_fits};
+use linerate_knowledge::placeholder::{self, Placeholder};
 use linerate_knowledge::{FixTarget, SettingPlan};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
@@ -30,19 +31,36 @@ pub(crate) fn remedy(
     }
     let hit = scored.hits.first();
     let host = changes.first().map(|c| c.host.as_str()).or(hit.map(|h| h.host.as_str()));
-    let host = host.or(location.subjects.suspects.first().copied()).unwrap_or("the host");
+    let named = host.or(location.subjects.suspects.first().copied());
+    let host = named.unwrap_or("the host");
     let key = changes.first().map(|c| c.key.as_str()).or(hit.map(|h| h.key.as_str()));
     let layer = linerate_model::inventory::Layer::Underlay;
-    let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer)).unwrap_or("NIC");
+    let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer));
     let resource = key.and_then(resource_of);
     let hosts = hosts_of(facts, host, resource);
-    let named = |text: &str| {
-        let text = text.replace("{host}", host).replace("{hosts}", &hosts).replace("{nic}", nic);
-        // In keys a dot of the name is a slash.
-        resource.map_or_else(|| text.clone(), |name| text.replace("<resource>", &name.replace('/', ".")))
+    let known = |hole: Placeholder| match hole {
+        Placeholder::Host => named.map(str::to_owned),
+        Placeholder::Hosts => named.map(|_| hosts.clone()),
+        Placeholder::Nic => nic.map(|nic| nic.replace('/', ".")),
+        Placeholder::Disk => key.and_then(drive_of).map(|name| name.replace('/', ".")),
+        // In keys a dot of the name is a slash; where only minors are known nothing can be typed.
+        Placeholder::Resource => {
+            resource.filter(|name| name.parse::<u32>().is_err()).map(|name| name.replace('/', "."))
+        }
+        Placeholder::Address => address_of_a_peer(facts, location, host),
+        Placeholder::Value => {
+            let to = changes.first().map(|change| &change.to);
+            to.or(hit.and_then(|hit| hit.peers.as_ref())).map(ToString::to_string)
+        }
     };
-    let (instruction, persistence) = (named(&plan.instruction), named(&plan.persistence));
+    let (instruction, persistence) =
+        (placeholder::prose(&plan.instruction, known), placeholder::prose(&plan.persistence, known));
+    let (check, by_hand) =
+        (placeholder::command(&plan.check, known), placeholder::command(&plan.by_hand, known));
     Some(Remedy {
+        by_hand: by_hand.unwrap_or_default(),
+        check: check.unwrap_or_default(),
+        host: named.unwrap_or_default().to_owned(),
         id: scored.cause.id.clone(),
         title: plan.title.clone(),
         changes,
@@ -56,6 +74,30 @@ pub(crate) fn remedy(
 /// The resource of DRBD that a key is about: `r0` of `drbd.r0.connection`.
 fn resource_of(key: &str) -> Option<&str> {
     key.strip_prefix("drbd.")?.split_once('.').map(|(name, _)| name)
+}
+
+/// The block device that a key is about: `sda` of `disk_health.sda.state`.
+fn drive_of(key: &str) -> Option<&str> {
+    let rest = ["disk.", "disk_health.", "disk_limit."].iter().find_map(|head| key.strip_prefix(head))?;
+    rest.split_once('.').map(|(name, _)| name)
+}
+
+/// The address of a host at the other end of the bad cells.
+fn address_of_a_peer(facts: &Facts<'_>, location: &SuspectContext<'_>, host: &str) -> Option<String> {
+    let subjects = location.subjects;
+    let ends = subjects.receivers.iter().chain(&subjects.senders).filter(|end| **end != host);
+    let peers = ends.filter(|end| !subjects.suspects.contains(*end)).copied();
+    let inventory = &facts.snapshot.inventory;
+    let address = |peer: &str| {
+        let endpoint = inventory.host(peer)?.endpoints.first()?;
+        // Recorded evidence has addresses for documentation.
+        let is_made_up = matches!(endpoint.address, std::net::IpAddr::V4(v4) if v4.is_documentation());
+        (!endpoint.address.is_unspecified() && !is_made_up).then(|| endpoint.address.to_string())
+    };
+    // Where no address is known, the name of the peer serves a command as well.
+    let mut peers = peers.peekable();
+    let first = peers.peek().map(|peer| (*peer).to_owned());
+    peers.find_map(address).or(first)
 }
 
 /// The hosts that a command about a location needs: all that have the resource, else the one.

@@ -1,0 +1,92 @@
+//! What the texts of a remedy may leave to be filled in: one closed list. A text and what is known of a
+//! location come in, the text for this location goes out.
+
+use linerate_model::shell;
+
+/// A hole of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placeholder {
+    /// The host that the cause was found on.
+    Host,
+    /// All hosts that have the resource of DRBD, else that host.
+    Hosts,
+    /// Its NIC.
+    Nic,
+    /// Its block device.
+    Disk,
+    /// The resource of DRBD.
+    Resource,
+    /// The address of another host that it exchanges traffic with.
+    Address,
+    /// The value to write: what its equals have.
+    Value,
+}
+
+impl Placeholder {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Host, Self::Hosts, Self::Nic, Self::Disk, Self::Resource, Self::Address, Self::Value];
+
+    /// As it stands in a text.
+    #[must_use]
+    pub fn hole(self) -> &'static str {
+        match self {
+            Self::Host => "{host}",
+            Self::Hosts => "{hosts}",
+            Self::Nic => "{nic}",
+            Self::Disk => "{disk}",
+            Self::Resource => "{resource}",
+            Self::Address => "{address}",
+            Self::Value => "{value}",
+        }
+    }
+
+    /// What stands for it in prose where it is not known.
+    #[must_use]
+    pub fn unknown(self) -> &'static str {
+        match self {
+            Self::Host | Self::Hosts => "the host",
+            Self::Nic => "NIC",
+            Self::Disk => "DRIVE",
+            Self::Resource => "RESOURCE",
+            Self::Address => "PEER",
+            Self::Value => "(the value of the other hosts)",
+        }
+    }
+}
+
+/// A text for people; what is not known gets a word in its place.
+pub fn prose(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> String {
+    Placeholder::ALL
+        .into_iter()
+        .filter(|p| text.contains(p.hole()))
+        .fold(text.to_owned(), |text, p| text.replace(p.hole(), known(p).as_deref().unwrap_or(p.unknown())))
+}
+
+/// A text to be pasted, each value a word of a shell; `None` where something in it is not known.
+pub fn command(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> Option<String> {
+    let words = |value: &str| value.split_whitespace().map(shell::word).collect::<Vec<_>>().join(" ");
+    Placeholder::ALL.into_iter().filter(|p| text.contains(p.hole())).try_fold(text.to_owned(), |text, p| {
+        let value = known(p).filter(|value| !value.trim().is_empty())?;
+        // A value of several words is one word; a list of hosts is several.
+        let value = if p == Placeholder::Hosts { words(&value) } else { shell::word(&value) };
+        Some(text.replace(p.hole(), &value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_has_no_holes_and_no_second_command() {
+        let known = |p: Placeholder| match p {
+            Placeholder::Host => Some("n1; reboot".to_owned()),
+            Placeholder::Hosts => Some("n1 n2".to_owned()),
+            _ => None,
+        };
+        assert_eq!(command("a {host} {hosts}", known).as_deref(), Some("a 'n1; reboot' n1 n2"));
+        assert_eq!(command("ethtool {nic}", known), None);
+        assert_eq!(prose("ethtool {nic} on {hosts}", known), "ethtool NIC on n1 n2");
+    }
+}
