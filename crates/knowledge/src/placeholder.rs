@@ -55,7 +55,7 @@ impl Placeholder {
     }
 }
 
-/// A text for people; what is not known gets a word in its place.
+/// A text for people; what is not known becomes a word.
 pub fn prose(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> String {
     Placeholder::ALL
         .into_iter()

@@ -53,6 +53,7 @@ pub mod symptom;
 pub mod trial;
 pub mod tuning;
 pub mod units;
+pub mod verdict;
 pub mod writable;
 
 /// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;

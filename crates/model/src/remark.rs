@@ -301,3 +301,26 @@ pub enum Remark {
     /// So many front ends are hosts of the service: requests cross from one to another.
     Crossing(usize),
 }
+
+impl Remark {
+    /// Whether it names something that is wrong, without a finding: a symptom that is a fault, a slow front
+    /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same.
+    #[must_use]
+    pub fn blames(&self) -> bool {
+        match self {
+            Self::Symptom(symptom) => symptom.sign.is_fault(),
+            Self::FrontEnds { .. } | Self::SentAgain { .. } | Self::Together(_) => true,
+            Self::Disk(disk) => matches!(disk, DiskRemark::Saturated { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether it is worth the lines of a finding: it blames something, or it may, which depends on what is not
+    /// known (drives of one kind, tests at the same time).
+    #[must_use]
+    pub fn suspects(&self) -> bool {
+        let may_blame =
+            matches!(self, Self::Blocks { .. } | Self::Shared { .. } | Self::Disk(DiskRemark::Slow { .. }));
+        may_blame || self.blames()
+    }
+}

@@ -129,7 +129,7 @@ fn why(card: &mut Card, finding: &Finding) {
 }
 
 /// With a capital and a full stop.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let head = letters.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
     let whole = head + letters.as_str();

@@ -71,6 +71,8 @@ pub struct Grid {
     /// Squares of the pairs that were tested, by row (sends) and column (receives): of thousands of hosts
     /// that is a small part of the matrix.
     pub tested: BTreeMap<(usize, usize), Square>,
+    /// All its ceilings are what comparable pairs reach: the squares show rates.
+    pub is_by_peers: bool,
     /// One line per binding term of the ceilings.
     pub ceilings: Vec<String>,
 }
@@ -79,6 +81,9 @@ impl Grid {
     /// Title: `underlay: throughput in percent of the ceiling`.
     pub fn title(&self) -> String {
         let what = match self.metric {
+            GridMetric::Share if self.is_by_peers => {
+                format!("{} in bit/s (no ceiling is known)", Metric::Throughput.label())
+            }
             GridMetric::Share => format!("{} in percent of the ceiling", Metric::Throughput.label()),
             GridMetric::Rate => format!("{} in bit/s (no ceiling is known)", Metric::Throughput.label()),
             GridMetric::Other(r) => match r {
@@ -171,7 +176,8 @@ pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: 
         .collect();
     let ceilings = if metric == GridMetric::Share { ceiling_lines(&cells) } else { Vec::new() };
     let short = names::without_domain(&hosts);
-    Some(Grid { layer, metric, hosts, short, groups, tested, ceilings })
+    let is_by_peers = cells.iter().all(|cell| is_by_peers(cell) || cell.ceiling.bps.is_none());
+    Some(Grid { layer, metric, hosts, short, groups, tested, is_by_peers, ceilings })
 }
 
 /// Hosts that occur in a cell, in the order of the inventory; hosts it does not name come last.
@@ -179,9 +185,9 @@ fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
     let mut hosts: Vec<HostName> = cells.iter().flat_map(|c| [c.from.clone(), c.to.clone()]).collect();
     hosts.sort();
     hosts.dedup();
-    let places: HashMap<&str, usize> =
+    let positions: HashMap<&str, usize> =
         inventory.hosts.iter().enumerate().rev().map(|(i, h)| (h.name.as_str(), i)).collect();
-    hosts.sort_by_key(|h| places.get(h.as_str()).copied().unwrap_or(usize::MAX));
+    hosts.sort_by_key(|h| positions.get(h.as_str()).copied().unwrap_or(usize::MAX));
     hosts
 }
 
@@ -218,7 +224,8 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
     let throughput = matches!(metric, GridMetric::Share | GridMetric::Rate);
     if throughput && let Some((high, low)) = cell.two_state_bps.map(|(a, b)| (a.max(b), a.min(b))) {
         let full = cell.ceiling.bps.filter(|_| metric == GridMetric::Share);
-        let shown = |v: f64| full.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
+        let percent_of = full.filter(|_| !is_by_peers(cell));
+        let shown = |v: f64| percent_of.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
         let effect = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
         let text = format!("{}|{}", shown(high), shown(low));
         return Square { kind: SquareKind::Two, text, heat: heat(effect), title, effect };
@@ -226,6 +233,8 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
     if throughput && cell.throughput_bps.is_some_and(|v| v <= 0.0) {
         return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: 5, title, effect: 1.0 };
     }
+    // What comparable pairs reach is no ceiling: a share of it would claim too much.
+    let by_peers = metric == GridMetric::Share && is_by_peers(cell);
     let Some(value) = number(cell, metric) else {
         // Seen, but its ceiling is not known: the rate itself is still worth showing.
         return match cell.throughput_bps.filter(|_| throughput) {
@@ -236,7 +245,16 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
         };
     };
     let effect = effect(value, metric, typical);
-    Square { kind: SquareKind::One, text: shown(value, metric), heat: heat(effect), title, effect }
+    let text = match cell.throughput_bps.filter(|_| by_peers) {
+        Some(bps) => units::rate_cell(bps),
+        None => shown(value, metric),
+    };
+    Square { kind: SquareKind::One, text, heat: heat(effect), title, effect }
+}
+
+/// Whether the only ceiling of a pair is what comparable ones reach.
+fn is_by_peers(cell: &Cell) -> bool {
+    cell.ceiling.binding == TermName::Peers
 }
 
 fn shown(value: f64, metric: GridMetric) -> String {
@@ -304,7 +322,7 @@ fn title(cell: &Cell) -> String {
     text
 }
 
-/// One line per binding term: `187 Mbit/s, set by the shared uplink (200 Mbit/s x …): 24 pairs`.
+/// One line per binding term: `ceiling 187 Mbit/s, set by the shared uplink (200 Mbit/s x …): 24 pairs`.
 fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
     let mut terms: Vec<TermName> = cells.iter().map(|c| c.ceiling.binding).collect();
     terms.sort_unstable();
@@ -327,7 +345,11 @@ fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
             let why = low.0.ceiling.terms.iter().find(|t| t.name == term).map_or("", |t| t.why.as_str());
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             let pairs = if bound.len() == 1 { "1 pair".to_owned() } else { format!("{} pairs", bound.len()) };
-            Some((bound.len(), format!("{rate}, set by {}{why}: {pairs}", names::binding(term))))
+            let line = match term {
+                TermName::Peers => format!("comparable pairs reach {rate}: {pairs}"),
+                _ => format!("ceiling {rate}, set by {}{why}: {pairs}", names::binding(term)),
+            };
+            Some((bound.len(), line))
         })
         .collect();
     lines.sort_by_key(|line| std::cmp::Reverse(line.0));
@@ -368,6 +390,14 @@ mod tests {
         let square = square(&two, GridMetric::Share, 0.0);
         assert_eq!((square.kind, square.text.as_str(), square.heat), (SquareKind::Two, "95|24", 4));
         assert!(square.title.contains("jumps between 950 Mbit/s and 240 Mbit/s"));
+    }
+
+    #[test]
+    fn what_peers_reach_is_a_rate() {
+        let mut cell = cell(Some(0.3));
+        cell.ceiling.binding = TermName::Peers;
+        let square = square(&cell, GridMetric::Share, 0.0);
+        assert_eq!((square.text.as_str(), square.heat), ("300M", 3));
     }
 
     #[test]

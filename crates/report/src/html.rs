@@ -125,7 +125,7 @@ fn heat_map(grid: &Grid) -> Markup {
     html! {
         section.map {
         h2 { (grid.title()) }
-        @for line in &grid.ceilings { p.small { "Ceiling " (line) "." } }
+        @for line in &grid.ceilings { p.small { (card::sentence(line)) } }
         @if grid.hosts.len() > grid::PAGE_HOSTS_MAX { (worst_pairs(grid)) } @else { (squares(grid, many)) }
         (legend(grid))
         }

@@ -9,15 +9,18 @@ use linerate_model::imported::Imported;
 use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
+use linerate_model::verdict::Verdict;
 use serde::Serialize;
 
 use super::material::{Format, Material};
+use super::verdict;
 
 /// The shape; `schema` is raised when a field changes its meaning.
 #[derive(Debug, Serialize)]
 struct Page<'a> {
     schema: u32,
     run: &'a str,
+    summary: Verdict,
     diagnosis: &'a Diagnosis,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     trials: &'a [Trial],
@@ -44,21 +47,17 @@ impl Format for Json {
 
     fn render(&self, m: &Material<'_>) -> String {
         write(&Page {
-            schema: SCHEMA,
-            run: &m.diagnosis.run,
-            diagnosis: m.diagnosis,
             trials: m.trials,
-            snapshot_path: None,
             reveal: m.reveal,
             imported: m.snapshot.imported.as_deref(),
+            ..Page::of(m.snapshot, m.diagnosis)
         })
     }
 }
 
-/// `{"schema":1,"run":…,"diagnosis":…}`, with the path of the stored snapshot where there is one.
-pub fn page(diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
-    let run = &diagnosis.run;
-    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path, reveal: None, imported: None })
+/// `{"schema":1,"run":…,"summary":…,"diagnosis":…}`, with the path of the stored snapshot where there is one.
+pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, snapshot_path: Option<&str>) -> String {
+    write(&Page { snapshot_path, ..Page::of(snapshot, diagnosis) })
 }
 
 /// The same with the account of what was read of the files of others.
@@ -68,9 +67,23 @@ pub fn imported(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
         .imported
         .as_deref()
         .map(|account| Imported { missing: diagnosis.asked.clone(), ..account.clone() });
-    let imported = account.as_ref();
-    let run = &diagnosis.run;
-    write(&Page { schema: SCHEMA, run, diagnosis, trials: &[], snapshot_path: None, reveal: None, imported })
+    write(&Page { imported: account.as_ref(), ..Page::of(snapshot, diagnosis) })
+}
+
+impl<'a> Page<'a> {
+    /// What every page has.
+    fn of(snapshot: &Snapshot, diagnosis: &'a Diagnosis) -> Self {
+        Self {
+            schema: SCHEMA,
+            run: &diagnosis.run,
+            summary: verdict::of(snapshot, diagnosis),
+            diagnosis,
+            trials: &[],
+            snapshot_path: None,
+            reveal: None,
+            imported: None,
+        }
+    }
 }
 
 fn write(page: &Page<'_>) -> String {

@@ -39,6 +39,7 @@ pub mod sweep;
 pub mod text;
 pub mod transfer;
 pub mod udp;
+pub mod verdict;
 pub mod view;
 pub mod words;
 pub mod wrap;

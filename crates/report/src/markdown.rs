@@ -74,7 +74,7 @@ fn section(out: &mut String, title: &str, lines: &[String]) {
 fn matrix(out: &mut String, grid: &Grid) {
     let _ = write!(out, "\n## {}\n\n", escape(&grid.title()));
     for line in &grid.ceilings {
-        let _ = writeln!(out, "- ceiling {}", escape(line));
+        let _ = writeln!(out, "- {}", escape(line));
     }
     if grid.hosts.len() > grid::PAGE_HOSTS_MAX {
         *out += "\n| sender | receiver | value |\n| --- | --- | ---: |\n";

@@ -156,8 +156,8 @@ fn terminal_codes_from_hosts_are_not_passed_on() {
 
 #[test]
 fn json_is_read_back_equal() {
-    let (_, diagnosis) = sample::sick();
-    let page = json::page(&diagnosis, Some("run.json"));
+    let (snapshot, diagnosis) = sample::sick();
+    let page = json::page(&snapshot, &diagnosis, Some("run.json"));
     let value: serde_json::Value = serde_json::from_str(&page).expect("valid");
     assert_eq!(value["schema"], 1);
     assert_eq!(value["run"], diagnosis.run.as_str());

@@ -76,13 +76,30 @@ pub fn advice(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.advice.iter().map(line).collect()
 }
 
-/// Matrix, verdict and gaps of a run.
-pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+/// Matrices, and below them the verdict in at most four lines a finding: what a command prints unless all of it
+/// is asked for. `more` is the command that shows all.
+pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Style) -> String {
+    let mut out = matrices(snapshot, diagnosis, style);
+    let verdict = super::verdict::of(snapshot, diagnosis);
+    // Single tests have no matrix; without a finding their tables are the answer.
+    if verdict.findings.is_empty() && diagnosis.cells.is_empty() {
+        out += &super::single::tables(snapshot, style);
+    }
+    out + &super::verdict::text(&verdict, &super::words::whole(diagnosis), more, style)
+}
+
+fn matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = String::new();
     for grid in grid::grids(diagnosis, &snapshot.inventory) {
         matrix(&mut out, &grid, style);
         out.push('\n');
     }
+    out
+}
+
+/// Matrix, verdict and gaps of a run, all of it.
+pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+    let mut out = matrices(snapshot, diagnosis, style);
     out += &verdict(diagnosis, &snapshot.inventory, style);
     out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
@@ -229,7 +246,7 @@ fn matrix(out: &mut String, grid: &Grid, style: Style) {
     *out += &style.bold(&grid.title());
     out.push('\n');
     for line in &grid.ceilings {
-        for (i, part) in wrap(&format!("ceiling {line}"), style.width - 4).into_iter().enumerate() {
+        for (i, part) in wrap(line, style.width - 4).into_iter().enumerate() {
             *out += &style.dim(&format!("  {}{part}", if i > 0 { "  " } else { "" }));
             out.push('\n');
         }
@@ -306,7 +323,9 @@ fn summary(out: &mut String, grid: &Grid, style: Style) {
     let _ = writeln!(out, "  {} pairs seen, {} of them below what they should reach", worst.len(), bad.len());
     for (r, c, square) in bad.iter().take(WORST_MAX) {
         let pair = format!("{} to {}", names::host(&grid.short[*r], 20), names::host(&grid.short[*c], 20));
-        let sign = if grid.metric == GridMetric::Share { " %" } else { "" };
+        // A rate has its unit.
+        let is_share = grid.metric == GridMetric::Share && !square.text.ends_with(char::is_alphabetic);
+        let sign = if is_share { " %" } else { "" };
         let text = format!("{:>9}", square.text);
         let _ = writeln!(out, "  {pair:<44} {}{sign}", style.square(&text, square.heat));
     }

@@ -48,7 +48,7 @@ impl<'r> Transfers<'r> {
     }
 }
 
-/// What a suspect explains if it is bad at times.
+/// What a suspect explains if it is bad intermittently.
 struct Fit {
     score: f64,
     share: f64,

@@ -199,6 +199,7 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
         return out::json(&serde_json::json!({
             "schema": linerate_model::SCHEMA,
             "run": snapshot.id,
+            "summary": report::verdict::of(snapshot, diagnosis),
             "samples": snapshot.samples,
         }));
     }

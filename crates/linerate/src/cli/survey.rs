@@ -133,7 +133,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.json {
         let path = args.snapshot.as_ref().map(|p| p.display().to_string());
-        out::print(&report::json::page(&diagnosis, path.as_deref()))?;
+        out::print(&report::json::page(&snapshot, &diagnosis, path.as_deref()))?;
     } else {
         out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
         out::note(&format!(

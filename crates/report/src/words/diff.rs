@@ -82,7 +82,7 @@ fn change(ratio: f64, is_small: bool) -> String {
 }
 
 /// What a fix is called after it was measured.
-pub(super) fn verdict(proof: FixProof) -> &'static str {
+pub(crate) fn verdict(proof: FixProof) -> &'static str {
     match proof {
         FixProof::Faster => "fix proven",
         FixProof::Slower => "it became worse, proven",

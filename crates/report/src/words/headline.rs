@@ -59,7 +59,7 @@ fn lost(diagnosis: &Diagnosis) -> String {
 }
 
 /// Where nothing was found.
-fn whole(diagnosis: &Diagnosis) -> String {
+pub fn whole(diagnosis: &Diagnosis) -> String {
     // A full port is the headline only where no ceiling is known.
     let is_known = matches!(diagnosis.summary.overall, Overall::AtCeiling(_) | Overall::OfCeiling(_));
     let symptom = symptom(&diagnosis.remarks);
@@ -90,7 +90,8 @@ fn whole(diagnosis: &Diagnosis) -> String {
         Overall::Nothing if !diagnosis.asked.is_empty() => {
             "the cause is not known: no measurement was read; what to measure next is listed below".to_owned()
         }
-        Overall::Nothing => "nothing was measured".to_owned(),
+        Overall::Nothing => first(|r| matches!(r, Remark::FrontEnds { .. } | Remark::Crossing(_)))
+            .unwrap_or_else(|| "nothing was measured".to_owned()),
     }
 }
 

@@ -14,9 +14,11 @@ mod symptom;
 mod trial;
 pub mod volumes;
 
+pub(crate) use diff::verdict as verdict_of_fix;
 pub use diff::{RunDifference, difference};
 pub use finding::{location, loss};
-pub(crate) use remark::step;
+pub use headline::whole;
+pub(crate) use remark::{note, step, unmeasured};
 
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::Gap;

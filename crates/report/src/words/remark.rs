@@ -13,7 +13,7 @@ use linerate_model::units::{percent, rate, ratio, short};
 use super::{cause, diff};
 
 /// A note.
-pub(super) fn note(remark: &Remark) -> String {
+pub(crate) fn note(remark: &Remark) -> String {
     match remark {
         Remark::Compared(difference) => diff::difference(difference).sentence,
         Remark::Consequence { at: (suspect, direction), title, of } => {
@@ -73,7 +73,7 @@ pub(super) fn note(remark: &Remark) -> String {
 }
 
 /// A layer of which too many pairs have no valid transfer, as something that could not be seen.
-pub(super) fn unmeasured((layer, pairs, of): &(Layer, usize, usize)) -> Gap {
+pub(crate) fn unmeasured((layer, pairs, of): &(Layer, usize, usize)) -> Gap {
     Gap {
         what: format!("the throughput of {pairs} of {of} pairs ({layer})").into(),
         reason: "each of their transfers was contended; survey again when the hosts are idle".to_owned(),

@@ -284,6 +284,7 @@ async fn measure(
         out::json(&serde_json::json!({
             "schema": linerate_model::SCHEMA,
             "run": snapshot.id,
+            "summary": report::verdict::of(&snapshot, &diagnosis),
             "tests": shown::told(&snapshot),
             "samples": snapshot.samples,
             "gaps": snapshot.gaps,

@@ -129,6 +129,7 @@ fn show(args: &Args, surveyed: &DiskSurveyed, promise: DrivePromise) -> anyhow::
         return out::json(&serde_json::json!({
             "schema": linerate_model::SCHEMA,
             "run": snapshot.id,
+            "summary": report::verdict::of(snapshot, diagnosis),
             "headline": diagnosis.headline,
             "promised": promise,
             "drives": drives,

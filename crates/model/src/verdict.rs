@@ -1,0 +1,243 @@
+//! The verdict in facts: what the four lines of each finding are made of, and what stands below them. Made
+//! once by the reports; the same value is `summary` in JSON.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::Risk;
+use crate::clue::Clue;
+use crate::difference::Difference;
+use crate::fact::Gap;
+use crate::finding::{LayerScope, LossLocation, Metric, NextTest, ReplicaLoss};
+use crate::imported::Missing;
+use crate::inventory::{HostName, Layer};
+use crate::remark::{Overall, Remark};
+use crate::suspect::{Direction, Suspect};
+
+/// How certain something is, in the words for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// Below 20 %.
+    #[default]
+    Unknown,
+    /// 20 to 70 %.
+    Possible,
+    /// 70 to 95 %.
+    Likely,
+    /// 95 % and more.
+    Certain,
+}
+
+impl Certainty {
+    /// Of a probability. The borders are those of `docs/STYLE.md`.
+    #[must_use]
+    pub fn of(probability: f64) -> Self {
+        match probability {
+            p if p >= 0.95 => Self::Certain,
+            p if p >= 0.7 => Self::Likely,
+            p if p >= 0.2 => Self::Possible,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Possible => "possible",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
+}
+
+/// Everything at the end of a screen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is wrong, worst first.
+    pub findings: Vec<VerdictItem>,
+    /// How the whole does where nothing is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overall: Option<Overall>,
+    /// What a fix achieved, where the run is compared with the state before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Difference>,
+    /// Differences from the peers that explain nothing.
+    pub harmless: usize,
+    /// What could not be seen.
+    #[serde(default, skip_serializing_if = "Unseen::is_nothing")]
+    pub unseen: Unseen,
+}
+
+/// What is wrong at one location.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictItem {
+    /// Where, and how much.
+    pub what: VerdictSubject,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<VerdictCause>,
+    /// A command that reads only and shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<HostCommand>,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<VerdictFix>,
+    /// The measurement that decides what is still open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextTest>,
+}
+
+/// Where something is wrong, and how much.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictSubject {
+    /// A located loss, or a setting.
+    Loss(Box<VerdictLoss>),
+    /// What is plain without a comparison: a full CPU, a slow front end, drives of one host without time left.
+    Signs(Vec<Remark>),
+}
+
+/// What a loss is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossBasis {
+    /// A known ceiling, or what is normal for the value.
+    Ceiling,
+    /// What comparable pairs reach; no ceiling is known.
+    Peers,
+    /// Nothing: a setting or a state was read, and no loss of it was measured.
+    Reading,
+}
+
+/// A loss with its location.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictLoss {
+    /// Where, most probable first.
+    pub locations: Vec<LossLocation>,
+    /// Which layers.
+    pub layer: LayerScope,
+    /// In which value it shows.
+    pub metric: Metric,
+    /// The measured value.
+    pub measured: f64,
+    /// What is expected.
+    pub expected: f64,
+    /// What the expected value is.
+    pub basis: LossBasis,
+    /// Nothing gets through.
+    pub is_dead: bool,
+    /// Affected ordered pairs.
+    pub affected: usize,
+    /// Ordered pairs that were tested there.
+    pub tested: usize,
+    /// An affected pair: sender and receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<(HostName, HostName)>,
+    /// On how many hosts it was read, and how many there are, where it stands for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_on: Option<(usize, usize)>,
+    /// Other tests there were good.
+    pub intermittent: bool,
+    /// Which figure of a replica it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaLoss>,
+    /// How certain it is that something is wrong there.
+    pub certainty: Certainty,
+}
+
+/// Why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictCause {
+    /// Id of the knowledge file.
+    pub id: String,
+    /// In a few words.
+    pub title: String,
+    /// How certain, given the location.
+    pub certainty: Certainty,
+    /// What speaks for it, the clearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Clue>,
+}
+
+/// A command, and where it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCommand {
+    /// Host that it speaks of; `None` for a command of this program, which runs where the operator is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
+    /// As it is typed where the operator is.
+    pub command: String,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictFix {
+    /// A command of this program that tries it and puts the old values back; `None` where a person has to do
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<String>,
+    /// Hosts that it changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostName>,
+    /// The command, or the words, to do it by hand; empty where none is short.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by_hand: String,
+    /// What it can cost.
+    pub risk: Risk,
+    /// The same in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub risk_text: String,
+}
+
+/// What could not be seen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unseen {
+    /// Layers with too many pairs that have no valid transfer: how many, of how many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<(Layer, usize, usize)>,
+    /// Suspects that were not tested again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untested: Vec<(Suspect, Direction)>,
+    /// Hosts that were lost or never reached, and all else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<Gap>,
+    /// What imported evidence lacks, with the command for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Missing>,
+    /// Lines of imported files that were not understood.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread_lines: u64,
+}
+
+// Serde wants a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Unseen {
+    /// Whether all was seen.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_the_borders_of_the_style_guide() {
+        let words = [1.0, 0.95, 0.949, 0.7, 0.69, 0.2, 0.19, 0.0, f64::NAN].map(|p| Certainty::of(p).word());
+        assert_eq!(
+            words,
+            [
+                "certain", "certain", "likely", "likely", "possible", "possible", "unknown", "unknown",
+                "unknown"
+            ]
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! The end of a screen: at most four lines for each finding, then what is harmless, what could not be seen,
+//! and the name of the run. A verdict in, text of at most the width out; commands are never cut.
+
+use linerate_model::change::Risk;
+use linerate_model::difference::Difference;
+use linerate_model::fact::{Gap, GapSubject};
+use linerate_model::finding::NextTest;
+use linerate_model::printable::{self, without_hint};
+use linerate_model::units::{rate, ratio};
+use linerate_model::verdict::{
+    Certainty, LossBasis, Unseen, Verdict, VerdictCause, VerdictFix, VerdictItem, VerdictSubject,
+};
+
+use super::{located, sign};
+use crate::heat::Style;
+use crate::names;
+use crate::wrap::wrap;
+
+/// Findings of a screen; the rest is counted.
+pub const FINDINGS_MAX: usize = 5;
+/// Hosts and groups that are named in a line.
+const NAMES_MAX: usize = 4;
+/// Width of the labels, with the indent before them.
+const LABEL: usize = 10;
+
+/// The end of a screen. `whole` sums it up where nothing is wrong, `more` the command that
+/// shows all of it.
+#[must_use]
+pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String {
+    let mut out = String::new();
+    let mut line = |text: &str| {
+        out += text;
+        out.push('\n');
+    };
+    if let Some(effect) = verdict.effect.as_ref().and_then(|effect| self::effect(effect, style.width)) {
+        line(&style.bold(&printable::clean(&effect)));
+    }
+    if verdict.findings.is_empty() {
+        for part in wrap(whole, style.width) {
+            line(&style.fine(&part));
+        }
+    }
+    for (i, item) in verdict.findings.iter().enumerate().take(FINDINGS_MAX) {
+        for text in self::item(i + 1, item, style) {
+            line(&text);
+        }
+    }
+    let hidden = verdict.findings.len().saturating_sub(FINDINGS_MAX);
+    if hidden > 0 {
+        line(&style.dim(&format!("and {hidden} more findings: {more}")));
+    }
+    match verdict.harmless {
+        0 => {}
+        1 => line(&style.dim(&format!("1 other difference is harmless: {more}"))),
+        many => line(&style.dim(&format!("{many} other differences are harmless: {more}"))),
+    }
+    for text in unseen(&verdict.unseen, style) {
+        line(&text);
+    }
+    out
+}
+
+/// The lines of a finding.
+fn item(number: usize, item: &VerdictItem, style: Style) -> Vec<String> {
+    let head = format!("{number}. ");
+    let width = style.width - head.len();
+    let what = match &item.what {
+        VerdictSubject::Loss(loss) => {
+            let line = located::line(loss, item.cause.as_ref());
+            let or = located::or(loss);
+            let with = format!("{line}; or {}", or.join(", or "));
+            if or.is_empty() || with.chars().count() > width { line } else { with }
+        }
+        VerdictSubject::Signs(remarks) => sign::line(remarks),
+    };
+    let was_read = matches!(&item.what, VerdictSubject::Loss(loss) if loss.basis == LossBasis::Reading);
+    let mut lines = vec![style.alarm(&names::cut(&printable::clean(&format!("{head}{what}")), style.width))];
+    let columns = style.width - LABEL;
+    if let Some(text) = cause(item, was_read, columns) {
+        lines.push(labelled("Cause", &names::cut(&printable::clean(&text), columns), style));
+    }
+    if let Some(check) = &item.check {
+        lines.push(labelled(
+            "Check",
+            &style.command(&fitting(&printable::clean(&check.command), columns)),
+            style,
+        ));
+    }
+    match (&item.fix, &item.next) {
+        (Some(fix), _) => lines.push(labelled("Fix", &self::fix(fix, columns, style), style)),
+        (None, Some(next)) => lines.push(labelled("Next", &names::cut(&self::next(next), columns), style)),
+        (None, None) => {}
+    }
+    lines
+}
+
+fn labelled(label: &str, text: &str, style: Style) -> String {
+    format!("   {}{text}", style.dim(&format!("{label:<7}")))
+}
+
+/// A command without its filter, where it is too long with it.
+fn fitting(command: &str, columns: usize) -> String {
+    match command.split_once(" | ") {
+        Some((head, _)) if command.chars().count() > columns => head.to_owned(),
+        _ => command.to_owned(),
+    }
+}
+
+fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
+    let Some(cause) = &item.cause else {
+        let is_loss = matches!(item.what, VerdictSubject::Loss(_));
+        return is_loss.then(|| "unknown".to_owned());
+    };
+    let VerdictCause { title, certainty, evidence, .. } = cause;
+    if *certainty == Certainty::Unknown {
+        // A sign words what is known of it.
+        let words =
+            if cause.id.is_empty() { title.clone() } else { format!("unknown; first suspect: {title}") };
+        return Some(words);
+    }
+    let word = certainty.word();
+    let readings = |peers| evidence.iter().filter_map(move |clue| located::reading(clue, peers));
+    if was_read {
+        // The title stands in the first line.
+        let reading = located::readings(evidence).or_else(|| readings(true).next());
+        return Some(reading.map_or_else(
+            || format!("read only ({word})"),
+            |reading| {
+                let most = columns.saturating_sub(word.len() + 3);
+                format!("{} ({word})", names::cut(&reading, most))
+            },
+        ));
+    }
+    let with = |reading: String| format!("{title}; {reading} ({word})");
+    let mut all = readings(true).chain(readings(false)).map(with);
+    Some(all.find(|text| text.chars().count() <= columns).unwrap_or_else(|| format!("{title} ({word})")))
+}
+
+/// The command, and behind it what it risks as a remark of the shell: the longest that fits.
+fn fix(fix: &VerdictFix, columns: usize, style: Style) -> String {
+    let risk = risk(fix);
+    let hosts = if fix.hosts.len() > 1 { format!("on {} hosts; ", fix.hosts.len()) } else { String::new() };
+    let (command, remarks) = match &fix.trial {
+        Some(trial) => {
+            let by_hand = fix.by_hand.rsplit_once(": ").map_or(fix.by_hand.as_str(), |(_, command)| command);
+            let full = format!("= {by_hand}; {hosts}{risk}");
+            let whole = format!("{hosts}{risk}");
+            let is_command = !by_hand.is_empty() && fix.by_hand.starts_with("on ");
+            (trial.clone(), if is_command { vec![full, whole] } else { vec![whole] })
+        }
+        None => (fix.by_hand.clone(), vec![risk]),
+    };
+    let command = printable::clean(&command);
+    // The risk is cut where a clause ends; its level comes first.
+    let last = remarks.last().cloned().unwrap_or_default();
+    let shorter = last.match_indices([';', ',']).map(|(at, _)| last[..at].to_owned()).collect::<Vec<_>>();
+    let word = match fix.risk {
+        Risk::Harmless => String::new(),
+        risk => risk.to_string().split(':').next().unwrap_or_default().to_owned(),
+    };
+    let all = remarks.iter().cloned().chain(shorter.into_iter().rev()).chain([word]);
+    let mut fits = all.filter(|remark| {
+        !remark.is_empty() && command.chars().count() + REMARK.len() + remark.chars().count() <= columns
+    });
+    match fits.next() {
+        Some(remark) => {
+            style.command(&command) + &style.dim(&format!("{REMARK}{}", printable::clean(&remark)))
+        }
+        None => style.command(&command),
+    }
+}
+
+/// Between a command and its risk: a shell passes over it.
+const REMARK: &str = "   # ";
+
+fn risk(fix: &VerdictFix) -> String {
+    let text = fix.risk_text.trim().trim_end_matches('.');
+    let level = fix.risk.to_string();
+    let word = level.split(':').next().unwrap_or_default();
+    match (fix.risk, text) {
+        (Risk::Harmless, "") if fix.trial.is_none() => String::new(),
+        (_, "") => word.to_owned(),
+        (Risk::Harmless, text) => text.to_owned(),
+        (_, text) => format!("{word}: {text}"),
+    }
+}
+
+fn next(next: &NextTest) -> String {
+    match next {
+        NextTest::Repeat => "repeat the tests of this pair three times with nothing else running".to_owned(),
+        NextTest::ThirdHost => "measure both against a third host: the slow end stays slow".to_owned(),
+        NextTest::FurtherGroup { group, .. } => {
+            format!(
+                "survey with a host of a further group too: slow into {group} as well, then it is {group}"
+            )
+        }
+        NextTest::Partners => {
+            "survey it with two partners of other groups and nothing else running".to_owned()
+        }
+    }
+}
+
+/// What a fix achieved.
+fn effect(difference: &Difference, width: usize) -> Option<String> {
+    let Difference::Effect { pairs, bps, ratio: times, interval, proof, .. } = difference else {
+        return None;
+    };
+    let verdict = crate::words::verdict_of_fix(*proof);
+    let rates = format!("{verdict}: {pairs} slow pairs went from {} to {}", rate(bps.0), rate(bps.1));
+    let all = format!("{rates}, {} (95 %: {} to {})", ratio(*times), ratio(interval.0), ratio(interval.1));
+    Some(if all.chars().count() <= width { all } else { format!("{rates}, {}", ratio(*times)) })
+}
+
+/// How the line of what could not be seen begins.
+const NOT_SEEN: &str = "Not seen: ";
+
+/// What could not be seen, and what to do.
+fn unseen(unseen: &Unseen, style: Style) -> Vec<String> {
+    let unread = match unseen.unread_lines {
+        0 => None,
+        1 => Some("1 line was not understood".to_owned()),
+        many => Some(format!("{many} lines were not understood")),
+    };
+    let text = if let Some(missing) = &unseen.asked {
+        let unread = unread.map_or(String::new(), |unread| format!("; {unread}"));
+        format!("{}: {}{unread}", missing.what, missing.command)
+    } else {
+        let mut parts: Vec<String> = unseen
+            .pairs
+            .iter()
+            .map(|(layer, pairs, of)| format!("{pairs} of {of} pairs ({layer})"))
+            .collect();
+        let untested: Vec<String> = unseen
+            .untested
+            .iter()
+            .map(|(suspect, direction)| located::subject(suspect, *direction))
+            .collect();
+        if !untested.is_empty() {
+            parts.push(format!("{}, suspected and not tested again", names::list(&untested, NAMES_MAX)));
+        }
+        let again = !parts.is_empty();
+        parts.extend(gaps(&unseen.gaps));
+        parts.extend(unread);
+        match (parts.is_empty(), again) {
+            (true, _) => return Vec::new(),
+            (false, true) => format!("{}; survey again when the hosts are idle", parts.join("; ")),
+            (false, false) => parts.join("; "),
+        }
+    };
+    wrap(&format!("{NOT_SEEN}{text}"), style.width).iter().map(|part| style.dim(part)).collect()
+}
+
+/// The gravest gap with what to do, and how many more there are.
+fn gaps(gaps: &[Gap]) -> Option<String> {
+    let is_host = |gap: &&Gap| matches!(gap.what, GapSubject::Host(_));
+    let first = gaps.iter().find(is_host).or(gaps.first())?;
+    let (reason, hint) = without_hint(&first.reason);
+    let hint = hint.map_or(String::new(), |hint| format!(" ({hint})"));
+    let same = gaps.iter().filter(|gap| gap.reason == first.reason).count();
+    let what =
+        if same > 1 { format!("{} and {} more", first.what, same - 1) } else { first.what.to_string() };
+    let others = gaps.len() - same;
+    let others = if others > 0 { format!("; {others} further gaps") } else { String::new() };
+    Some(format!("{what}: {reason}{hint}{others}"))
+}

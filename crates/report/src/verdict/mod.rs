@@ -1,0 +1,228 @@
+//! The verdict of a diagnosis: made here once, as facts, for the end of a screen and for `summary` in JSON. A
+//! diagnosis with the inventory of its run comes in; [`lines`] has the four lines of each finding.
+
+mod command;
+mod lines;
+mod located;
+mod sign;
+
+pub use lines::{FINDINGS_MAX, text};
+
+use linerate_model::change::Remedy;
+use linerate_model::difference::Difference;
+use linerate_model::finding::{Clue, Diagnosis, Finding, Metric, RankedCause, Suspect, TermName};
+use linerate_model::remark::Remark;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::verdict::{
+    Certainty, HostCommand, LossBasis, Unseen, Verdict, VerdictCause, VerdictFix, VerdictItem, VerdictLoss,
+    VerdictSubject,
+};
+
+use command::Shell;
+
+/// Causes below this are not named where the cause is unknown.
+const NAMED_MIN: f64 = 0.1;
+
+/// The verdict of a run.
+#[must_use]
+pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
+    let shell = Shell::of(snapshot);
+    let mut findings: Vec<VerdictItem> =
+        diagnosis.findings.iter().map(|finding| item(finding, diagnosis, &shell)).collect();
+    let signs = diagnosis.remarks.iter().filter(|remark| remark.suspects());
+    // What a finding has located is more than the symptom.
+    let signs = signs.filter(|remark| findings.is_empty() || matches!(remark, Remark::FrontEnds { .. }));
+    let signs: Vec<VerdictItem> =
+        sign::together(signs).into_iter().map(|of| sign::item(of, &shell)).collect();
+    findings.extend(signs);
+    let findings = both_sides(findings);
+    let overall = findings.is_empty().then_some(diagnosis.summary.overall);
+    Verdict {
+        findings,
+        overall,
+        effect: diagnosis.summary.fix.and_then(|_| effect(diagnosis)),
+        harmless: harmless(diagnosis),
+        unseen: Unseen {
+            pairs: diagnosis.summary.unmeasured.clone(),
+            untested: diagnosis.summary.untested.clone(),
+            gaps: gaps(snapshot, diagnosis),
+            asked: diagnosis.asked.first().cloned(),
+            unread_lines: snapshot.imported.as_ref().map_or(0, |imported| imported.unread_lines),
+        },
+    }
+}
+
+/// What was read of one replica on both of its sides is one item.
+fn both_sides(items: Vec<VerdictItem>) -> Vec<VerdictItem> {
+    let mut all: Vec<VerdictItem> = Vec::new();
+    for item in items {
+        let Some((id, key)) = replica(&item) else {
+            all.push(item);
+            continue;
+        };
+        let Some(first) = all.iter_mut().find(|other| replica(other) == Some((id, key))) else {
+            all.push(item);
+            continue;
+        };
+        if let (Some(cause), Some(more)) = (&mut first.cause, item.cause) {
+            cause.evidence.extend(more.evidence);
+        }
+        if let (VerdictSubject::Loss(loss), VerdictSubject::Loss(more)) = (&mut first.what, item.what) {
+            loss.locations.extend(more.locations);
+        }
+    }
+    all
+}
+
+/// Cause and key of an item of a replica that was only read.
+fn replica(item: &VerdictItem) -> Option<(&str, &str)> {
+    let VerdictSubject::Loss(loss) = &item.what else { return None };
+    let cause = item.cause.as_ref().filter(|_| loss.basis == LossBasis::Reading)?;
+    let hit = cause.evidence.iter().find_map(|clue| match clue {
+        Clue::Read(hit) => Some(hit),
+        _ => None,
+    })?;
+    hit.key.starts_with("drbd.").then_some((cause.id.as_str(), hit.key.as_str()))
+}
+
+/// What could not be seen beside pairs.
+fn gaps(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<linerate_model::fact::Gap> {
+    // What imported evidence lacks is asked for.
+    let lacking = snapshot.imported.as_ref().map(|i| &i.missing[..]).unwrap_or_default();
+    let is_pairs = |gap: &linerate_model::fact::Gap| {
+        diagnosis.summary.unmeasured.iter().map(super::words::unmeasured).any(|own| own.what == gap.what)
+    };
+    let gaps = diagnosis.blind.iter().filter(|gap| !is_pairs(gap));
+    gaps.filter(|gap| lacking.iter().all(|missing| missing.what != gap.what.to_string())).cloned().collect()
+}
+
+fn effect(diagnosis: &Diagnosis) -> Option<Difference> {
+    diagnosis.remarks.iter().find_map(|remark| match remark {
+        Remark::Compared(difference @ Difference::Effect { .. }) => Some(difference.clone()),
+        _ => None,
+    })
+}
+
+/// Differences that no cause explains, each setting of each host once.
+fn harmless(diagnosis: &Diagnosis) -> usize {
+    let all = diagnosis.findings.iter().flat_map(|finding| &finding.benign);
+    all.map(|one| (one.host.as_str(), one.key.as_str())).collect::<std::collections::BTreeSet<_>>().len()
+}
+
+fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {
+    let cause = finding.causes.first().filter(|cause| cause.probability >= NAMED_MIN);
+    let certainty = cause.map_or(Certainty::Unknown, certainty);
+    let remedy = cause.and_then(|cause| cause.remedy.as_ref());
+    // Without a cause there is nothing to fix, only something to find out.
+    let fix = remedy.filter(|_| certainty > Certainty::Unknown).map(fix);
+    let next = finding.next.clone().filter(|_| certainty < Certainty::Likely);
+    let check = cause.and_then(|cause| check(cause, shell)).or_else(|| again(finding));
+    VerdictItem {
+        what: VerdictSubject::Loss(Box::new(loss(finding, diagnosis))),
+        cause: cause.map(|cause| VerdictCause {
+            id: cause.id.clone(),
+            title: title(cause),
+            certainty,
+            evidence: cause.supports.clone(),
+        }),
+        check,
+        fix,
+        next,
+    }
+}
+
+/// A cause without anything that was read or measured is no more than possible.
+fn certainty(cause: &RankedCause) -> Certainty {
+    let certainty = Certainty::of(cause.probability);
+    if cause.supports.is_empty() && cause.evidence.is_empty() {
+        certainty.min(Certainty::Possible)
+    } else {
+        certainty
+    }
+}
+
+fn title(cause: &RankedCause) -> String {
+    let title = if cause.short.is_empty() { &cause.title } else { &cause.short };
+    title.trim_end_matches('.').to_owned()
+}
+
+fn loss(finding: &Finding, diagnosis: &Diagnosis) -> VerdictLoss {
+    let is_of = |cell: &&linerate_model::finding::Cell| {
+        finding.affected.iter().any(|(from, to)| *from == cell.from && *to == cell.to)
+    };
+    let mut cells = diagnosis.cells.iter().filter(is_of).peekable();
+    let by_peers = cells.peek().is_some()
+        && cells.all(|cell| cell.ceiling.bps.is_none() || cell.ceiling.binding == TermName::Peers);
+    let basis = match (finding.was_only_read(), by_peers) {
+        (true, _) => LossBasis::Reading,
+        (_, true) => LossBasis::Peers,
+        _ => LossBasis::Ceiling,
+    };
+    VerdictLoss {
+        locations: locations(finding, diagnosis),
+        layer: finding.layer,
+        metric: finding.responses.first().copied().unwrap_or_default(),
+        measured: finding.measured,
+        expected: finding.expected,
+        basis,
+        is_dead: finding.nothing_gets_through(),
+        affected: finding.affected.len(),
+        tested: finding.tested,
+        pair: finding.affected.first().cloned(),
+        read_on: finding.read_on,
+        intermittent: finding.intermittent,
+        replica: finding.replica.clone(),
+        certainty: Certainty::of(finding.probability),
+    }
+}
+
+/// Where it may be. Between two hosts that the pair or every pair is meant only repeats that it is one of
+/// the two.
+fn locations(finding: &Finding, diagnosis: &Diagnosis) -> Vec<linerate_model::finding::LossLocation> {
+    let hosts = diagnosis.cells.iter().flat_map(|cell| [cell.from.as_str(), cell.to.as_str()]);
+    let are_two = hosts.collect::<std::collections::BTreeSet<_>>().len() == 2;
+    let is_exact = |suspect: &Suspect| !are_two || !matches!(suspect, Suspect::Pair(..) | Suspect::All);
+    let all = finding.places.iter().enumerate().filter(|(i, at)| *i == 0 || is_exact(&at.suspect));
+    all.map(|(_, at)| at.clone()).collect()
+}
+
+/// The command that shows a cause: that of its file, else the one that reads what was read.
+fn check(cause: &RankedCause, shell: &Shell<'_>) -> Option<HostCommand> {
+    let runs = |remedy: &&Remedy| !remedy.host.is_empty() || remedy.check.starts_with("linerate ");
+    let own = cause.remedy.as_ref().filter(|remedy| !remedy.check.is_empty()).filter(runs);
+    let own = own.map(|remedy| shell.on(&remedy.host, &remedy.check));
+    own.or_else(|| {
+        cause.supports.iter().find_map(|clue| match clue {
+            Clue::Read(hit) => Some(shell.reads(&hit.host, &hit.key)),
+            _ => None,
+        })
+    })
+}
+
+/// The test that shows a loss once more.
+fn again(finding: &Finding) -> Option<HostCommand> {
+    let (from, to) = finding.affected.first()?;
+    let test = match finding.responses.first()? {
+        Metric::Loss | Metric::Reordering | Metric::Stalls => "udp",
+        Metric::RttIdle | Metric::RttLoaded => "latency",
+        Metric::PathMtu => "mtu",
+        Metric::Storage | Metric::Setting => return None,
+        _ => "measure",
+    };
+    Some(command::own(&[test, from, to]))
+}
+
+fn fix(remedy: &Remedy) -> VerdictFix {
+    let hosts = remedy.hosts();
+    let trial = match hosts.as_slice() {
+        [] => None,
+        [host] => Some(command::own(&["try", &remedy.id, "--on", host]).command),
+        _ => Some(command::own(&["try", &remedy.id]).command),
+    };
+    let by_hand = if remedy.by_hand.is_empty() {
+        format!("by hand: {}", command::own(&["knowledge", "show", &remedy.id]).command)
+    } else {
+        located::by_hand(&remedy.by_hand, &remedy.host)
+    };
+    VerdictFix { trial, hosts, by_hand, risk: remedy.risk, risk_text: remedy.risk_text.clone() }
+}

@@ -1,0 +1,108 @@
+//! The screens of all recorded cases: their lines, widths and words. With LINERATE_SCREENS naming a folder
+//! they are written there for a person to read.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use linerate_diagnose::case;
+use linerate_knowledge::Knowledge;
+use linerate_model::finding::Diagnosis;
+use linerate_model::remark::Remark;
+use linerate_model::snapshot::Snapshot;
+use linerate_report::heat::Style;
+use linerate_report::{text, verdict, words};
+
+/// Lines that a finding may have, and columns of a line.
+const LINES_MAX: usize = 4;
+const COLUMNS_MAX: usize = 100;
+/// Words of the median case below its matrices.
+const WORDS_MAX: usize = 90;
+
+/// Each case with its snapshot and its diagnosis.
+fn cases() -> Vec<(String, Snapshot, Diagnosis)> {
+    let knowledge = Knowledge::builtin().unwrap();
+    let diagnosed = |(name, case): (String, case::Case)| {
+        let diagnosis = words::written(case::diagnose(&case, &knowledge));
+        (name, case.snapshot, diagnosis)
+    };
+    case::builtin().unwrap().into_iter().map(diagnosed).collect()
+}
+
+fn below_the_matrix(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
+    let verdict = verdict::of(snapshot, diagnosis);
+    verdict::text(&verdict, &words::whole(diagnosis), "linerate report RUN", Style::default())
+}
+
+#[test]
+fn screens_of_cases_are_short() {
+    let folder = std::env::var_os("LINERATE_SCREENS").map(PathBuf::from);
+    let mut counts = Vec::new();
+    for (name, snapshot, diagnosis) in cases() {
+        let screen = text::screen(&snapshot, &diagnosis, "linerate report RUN", Style::default());
+        if let Some(folder) = &folder {
+            std::fs::write(folder.join(format!("{name}.txt")), &screen).unwrap();
+            let all = text::page(&snapshot, &diagnosis, Style::default());
+            std::fs::write(folder.join(format!("{name}.all")), all).unwrap();
+        }
+        for line in screen.lines() {
+            assert!(line.chars().count() <= COLUMNS_MAX, "{name}: {} columns: {line}", line.chars().count());
+        }
+        let text = below_the_matrix(&snapshot, &diagnosis);
+        assert!(screen.ends_with(&text), "{name}: the verdict is not last:\n{screen}");
+        let mut lines = 0;
+        for line in text.lines() {
+            let is_first = line.starts_with(|c: char| c.is_ascii_digit()) && line.contains(". ");
+            lines = if is_first { 1 } else { lines + 1 };
+            assert!(!line.starts_with("   ") || lines <= LINES_MAX, "{name}: more than four lines:\n{text}");
+            assert_eq!(placeholder(line), None, "{name}: {line}");
+        }
+        counts.push((text.split_whitespace().count(), name));
+    }
+    counts.sort();
+    let (median, most) = (&counts[counts.len() / 2], &counts[counts.len() - 1]);
+    println!("{} cases: median {} words, most {most:?}", counts.len(), median.0);
+    assert!(median.0 <= WORDS_MAX, "{counts:?}");
+}
+
+/// The first `<something to be replaced>` or `{hole}` of a line.
+fn placeholder(line: &str) -> Option<&str> {
+    [('<', '>'), ('{', '}')].into_iter().find_map(|(open, close)| {
+        let from = line.find(open)?;
+        let to = from + line[from..].find(close)?;
+        let inner = &line[from + 1..to];
+        (inner.starts_with(|c: char| c.is_alphabetic()) && !inner.ends_with(' ')).then(|| &line[from..=to])
+    })
+}
+
+#[test]
+fn a_placeholder_is_seen() {
+    assert_eq!(placeholder("ip route get <address of a peer>"), Some("<address of a peer>"));
+    assert_eq!(placeholder("ethtool {nic}"), Some("{nic}"));
+    assert_eq!(placeholder("disk { al-extents 6007; } < 5 > 3"), None);
+}
+
+/// Stories that blame something without a located loss: the exit code alone has to show them.
+#[test]
+fn what_is_blamed_without_a_finding_is_in_the_verdict() {
+    for (name, snapshot, diagnosis) in cases() {
+        let blamed = ["casebook-a1", "casebook-a6", "casebook-a7", "casebook-d1"].contains(&name.as_str());
+        if blamed {
+            assert!(diagnosis.findings.is_empty(), "{name}");
+            assert!(diagnosis.remarks.iter().any(Remark::blames), "{name}: the exit code is 0");
+            assert!(!verdict::of(&snapshot, &diagnosis).findings.is_empty(), "{name}");
+        }
+    }
+}
+
+/// Every check of a verdict can be pasted: it names its host or is one of this program.
+#[test]
+fn checks_can_be_pasted() {
+    for (name, snapshot, diagnosis) in cases() {
+        for item in verdict::of(&snapshot, &diagnosis).findings {
+            let Some(check) = item.check else { continue };
+            let runs = check.command.starts_with("linerate ") || check.command.starts_with("ssh ");
+            assert!(runs && !check.command.contains("NIC"), "{name}: {}", check.command);
+        }
+    }
+}
