@@ -1,14 +1,14 @@
-//! What is handed to users: `linerate` as one static file for each machine, packed in the ways that people
-//! install.
+//! What is handed to users: `linerate` as one static file for each machine, packed as people install it.
 //!
 //! What comes in: the checkout. What goes out, in `target/dist/`: a tar.gz, a Debian package and an RPM for
 //! each machine, an OCI image archive for all of them, a list of what is linked (CycloneDX), checksums.
-//! The next way to pack is one file in `dist/` and one line in [`PACKERS`].
+//! The next kind of package is one file in `dist/` and one line in [`PACKERS`].
 
 mod check;
 mod contents;
 mod deb;
 mod oci;
+mod release;
 mod rpm;
 mod sbom;
 
@@ -18,25 +18,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::node::{self, Machine};
-use crate::shell::{output, sh, target, workspace};
+use crate::shell::sh;
 
-/// What a version is packed from.
-struct Release {
-    /// As in `Cargo.toml`.
-    version: String,
-    /// Time of the commit, seconds since 1970: what is packed twice is the same twice.
-    time_s: u64,
-    /// Where everything goes.
-    folder: PathBuf,
-}
+use release::{Release, Tree, tar};
 
-/// A machine with the folder that has what is installed there, laid out as in `/`.
-struct Tree {
-    machine: &'static Machine,
-    root: PathBuf,
-}
-
-/// One way to pack a tree.
+/// Packs a tree.
 type Packer = fn(&Release, &Tree) -> Result<()>;
 
 const PACKERS: [Packer; 3] = [tarball, deb::pack, rpm::pack];
@@ -68,25 +54,6 @@ pub(crate) fn run(names: &[String], is_debug: bool, is_checked: bool) -> Result<
     sbom::write(&release)?;
     checksums(&release)?;
     if is_checked { check::run(&release) } else { Ok(()) }
-}
-
-impl Release {
-    fn new() -> Result<Self> {
-        let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace().join("Cargo.toml"))?)?;
-        let version = manifest["workspace"]["package"]["version"].as_str().context("no version")?.to_owned();
-        let folder = target().join("dist");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(&folder)?;
-        let time_s = output("git", &["log", "-1", "--format=%ct"])?.trim().parse()?;
-        Ok(Self { version, time_s, folder })
-    }
-
-    /// A file of this release.
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
 }
 
 /// Builds the node program for each machine and packs it. Gives the folder that `linerate` carries.
@@ -121,24 +88,6 @@ fn tarball(release: &Release, tree: &Tree) -> Result<()> {
         sh("cp", &["-a", &from.join(part).display().to_string(), &to.display().to_string()])?;
     }
     tar(release, &release.folder, &name, &archive)
-}
-
-/// Packs `what` in a folder; the same files give the same bytes.
-fn tar(release: &Release, folder: &Path, what: &str, archive: &Path) -> Result<()> {
-    let (time, folder) = (format!("--mtime=@{}", release.time_s), folder.display().to_string());
-    let owner = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"];
-    let archive = archive.display().to_string();
-    let mut arguments = owner.to_vec();
-    arguments.extend([
-        time.as_str(),
-        "--use-compress-program=gzip -9n",
-        "-cf",
-        &archive,
-        "-C",
-        &folder,
-        what,
-    ]);
-    sh("tar", &arguments)
 }
 
 /// `SHA256SUMS`, as `sha256sum --check` reads it.

@@ -284,7 +284,7 @@ fn seen(diagnosis: &Diagnosis) -> String {
     if unseen == 0 {
         return String::new();
     }
-    format!(", as far as it was seen: {unseen} of {all} pairs were disturbed by other load of this machine")
+    format!(", as far as it was seen: other load of this machine hid {unseen} of {all} pairs")
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {

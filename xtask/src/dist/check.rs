@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::Release;
+use super::release::Release;
 use crate::shell::{am_root, output, sh};
 
 /// The two namespaces, and the address of each.
@@ -60,9 +60,14 @@ pub(super) fn run(release: &Release) -> Result<()> {
     let code = run.status.code().context("the survey was killed")?;
     let said = String::from_utf8_lossy(&run.stderr);
     ensure!(code < 2, "the survey ended with {code}:\n{said}");
-    let survey: Value = serde_json::from_slice(&run.stdout).context("the survey printed no JSON")?;
-    let hosts = survey["run"]["snapshot"]["inventory"]["hosts"].as_array().map_or(0, Vec::len);
-    println!("installed and surveyed: exit code {code}, {hosts} hosts");
+    let events: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let done = |unit: &str| -> u64 {
+        let ended = events.iter().filter(|event| event["event"] == "end" && event["unit"] == unit);
+        ended.filter_map(|event| event["done"].as_u64()).max().unwrap_or(0)
+    };
+    let (hosts, tests) = (done("hosts"), done("tests"));
+    ensure!(hosts == HOSTS.len() as u64 && tests > 0, "{hosts} hosts answered, {tests} tests ended:\n{said}");
+    println!("installed and surveyed with it: {hosts} hosts, {tests} tests");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::{Release, Tree};
+use super::release::{Release, Tree};
 use crate::node::Machine;
 use crate::shell::{output, workspace};
 

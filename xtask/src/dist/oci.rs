@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Release, Tree, tar};
+use super::release::{Release, Tree, tar};
 use crate::shell::{output, sh};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

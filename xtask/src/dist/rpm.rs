@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use super::{Release, Tree};
+use super::release::{Release, Tree};
 use crate::shell::sh;
 
 pub(super) fn pack(release: &Release, tree: &Tree) -> Result<()> {

@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::Release;
+use super::release::Release;
 use crate::shell::output;
 
 pub(super) fn write(release: &Release) -> Result<()> {
