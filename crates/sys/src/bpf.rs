@@ -4,6 +4,7 @@
 //! is pinned: closing the last descriptor frees everything, also when the process is killed. It decides
 //! nothing.
 
+use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -14,6 +15,11 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOK_UP: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
+const PROGRAM_ATTACH: libc::c_int = 8;
+const PROGRAM_DETACH: libc::c_int = 9;
+const PROGRAM_BY_ID: libc::c_int = 13;
+const INFO: libc::c_int = 15;
+const PROGRAM_QUERY: libc::c_int = 16;
 /// `BPF_NOEXIST`: only where there is none yet.
 const NEW_ONLY: u64 = 1;
 /// `BPF_F_NO_PREALLOC`: memory for an entry when it comes.
@@ -70,7 +76,47 @@ struct LoadProgram {
     log: u64,
     kernel: u32,
     flags: u32,
+    name: [u8; NAME_BYTES],
 }
+
+/// Programs at a hook of a device; `struct { … } query` of `union bpf_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    device: u32,
+    hook: u32,
+    flags: u32,
+    attached: u32,
+    programs: u64,
+    count: u32,
+    padding: u32,
+    more: [u64; 4],
+}
+
+/// A program to attach at a hook of a device, or to detach there.
+#[repr(C)]
+#[derive(Default)]
+struct AttachProgram {
+    device: u32,
+    program: u32,
+    hook: u32,
+    flags: u32,
+    more: [u32; 4],
+}
+
+#[repr(C)]
+struct Info {
+    program: u32,
+    bytes: u32,
+    to: u64,
+}
+
+/// `BPF_OBJ_NAME_LEN`, with the final zero.
+const NAME_BYTES: usize = 16;
+/// Most programs of a hook that are listed; the kernel takes 64 (`BPF_MPROG_MAX`).
+const PROGRAMS_MAX: usize = 64;
+/// Bytes of `struct bpf_prog_info` up to its name.
+const INFO_BYTES: usize = 80;
 
 fn address<T: ?Sized>(of: *const T) -> u64 {
     of.cast::<u8>() as usize as u64
@@ -167,8 +213,62 @@ impl AsFd for BpfMap {
 pub enum ProgramKind {
     /// A packet; of all kinds the one that can be tried out on every kernel.
     Packet = 1,
+    /// What a device sends or receives, for `tc`.
+    Traffic = 3,
     /// A tracepoint.
     Tracepoint = 5,
+    /// What a device receives, before the network stack.
+    Xdp = 6,
+}
+
+/// Hooks of `tc` without a classifier (TCX, since Linux 6.6); numbers of `enum bpf_attach_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrafficHook {
+    /// What a device receives.
+    Ingress = 46,
+    /// What a device sends.
+    Egress = 47,
+}
+
+/// What is known of a program of this kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramName {
+    /// Its name, without letters that are not plain.
+    pub name: String,
+    /// A hash of its instructions: the same program has the same one on each host.
+    pub tag: String,
+}
+
+/// Numbers of the programs at a hook of a device.
+///
+/// # Errors
+/// No right, or a kernel without such hooks (`EINVAL`).
+pub fn programs_at(device: u32, hook: TrafficHook) -> io::Result<Vec<u32>> {
+    let mut numbers = [0_u32; PROGRAMS_MAX];
+    let to: *mut [u32] = numbers.as_mut_slice();
+    let count = PROGRAMS_MAX as u32;
+    let mut query = Query { device, hook: hook as u32, programs: address(to), count, ..Query::default() };
+    bpf(PROGRAM_QUERY, &mut query)?;
+    Ok(numbers[..(query.count as usize).min(PROGRAMS_MAX)].to_vec())
+}
+
+/// What a program is called.
+///
+/// # Errors
+/// No right, or it is gone.
+pub fn name_of(program: u32) -> io::Result<ProgramName> {
+    let descriptor = owned(bpf(PROGRAM_BY_ID, &mut [program, 0, 0])?);
+    let mut info = [0_u8; INFO_BYTES];
+    let to: *mut [u8] = info.as_mut_slice();
+    let program = descriptor.as_raw_fd() as u32;
+    bpf(INFO, &mut Info { program, bytes: INFO_BYTES as u32, to: address(to) })?;
+    let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let tag = info[8..16].iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    Ok(ProgramName { name: info[64..].iter().take_while(plain).map(|byte| char::from(*byte)).collect(), tag })
 }
 
 /// A program that the kernel took.
@@ -183,6 +283,16 @@ impl BpfProgram {
     /// # Errors
     /// No right, or the words with which the kernel refuses the program.
     pub fn load(kind: ProgramKind, code: &[Instruction]) -> io::Result<Self> {
+        Self::load_named(kind, code, "")
+    }
+
+    /// The same with a name of up to 15 letters, digits and `_` (since Linux 4.15).
+    ///
+    /// # Errors
+    /// As of [`Self::load`].
+    pub fn load_named(kind: ProgramKind, code: &[Instruction], text: &str) -> io::Result<Self> {
+        let mut name = [0; NAME_BYTES];
+        name.iter_mut().zip(text.bytes().take(NAME_BYTES - 1)).for_each(|(to, from)| *to = from);
         let mut arguments = LoadProgram {
             kind: kind as u32,
             instructions: u32::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
@@ -193,6 +303,7 @@ impl BpfProgram {
             log: 0,
             kernel: 0,
             flags: 0,
+            name,
         };
         let refused = match bpf(PROGRAM_LOAD, &mut arguments) {
             Ok(descriptor) => return Ok(Self { descriptor: owned(descriptor) }),
@@ -208,6 +319,28 @@ impl BpfProgram {
             Ok(descriptor) => Ok(Self { descriptor: owned(descriptor) }),
             Err(_) => Err(io::Error::other(because(&refused, &log))),
         }
+    }
+
+    /// Has every packet at a hook of a device meet it, until it is detached.
+    ///
+    /// # Errors
+    /// No right, or a kernel without such hooks.
+    pub fn attach(&self, device: u32, hook: TrafficHook) -> io::Result<()> {
+        self.at_hook(PROGRAM_ATTACH, device, hook)
+    }
+
+    /// Undoes [`Self::attach`].
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn detach(&self, device: u32, hook: TrafficHook) -> io::Result<()> {
+        self.at_hook(PROGRAM_DETACH, device, hook)
+    }
+
+    fn at_hook(&self, command: libc::c_int, device: u32, hook: TrafficHook) -> io::Result<()> {
+        let program = self.descriptor.as_raw_fd() as u32;
+        let mut arguments = AttachProgram { device, program, hook: hook as u32, ..AttachProgram::default() };
+        bpf(command, &mut arguments).map(drop)
     }
 }
 

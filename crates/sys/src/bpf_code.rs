@@ -93,6 +93,8 @@ pub enum Call {
     Remove = 3,
     /// Monotonic clock, nanoseconds.
     Now = 5,
+    /// 32 bits by chance.
+    Random = 7,
 }
 
 /// The second operand of arithmetic.

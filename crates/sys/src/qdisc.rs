@@ -15,7 +15,8 @@ const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 /// Parent of a root discipline.
 pub const ROOT: u32 = 0xffff_ffff;
-const INGRESS: u32 = 0xffff_fff1;
+/// Parent of what stands beside the root for the sake of its filters: `ingress` and `clsact`.
+pub const INGRESS: u32 = 0xffff_fff1;
 const QDISCS_MAX: usize = 16_384;
 
 /// One discipline.
@@ -38,6 +39,11 @@ impl Qdisc {
     /// Whether it is the root of its device.
     pub fn is_root(&self) -> bool {
         self.parent == ROOT
+    }
+
+    /// Whether it stands beside the root and only holds filters.
+    pub fn is_ingress(&self) -> bool {
+        self.parent == INGRESS
     }
 
     /// Whether kind, handle and parameters are all there is: no classes and filters that would be lost.
@@ -113,7 +119,7 @@ const TBF_BUFFER: usize = 28;
 /// A queue never becomes shorter than this many bytes by a slower rate: 20 packets of Ethernet.
 const QUEUE_BYTES_MIN: u32 = 30_000;
 
-/// Disciplines of all devices, without ingress.
+/// Disciplines of all devices, those for ingress too.
 pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
     let mut found = Vec::new();
     Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETQDISC, &Payload::new(&[0; 20]), |message| {
@@ -130,7 +136,7 @@ pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
 fn parse(payload: &[u8]) -> Option<Qdisc> {
     let header = payload.get(..20)?;
     let body = &payload[20..];
-    let qdisc = Qdisc {
+    Some(Qdisc {
         link: u32_at(header, 4)?,
         handle: u32_at(header, 8)?,
         parent: u32_at(header, 12)?,
@@ -139,11 +145,10 @@ fn parse(payload: &[u8]) -> Option<Qdisc> {
             .find(|a| a.kind == libc::TCA_OPTIONS)
             .map(|a| a.data.to_vec())
             .unwrap_or_default(),
-    };
-    Some(qdisc).filter(|q| q.parent != INGRESS)
+    })
 }
 
-fn header(link: u32, handle: u32, parent: u32) -> Payload {
+pub(crate) fn header(link: u32, handle: u32, parent: u32) -> Payload {
     let mut bytes = [0; 20];
     bytes[4..8].copy_from_slice(&link.to_ne_bytes());
     bytes[8..12].copy_from_slice(&handle.to_ne_bytes());

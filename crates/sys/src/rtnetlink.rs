@@ -15,6 +15,8 @@ use crate::netlink::{
     Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes, i32_at, u16_at, u32_at,
 };
 
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_ID: u16 = 4;
 const IFLA_VXLAN_ID: u16 = 1;
 const IFLA_VXLAN_LINK: u16 = 3;
 const IFLA_VXLAN_PORT: u16 = 15;
@@ -50,6 +52,16 @@ pub struct Vxlan {
     /// Index of the device that it is bound to; `None` for an unbound one.
     #[serde(default)]
     pub lower: Option<u32>,
+}
+
+/// A program that sees what a device receives before the network stack does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Xdp {
+    /// Where it runs, a number of `XDP_ATTACHED_*`: 1 driver, 2 generic, 3 hardware, 4 several of them.
+    pub mode: u8,
+    /// Its number in this kernel; absent with several.
+    #[serde(default)]
+    pub program: Option<u32>,
 }
 
 /// A network device. Absent values are `None`: the kernel did not say.
@@ -125,6 +137,9 @@ pub struct NetDevice {
     /// Of a bond, as a number.
     #[serde(default)]
     pub bond_mode: Option<u8>,
+    /// Its XDP program.
+    #[serde(default)]
+    pub xdp: Option<Xdp>,
     /// Counters.
     #[serde(default)]
     pub stats: BTreeMap<String, u64>,
@@ -240,6 +255,12 @@ pub fn parse_link(message: &Message<'_>) -> Option<NetDevice> {
             libc::IFLA_GSO_MAX_SEGS => link.gso_max_segs = a.u32(),
             libc::IFLA_GRO_MAX_SIZE => link.gro_max_size = a.u32(),
             libc::IFLA_STATS64 => link.stats = parse_stats(a.data),
+            libc::IFLA_XDP => {
+                let field = |kind| attribute(a.data, kind);
+                let mode = field(IFLA_XDP_ATTACHED).and_then(|a| a.u8()).filter(|mode| *mode != 0);
+                let program = field(IFLA_XDP_PROG_ID).and_then(|a| a.u32());
+                link.xdp = mode.map(|mode| Xdp { mode, program });
+            }
             libc::IFLA_LINKINFO => parse_kind(&a, &mut link),
             _ => {}
         }

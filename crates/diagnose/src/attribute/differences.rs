@@ -37,9 +37,10 @@ const HARMFUL: [(&str, &[&str]); 19] = [
     ("bpf.*", &[]),
 ];
 
-/// Facts that are numbered in the order in which they were read: what counts is whether another host has the
-/// same words under any number.
-const NUMBERED: [&str; 3] = ["route.*", "rule.*", "table.*"];
+/// Facts that are numbered in the order in which they were read, or stand at a device whose name means
+/// nothing: what counts is whether another host has the same words under any number. A host that has one
+/// where no other has any differs.
+const NUMBERED: [&str; 5] = ["route.*", "rule.*", "table.*", "nic.*.filter.*", "nic.*.xdp"];
 
 /// Counts of which none at all and zero are the same: hosts without a firewall report no hook.
 const COUNTS: [&str; 6] = [
@@ -222,6 +223,8 @@ mod tests {
         assert!(!can_harm("nic.eth0.qdisc", &text("fq_codel")));
         assert!(can_harm("netns./run/netns/a|nic.eth0.mtu", &FactValue::Int(1300)));
         assert!(!can_harm("sysctl.net.ipv4.tcp_retries2", &FactValue::Int(12)));
+        assert!(can_harm("nic.eth0.filter.ingress.0", &text("u32, police 10000000 bit/s drop")));
+        assert!(can_harm("nic.eth0.xdp", &text("driver")));
     }
 
     #[test]

@@ -316,6 +316,19 @@ fn causes_with(key: &str, value: FactValue) -> Vec<(String, f64)> {
 }
 
 #[test]
+fn a_filter_or_program_that_only_the_suspect_has_competes() {
+    let filter = "nic.eth0.filter.ingress.0";
+    let known = causes_with(filter, FactValue::Text("matchall, police 80000000 bit/s drop".to_owned()));
+    assert_eq!(known[0].0, "filter-drops", "{known:?}");
+    let program = causes_with("nic.eth0.xdp", FactValue::Text("driver guard 12345678".to_owned()));
+    assert!(program.iter().any(|(id, p)| id == "xdp-program-drops" && *p > 0.2), "{program:?}");
+    // What no cause speaks of is no benign difference either.
+    let unknown = causes_with(filter, FactValue::Text("u32, skbedit".to_owned()));
+    let id = RankedCause::id_of_unknown(filter);
+    assert!(unknown.iter().any(|(found, p)| *found == id && *p > 0.1), "{unknown:?}");
+}
+
+#[test]
 fn a_count_of_zero_is_no_difference_from_hosts_without_the_count() {
     let key = "firewall.input.drops";
     let id = RankedCause::id_of_unknown(key);

@@ -25,6 +25,7 @@ mod machine_mtu;
 mod mtu_mismatch;
 mod offload;
 mod overlay_mtu;
+mod packet_program;
 mod path_blocked;
 mod port_rate;
 mod short_queue;
@@ -80,6 +81,8 @@ pub static ALL: &[&dyn Fault] = &[
     &host_firewall::LONG_LIST,
     &host_firewall::POLICY,
     &host_firewall::REFUSES,
+    &packet_program::XDP,
+    &packet_program::FILTER,
     &host_forwarding::WrongForwarding,
     &bridge_filter::BridgeFilter,
     &host_link_flap::HostLinkFlap,

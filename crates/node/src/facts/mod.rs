@@ -27,6 +27,7 @@ mod eee;
 mod fact;
 mod family;
 mod feature;
+mod filter;
 mod firewall;
 mod forwarding;
 mod idle;
@@ -97,6 +98,7 @@ const FACTS: &[&dyn Fact] = &[
     &private::PrivateFlags,
     &rss::HashFields,
     &qdisc::Qdiscs,
+    &filter::Filters,
     &pcie::Pcie,
     &numa::Numa,
     &ipoib::Ipoib,

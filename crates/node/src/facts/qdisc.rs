@@ -52,7 +52,11 @@ fn state(root: &Root, nic: &str) -> Result<(u32, String, Vec<Qdisc>), SettingErr
         view.links().iter().find(|l| l.name == nic).ok_or_else(|| SettingError::NoDevice(nic.to_owned()))?;
     let lacks = || SettingError::Lacks { device: nic.to_owned(), what: "queueing discipline".to_owned() };
     let kind = link.qdisc.clone().ok_or_else(lacks)?;
-    Ok((link.index, kind, view.qdiscs().iter().filter(|q| q.link == link.index).cloned().collect()))
+    Ok((
+        link.index,
+        kind,
+        view.qdiscs().iter().filter(|q| q.link == link.index && !q.is_ingress()).cloned().collect(),
+    ))
 }
 
 /// All disciplines as text: `kind handle parent options`, numbers in hexadecimal, separated by `;`.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use linerate_sys::ethtool::{self, Nic};
 use linerate_sys::fdb::{self, ForwardingEntry};
+use linerate_sys::filter::{self, Filter};
+use linerate_sys::packet_program::{self, PacketPrograms};
 use linerate_sys::qdisc::{self, Qdisc};
 use linerate_sys::root::{ReadError, Root};
 use linerate_sys::rtnetlink::{self, Address, Neighbour, NetDevice, Route};
@@ -31,6 +33,8 @@ pub(super) struct View<'a> {
     neighbours: Asked<Vec<Neighbour>>,
     forwarding: Asked<Vec<ForwardingEntry>>,
     qdiscs: Asked<Vec<Qdisc>>,
+    filters: Asked<Vec<Filter>>,
+    packet_programs: Asked<PacketPrograms>,
     nics: Asked<BTreeMap<String, Nic>>,
 }
 
@@ -47,6 +51,8 @@ impl<'a> View<'a> {
             neighbours: OnceCell::new(),
             forwarding: OnceCell::new(),
             qdiscs: OnceCell::new(),
+            filters: OnceCell::new(),
+            packet_programs: OnceCell::new(),
             nics: OnceCell::new(),
         }
     }
@@ -84,6 +90,18 @@ impl<'a> View<'a> {
     /// Queueing disciplines.
     pub(super) fn qdiscs(&self) -> &[Qdisc] {
         ask(&self.qdiscs, || self.root.answer("qdiscs", || Ok(qdisc::qdiscs()?)))
+    }
+
+    /// Filters of `tc`.
+    pub(super) fn filters(&self) -> &[Filter] {
+        let asked = || self.root.answer("filters", || Ok(filter::filters(self.qdiscs())?));
+        ask(&self.filters, asked)
+    }
+
+    /// Programs that packets meet outside of filters; `None` where they are not known.
+    pub(super) fn packet_programs(&self) -> Option<&PacketPrograms> {
+        let asked = || self.root.answer("packet_programs", || Ok(packet_program::attached(self.links())));
+        self.packet_programs.get_or_init(asked).as_ref().ok()
     }
 
     /// What the drivers report, by name of the device. The loopback has no driver.
@@ -138,6 +156,8 @@ impl<'a> View<'a> {
         note("nic.*.neighbour.*", self.neighbours.get().and_then(|r| r.as_ref().err()));
         note("nic.*.fdb.*", self.forwarding.get().and_then(|r| r.as_ref().err()));
         note("nic.*.qdisc", self.qdiscs.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.filter.*", self.filters.get().and_then(|r| r.as_ref().err()));
+        note("nic.*.xdp", self.packet_programs.get().and_then(|r| r.as_ref().err()));
         note("nic.*.feature.*", self.nics.get().and_then(|r| r.as_ref().err()));
         if let Some(reason) = &self.sysfs_gap {
             out.gap("nic.*.queue.*", reason);
