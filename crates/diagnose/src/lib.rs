@@ -34,6 +34,7 @@ mod advice;
 pub mod calibrate;
 pub mod case;
 mod compared;
+mod connections;
 mod context;
 pub mod diff;
 pub mod disks;
@@ -174,6 +175,7 @@ fn remarks(
     remarks.extend(disks.into_iter().map(Remark::Disk));
     remarks.extend(together::remarks(&context.facts));
     remarks.extend(together::sent_again(&context.facts, report, findings));
+    remarks.extend(connections::remarks(context));
     remarks.extend(remarks::front_ends(&context.facts));
     remarks.extend(symptoms::remarks(context, report));
     if findings.is_empty() && remarks.is_empty() {

@@ -271,6 +271,28 @@ pub struct TcpEnd {
     pub sndbuf_bytes: u64,
     /// Largest receive window that the peer offered, bytes; 0 where the kernel does not say.
     pub snd_wnd_max: u64,
+    /// Options that both ends agreed on when the connections were opened; `None` in reports of older nodes
+    /// and of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreed: Option<AgreedOptions>,
+    /// Segments delivered to the receiver (sender).
+    #[serde(default, skip_serializing_if = "digits::is_none")]
+    pub delivered: u64,
+    /// Of them marked by a queue on the path (CE), as the receiver echoed.
+    #[serde(default, skip_serializing_if = "digits::is_none")]
+    pub delivered_ce: u64,
+}
+
+/// Options of TCP that hold for a connection, beside the window scale. Each of them needs both ends, and a
+/// path that lets it pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgreedOptions {
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Explicit congestion notification.
+    pub ecn: bool,
+    /// Timestamps.
+    pub timestamps: bool,
 }
 
 /// Datagram counts of a UDP load at one end.

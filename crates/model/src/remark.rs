@@ -300,6 +300,42 @@ pub enum Remark {
     },
     /// So many front ends are hosts of the service: requests cross from one to another.
     Crossing(usize),
+    /// Pairs whose connections go without an option of TCP that both hosts have switched on.
+    OptionLost {
+        /// The option.
+        option: TcpOption,
+        /// Pairs, sender and receiver, the first few.
+        pairs: Vec<(HostName, HostName)>,
+        /// How many pairs.
+        lost: usize,
+        /// How many pairs of such hosts have it.
+        kept: usize,
+    },
+    /// A pair on whose path a queue marks segments (CE) instead of dropping them.
+    Marked {
+        /// Sender.
+        from: HostName,
+        /// Receiver.
+        to: HostName,
+        /// Layer.
+        layer: Layer,
+        /// Share of the segments.
+        share: f64,
+    },
+}
+
+/// An option of TCP that two ends agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpOption {
+    /// Selective acknowledgements.
+    Sack,
+    /// Explicit congestion notification.
+    Ecn,
+    /// Timestamps.
+    Timestamps,
+    /// Window scale.
+    WindowScale,
 }
 
 impl Remark {

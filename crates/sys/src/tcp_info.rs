@@ -9,14 +9,23 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Buffer for the structure of a kernel newer than this program; its new fields are ignored.
 const ROOM_BYTES: usize = 512;
 
-/// `TCPI_OPT_WSCALE` of the kernel's `tcp.h`.
+/// `TCPI_OPT_*` of the kernel's `tcp.h`.
+const OPTION_TIMESTAMPS: u8 = 1;
+const OPTION_SACK: u8 = 2;
 const OPTION_WINDOW_SCALE: u8 = 4;
+const OPTION_ECN: u8 = 8;
 
 /// State of a connection. Counts since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Window scale shifts: ours and the peer's; `None` when scaling was not agreed.
     pub window_scale: Option<(u8, u8)>,
+    /// Whether timestamps were agreed.
+    pub timestamps: bool,
+    /// Whether selective acknowledgements were agreed.
+    pub sack: bool,
+    /// Whether explicit congestion notification was agreed.
+    pub ecn: bool,
     /// Largest segment that we send, bytes.
     pub snd_mss: u32,
     /// Largest segment that we saw, bytes.
@@ -53,6 +62,10 @@ pub struct TcpInfo {
     pub rwnd_limited_us: Option<u64>,
     /// Of it held up by the send buffer.
     pub sndbuf_limited_us: Option<u64>,
+    /// Segments delivered to the peer.
+    pub delivered: Option<u32>,
+    /// Of them reported as marked by a queue on the path (CE).
+    pub delivered_ce: Option<u32>,
     /// Bytes sent, with retransmissions.
     pub bytes_sent: Option<u64>,
     /// Bytes retransmitted.
@@ -97,8 +110,14 @@ impl TcpInfo {
         let (first, second) = (byte(6) & 0x0f, byte(6) >> 4);
         let (snd_wscale, rcv_wscale) =
             if cfg!(target_endian = "little") { (first, second) } else { (second, first) };
-        let scaled = byte(5) & OPTION_WINDOW_SCALE != 0;
+        let agreed = |option: u8| byte(5) & option != 0;
+        let scaled = agreed(OPTION_WINDOW_SCALE);
         Self {
+            timestamps: agreed(OPTION_TIMESTAMPS),
+            sack: agreed(OPTION_SACK),
+            ecn: agreed(OPTION_ECN),
+            delivered: short(192),
+            delivered_ce: short(196),
             window_scale: scaled.then_some((rcv_wscale, snd_wscale)),
             snd_mss: short(16).unwrap_or(0),
             rcv_mss: short(20).unwrap_or(0),
@@ -173,7 +192,7 @@ mod tests {
     #[test]
     fn a_short_structure_of_an_old_kernel_leaves_the_new_fields_out() {
         let mut bytes = [0_u8; 104];
-        bytes[5] = OPTION_WINDOW_SCALE;
+        bytes[5] = OPTION_WINDOW_SCALE | OPTION_SACK;
         bytes[6] = 0x7a;
         bytes[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
         bytes[24..28].copy_from_slice(&10_u32.to_ne_bytes());
@@ -181,7 +200,9 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert_eq!(info.window_scale, Some((7, 10)));
         }
+        assert_eq!((info.sack, info.ecn, info.timestamps), (true, false, false));
         assert_eq!((info.bytes_acked, info.snd_wnd, info.min_rtt_us), (None, None, None));
+        assert_eq!((info.delivered, info.delivered_ce), (None, None));
         assert_eq!(info.in_flight_bytes(), 14_480);
     }
 
@@ -201,6 +222,10 @@ mod tests {
         let info = read(&client).unwrap();
         assert!(info.snd_mss > 500, "{info:?}");
         assert!(info.bytes_acked.is_some_and(|bytes| bytes >= 1000), "{info:?}");
+        assert_eq!(info.delivered_ce.unwrap_or(0), 0, "nothing marks on the loopback: {info:?}");
+        let switch =
+            |name: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+        assert_eq!(info.sack, switch("tcp_sack").trim() != "0", "{info:?}");
         assert_eq!(read(&server).unwrap().bytes_received, Some(1000));
         assert!(!congestion(&client).unwrap().is_empty());
     }

@@ -285,6 +285,8 @@ fn since(info: &mut TcpInfo, base: &TcpInfo) {
     info.rwnd_limited_us = less(info.rwnd_limited_us, base.rwnd_limited_us, u64::saturating_sub);
     info.sndbuf_limited_us = less(info.sndbuf_limited_us, base.sndbuf_limited_us, u64::saturating_sub);
     info.dsack_dups = less(info.dsack_dups, base.dsack_dups, u32::saturating_sub);
+    info.delivered = less(info.delivered, base.delivered, u32::saturating_sub);
+    info.delivered_ce = less(info.delivered_ce, base.delivered_ce, u32::saturating_sub);
     info.reord_seen = less(info.reord_seen, base.reord_seen, u32::saturating_sub);
 }
 

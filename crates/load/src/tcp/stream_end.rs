@@ -7,7 +7,7 @@ use std::io;
 use std::net::TcpStream;
 use std::time::Instant;
 
-use linerate_model::load::TcpEnd;
+use linerate_model::load::{AgreedOptions, TcpEnd};
 use linerate_sys::socket;
 use linerate_sys::tcp_info::{self, TcpInfo};
 
@@ -72,13 +72,30 @@ pub(super) fn end_state(streams: &[TcpStream], ends: &[StreamEnd]) -> TcpEnd {
         end.reord_seen += u64::from(info.reord_seen.unwrap_or(0));
         end.dsack_dups += u64::from(info.dsack_dups.unwrap_or(0));
         end.rcv_ooopack += u64::from(info.rcv_ooopack.unwrap_or(0));
+        end.delivered += u64::from(info.delivered.unwrap_or(0));
+        end.delivered_ce += u64::from(info.delivered_ce.unwrap_or(0));
     }
     if let (Some(stream), Some(first)) = (streams.first(), ends.first()) {
         end.wscale = first.info.window_scale.unwrap_or((0, 0));
+        end.agreed = agreed(ends);
         end.congestion = tcp_info::congestion(stream).unwrap_or_default();
         end.sndbuf_bytes = socket::send_buffer(stream).unwrap_or(0);
     }
     end
+}
+
+/// What holds for every stream that was open at its end; `None` where the state of none could be read.
+fn agreed(ends: &[StreamEnd]) -> Option<AgreedOptions> {
+    let each = ends.iter().map(|end| &end.info).filter(|info| info.snd_mss > 0).map(|info| AgreedOptions {
+        sack: info.sack,
+        ecn: info.ecn,
+        timestamps: info.timestamps,
+    });
+    each.reduce(|all, one| AgreedOptions {
+        sack: all.sack && one.sack,
+        ecn: all.ecn && one.ecn,
+        timestamps: all.timestamps && one.timestamps,
+    })
 }
 
 /// Why a transfer is worth less than it seems, if it is: what broke.

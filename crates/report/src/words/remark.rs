@@ -7,7 +7,7 @@ use linerate_model::finding::AtRest;
 use linerate_model::http::HttpStep;
 use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
-use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, Together};
+use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, TcpOption, Together};
 use linerate_model::units::{percent, rate, ratio, short};
 
 use super::{cause, diff};
@@ -69,7 +69,30 @@ pub(crate) fn note(remark: &Remark) -> String {
              that is structure, no fault",
             percent(1.0 - 1.0 / *hosts as f64)
         ),
+        Remark::OptionLost { option, pairs, lost, kept } => option_lost(*option, pairs, *lost, *kept),
+        Remark::Marked { from, to, layer, share } => format!(
+            "{from} to {to} ({layer}): a queue on the path marks {} of the segments (CE) instead of dropping them: it is congested there",
+            percent(*share)
+        ),
     }
+}
+
+fn option_lost(option: TcpOption, pairs: &[(String, String)], lost: usize, kept: usize) -> String {
+    let option = match option {
+        TcpOption::Sack => "selective acknowledgements (SACK)",
+        TcpOption::Ecn => "congestion marks (ECN)",
+        TcpOption::Timestamps => "timestamps",
+        TcpOption::WindowScale => "window scale",
+    };
+    let mut named: Vec<String> = pairs.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+    if lost > pairs.len() {
+        named.push(format!("{} more pairs", lost - pairs.len()));
+    }
+    let others = if kept > 0 { format!("; {kept} other pairs have it") } else { String::new() };
+    format!(
+        "connections of {} go without {option}, which both hosts have switched on: a device on the path takes it out{others}",
+        named.join(", ")
+    )
 }
 
 /// A layer of which too many pairs have no valid transfer, as something that could not be seen.
