@@ -1,7 +1,7 @@
 //! What the connections of the tests agreed on: options that a path takes out, and marks of congestion.
 //!
-//! In: cells with the state of their connections. Out: remarks. An option counts as lost where both hosts have
-//! it switched on and a transfer between them went without it.
+//! In: cells with the state of their connections. Out: remarks. An option counts as lost where both hosts
+//! have it switched on and a transfer between them went without it.
 
 use linerate_model::load::{AgreedOptions, TcpEnd};
 use linerate_model::remark::{Remark, TcpOption};
@@ -130,7 +130,7 @@ mod tests {
         Sample { test, start_ms: 0, outcome: Outcome::Measured(Box::new(measured)), tx_counters, rx_counters }
     }
 
-    /// Three hosts of which the connections between the first two go without SACK; `sack` is what the second
+    /// Three hosts; the connections between the first two go without SACK; `sack` is what the second
     /// one has set.
     fn seen(sack: i64, marks: u64) -> Vec<Remark> {
         let mut snapshot = Snapshot::default();

@@ -73,7 +73,7 @@ pub struct LoadReport {
     /// CPU seconds of this end's threads.
     pub cpu_s: f64,
     /// CPU seconds that all CPUs of the host spent in softirq during the test; `None` where the kernel does
-    /// not say. Kept apart from `cpu_s`, because other traffic of the host is in it.
+    /// not report them. Kept apart from `cpu_s`, because other traffic of the host is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirq_s: Option<f64>,
     /// Seconds that the threads of this end that move data waited for a CPU (schedstat), all together.
@@ -100,7 +100,7 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calibration: Vec<Turn>,
     /// Bulk transfer, sender: when slow start ended, milliseconds since the start, by the state of the
-    /// connections; `None` when it did not end, or the kernel does not say.
+    /// connections; `None` when it did not end, or the kernel reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<f64>,
     /// Bulk transfer with checksums: streams whose checksums agreed.
@@ -269,7 +269,7 @@ pub struct TcpEnd {
     pub unacked_bytes_max: u64,
     /// Send buffer size at the end (`SO_SNDBUF` as the kernel counts it), bytes.
     pub sndbuf_bytes: u64,
-    /// Largest receive window that the peer offered, bytes; 0 where the kernel does not say.
+    /// Largest receive window that the peer offered, bytes; 0 where the kernel reports none.
     pub snd_wnd_max: u64,
     /// Options that both ends agreed on when the connections were opened; `None` in reports of older nodes
     /// and of other tools.

@@ -42,7 +42,7 @@ const HARMFUL: [(&str, &[&str]); 19] = [
 /// where no other has any differs.
 const NUMBERED: [&str; 5] = ["route.*", "rule.*", "table.*", "nic.*.filter.*", "nic.*.xdp"];
 
-/// Counts of which none at all and zero are the same: hosts without a firewall report no hook.
+/// Counts that are the same when absent and when zero: hosts without a firewall report no hook.
 const COUNTS: [&str; 6] = [
     "firewall.rules",
     "firewall.*.rules",

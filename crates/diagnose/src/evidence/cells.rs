@@ -32,13 +32,13 @@ pub(crate) struct CellEvidence<'a> {
     pub kind: Kind,
     /// Tests that say something: measured, or nothing got through.
     pub samples: Vec<&'a Sample>,
-    /// Tests that were worthless; their counters still say why.
+    /// Tests that were invalid; their counters still show why.
     pub worthless: Vec<&'a Sample>,
     /// Throughput of each single-stream test; 0 when nothing got through.
     pub rates: Vec<f64>,
     /// Median throughput, bit/s.
     pub throughput_bps: Option<f64>,
-    /// Share of datagrams that its UDP probes lost: the mean, for what is lost at times is lost.
+    /// Share of datagrams that its UDP probes lost: the mean, for what is lost intermittently is lost.
     pub loss: Option<f64>,
     /// Median of the idle RTT.
     pub rtt_idle_us: Option<f64>,

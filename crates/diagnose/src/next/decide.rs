@@ -103,8 +103,8 @@ fn small_datagrams(tcp_bps: Option<f64>, rules: &Rules) -> Option<TestKind> {
     small_per_s.contains(&per_s).then(|| UdpPlan::paced(rate_bps, bytes, next.small_ms).into())
 }
 
-/// What lost or reordered datagrams again, in turns with what shares an end with it: what comes and goes is
-/// there in one turn and not in the next, and the ends tell where it is.
+/// What lost or reordered datagrams again, in turns with what shares an end with it: what is intermittent
+/// is there in one turn and not in the next, and the ends show where it is.
 fn probes(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
     let rules = &context.facts.rules.next;
     let rows = judged.located.rows.iter().map(|row| &context.rows[*row]).filter(|r| is_of_probes(r.response));

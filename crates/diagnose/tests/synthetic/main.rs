@@ -268,8 +268,8 @@ fn a_single_slow_pair_is_tested_again_before_it_is_reported() {
     assert_eq!(found.findings[0].affected, [("arc-3".to_owned(), "arc-5".to_owned())]);
 }
 
-/// A bucket may let a second through: a host with a limiter is measured longer, once in each direction, before
-/// its full rate is believed.
+/// A bucket may let a second through: a host with a limiter is measured longer, once in each direction,
+/// before its full rate is believed.
 #[test]
 fn a_limiter_that_was_not_felt_is_measured_longer_once() {
     let knowledge = Knowledge::builtin().unwrap();

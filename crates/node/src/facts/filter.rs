@@ -1,5 +1,5 @@
-//! Facts `nic.*.filter.*` and `nic.*.xdp`: what can drop, hold back or redirect packets of a device beside its
-//! queueing discipline. What a filter selects is left out: it names addresses.
+//! Facts `nic.*.filter.*` and `nic.*.xdp`: what can drop, hold back or redirect packets of a device beside
+//! its queueing discipline. What a filter selects is left out: it names addresses.
 //!
 //! Numbers of programs differ from host to host; their names and the hashes of their instructions do not.
 
