@@ -8,6 +8,7 @@ mod check;
 mod drbd;
 mod drbd_option;
 mod filesystem;
+mod firewall;
 mod look;
 mod lvm;
 mod md;
@@ -19,6 +20,7 @@ pub use drbd_option::{
     DRBD_OPTIONS, DrbdForm, DrbdOption, DrbdSection, DrbdSubject, drbd_option, drbd_peer, drbd_show,
 };
 pub use filesystem::FilesystemStep;
+pub use firewall::legacy_rules;
 pub use look::{Contents, DeviceRefusal, HostQuery, QueryEffect, QueryOutput, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};

@@ -10,6 +10,7 @@ use linerate_sys::root::{ReadError, Root};
 
 use super::boot::unit;
 use super::fact::Fact;
+use super::firewall_legacy;
 use super::readings::{Readings, fact, flag_of, setting};
 use super::view::View;
 use crate::change::setting::{Persist, Setting, SettingError};
@@ -43,7 +44,7 @@ impl Fact for Firewall {
                 "firewall.*.rules",
                 "count",
                 "Rules that a packet may have to pass at a point (input, forward, output, prerouting, postrouting, ingress; bridge-… in \
-                 bridges; …6 for IPv6), without address translation.",
+                 bridges; legacy-… of the old iptables; …6 for IPv6), without address translation.",
             ),
             fact("firewall.*.drops", "count", "Rules there that drop or reject."),
             fact("firewall.*.rejects", "count", "Rules there that reject: the sender gets an error."),
@@ -55,6 +56,7 @@ impl Fact for Firewall {
                 "Whether a rule that drops by chance is in force; named by the numbers of its table, its chain and its position there (from 0).",
             ),
             setting("firewall.limit_rule.*", "flag", "The same of a rule that drops above a rate."),
+            firewall_legacy::declaration(),
             fact("firewall.*.policy", "text", "drop, where what no rule accepts is dropped; else accept."),
         ]
     }
@@ -64,11 +66,7 @@ impl Fact for Firewall {
             Ok(set) => put(&set, out),
             Err(reason) => out.gap("firewall.*", &reason),
         }
-        if let Ok(tables) = view.root.read("/proc/net/ip_tables_names")
-            && !tables.trim().is_empty()
-        {
-            out.gap("firewall.*", "rules of the old iptables (iptables-legacy) are not counted");
-        }
+        firewall_legacy::read(view.root, out);
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and
 //! a gap with its reason for everything that this kernel, driver or right does not give. It never judges a
-//! value, starts no program but that of DRBD for keys that somebody asked for, and never fails as a whole.
+//! value, starts no program but that of DRBD for keys that were asked for and that of the old iptables where
+//! the kernel has its tables, and never fails as a whole.
 //!
 //! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`]
 //! and its keys in `linerate_model::writable`.
@@ -29,6 +30,7 @@ mod family;
 mod feature;
 mod filter;
 mod firewall;
+mod firewall_legacy;
 mod forwarding;
 mod idle;
 mod ipoib;
