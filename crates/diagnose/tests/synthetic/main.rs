@@ -311,7 +311,7 @@ fn causes_with(key: &str, value: FactValue) -> Vec<(String, f64)> {
             path.rate_bps *= 0.4;
         }
     });
-    let found = diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let found = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"));
     found.findings[0].causes.iter().map(|c| (c.id.clone(), c.probability)).collect()
 }
 
