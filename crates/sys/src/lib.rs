@@ -4,6 +4,7 @@ pub mod accept;
 pub mod affinity;
 pub mod ancestors;
 pub mod at;
+pub mod ata;
 pub mod block;
 pub mod block_times;
 pub mod bounded;

@@ -157,7 +157,8 @@ const ALIKE: [&str; 11] = [
     "pcie.speed_gts",
 ];
 /// Counts of a drive's health that should be 0.
-const ZERO: [&str; 3] = ["media_errors", "md_errors", "filesystem_errors"];
+const ZERO: [&str; 5] =
+    ["media_errors", "md_errors", "filesystem_errors", "pending_sectors", "uncorrectable_sectors"];
 /// States of a drive in the kernel that are good.
 const GOOD: [&str; 3] = ["running", "live", "created"];
 
@@ -338,6 +339,9 @@ fn health(facts: &HostFacts, device: &str) -> Vec<DriveNote> {
         note("warnings");
     }
     ZERO.iter().filter(|fact| number(fact).is_some_and(|count| count > 0.0)).for_each(|fact| note(fact));
+    if of("smart_status").is_some_and(|status| status.to_string() == "failing") {
+        note("smart_status");
+    }
     if number("temperature_c").zip(number("max_temperature_c")).is_some_and(|(now, most)| now >= most) {
         note("temperature_c");
     }

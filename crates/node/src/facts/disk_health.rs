@@ -1,10 +1,11 @@
 //! Facts `disk_health.*`: what drives and the kernel count of their errors, heat and wear.
 //!
-//! In: the health page of NVMe drives by an admin command, temperatures by hwmon, error counters of the
-//! kernel for SCSI and SATA drives, md and ext4. Out: numbers, never a judgement. These values change by
+//! In: the health page of NVMe drives by an admin command, SMART of SATA drives by commands that only read,
+//! temperatures by hwmon, error counters of the kernel for SCSI and SATA drives, md and ext4. Out: numbers, never a judgement. These values change by
 //! themselves: nothing compares them between two moments. A drive that is asleep is not woken.
 
 use linerate_model::fact::{FactDecl, FactValue};
+use linerate_sys::ata::{self, AtaHealth};
 use linerate_sys::nvme::{self, NvmeHealth};
 use linerate_sys::root::{ReadError, Root};
 
@@ -53,6 +54,31 @@ impl Fact for DiskHealth {
                 "disk_health.*.throttled_s",
                 "s",
                 "Seconds of its life in which an NVMe drive slowed itself because of heat. Needs root.",
+            ),
+            fact(
+                "disk_health.*.smart_status",
+                "text",
+                "Whether a SATA drive expects to fail by its own limits: ok or failing. Needs root.",
+            ),
+            fact(
+                "disk_health.*.reallocated_sectors",
+                "count",
+                "Sectors that a SATA drive replaced by spare ones (attribute 5). Needs root.",
+            ),
+            fact(
+                "disk_health.*.pending_sectors",
+                "count",
+                "Sectors that a SATA drive could not read and that wait to be written (197). Needs root.",
+            ),
+            fact(
+                "disk_health.*.uncorrectable_sectors",
+                "count",
+                "Sectors that the own scan of a SATA drive could not read (198). Needs root.",
+            ),
+            fact(
+                "disk_health.*.link_crc_errors",
+                "count",
+                "Blocks that the cable of a SATA drive damaged in its life (199). Needs root.",
             ),
             fact(
                 "disk_health.*.kernel_errors",
@@ -108,7 +134,13 @@ impl Fact for DiskHealth {
                     Err(reason) => out.gap_of("disk_health.*.media_errors", &reason, name),
                 }
             }
-            temperatures(root, &device, &key, out);
+            let has_thermometer = temperatures(root, &device, &key, out);
+            if is_sata(root, &device) {
+                match root.answer(&format!("ata-health/{name}"), || Ok(ata::health(name)?)) {
+                    Ok(health) => put_ata(&key, &health, has_thermometer, out),
+                    Err(reason) => out.gap_of("disk_health.*.smart_status", &reason, name),
+                }
+            }
             if let Ok(errors) = root.number(&format!("/sys/fs/ext4/{name}/errors_count")) {
                 out.int(format!("{key}.filesystem_errors"), errors);
             }
@@ -159,8 +191,32 @@ fn put_nvme(key: &str, health: &NvmeHealth, out: &mut Readings) {
     }
 }
 
+/// Whether a drive speaks ATA: the kernel's own translation and that of controllers call its vendor so.
+fn is_sata(root: &Root, device: &str) -> bool {
+    root.line(&format!("{device}/vendor")).is_ok_and(|vendor| vendor.trim() == "ATA")
+}
+
+fn put_ata(key: &str, health: &AtaHealth, has_thermometer: bool, out: &mut Readings) {
+    if let Some(failing) = health.failing {
+        out.text(format!("{key}.smart_status"), if failing { "failing" } else { "ok" });
+    }
+    let counts = [
+        ("reallocated_sectors", health.reallocated),
+        ("pending_sectors", health.pending),
+        ("uncorrectable_sectors", health.uncorrectable),
+        ("link_crc_errors", health.crc_errors),
+        ("temperature_c", health.temperature_c.filter(|_| !has_thermometer)),
+    ];
+    for (fact, count) in counts {
+        if let Some(count) = count {
+            out.int(format!("{key}.{fact}"), count);
+        }
+    }
+}
+
 /// What hwmon has of a drive: driver `drivetemp` below `device/hwmon/`, that of NVMe beside the controller.
-fn temperatures(root: &Root, device: &str, key: &str, out: &mut Readings) {
+/// Whether it has its temperature.
+fn temperatures(root: &Root, device: &str, key: &str, out: &mut Readings) -> bool {
     let below = |folder: String| {
         let names = root.list(&folder).unwrap_or_default();
         names
@@ -168,12 +224,15 @@ fn temperatures(root: &Root, device: &str, key: &str, out: &mut Readings) {
             .find(|name| name.starts_with("hwmon") && *name != "hwmon")
             .map(|n| format!("{folder}/{n}"))
     };
-    let Some(folder) = below(format!("{device}/hwmon")).or_else(|| below(device.to_owned())) else { return };
+    let Some(folder) = below(format!("{device}/hwmon")).or_else(|| below(device.to_owned())) else {
+        return false;
+    };
     for (file, fact) in HWMON {
         if let Ok(thousandths) = root.number(&format!("{folder}/{file}")) {
             out.int(format!("{key}.{fact}"), thousandths.div_euclid(1000));
         }
     }
+    root.number(&format!("{folder}/{}", HWMON[0].0)).is_ok()
 }
 
 /// Errors that an array has repaired, for each of its drives.
@@ -212,7 +271,21 @@ mod tests {
     fn what_kernel_and_drives_count_is_read() {
         let health = NvmeHealth { warnings: 2, temperature_c: 81, media_errors: 4, ..NvmeHealth::default() };
         let health = serde_json::to_string(&health).unwrap();
+        let smart = AtaHealth {
+            failing: Some(true),
+            reallocated: Some(12),
+            pending: Some(8),
+            temperature_c: Some(44),
+            ..AtaHealth::default()
+        };
+        let smart = serde_json::to_string(&smart).unwrap();
         let (_folder, seen) = tree(&[
+            ("sys/block/sda/device/vendor", "ATA     \n"),
+            ("sys/block/sdb/device/vendor", "ATA     \n"),
+            ("sys/block/sdc/device/vendor", "SEAGATE \n"),
+            ("linerate/ata-health/sda.json", &smart),
+            ("linerate/ata-health/sdb.json", &smart),
+            ("linerate/ata-health/sdc.json", &smart),
             ("sys/block/sda/device/state", "running\n"),
             ("sys/block/sda/device/ioerr_cnt", "0x1f\n"),
             ("sys/block/sda/device/iotmo_cnt", "0x0\n"),
@@ -231,6 +304,10 @@ mod tests {
             ("disk_health.sda.temperature_c", "46"),
             ("disk_health.sda.max_temperature_c", "60"),
             ("disk_health.sda.md_errors", "12"),
+            ("disk_health.sda.smart_status", "failing"),
+            ("disk_health.sda.reallocated_sectors", "12"),
+            ("disk_health.sdb.pending_sectors", "8"),
+            ("disk_health.sdb.temperature_c", "44"),
             ("disk_health.md0.filesystem_errors", "0"),
             ("disk_health.nvme0n1.warnings", "temperature"),
             ("disk_health.nvme0n1.temperature_c", "81"),
@@ -240,6 +317,8 @@ mod tests {
         for (key, value) in wanted {
             assert_eq!(seen.get(key).map(String::as_str), Some(value), "{key} in {seen:?}");
         }
+        assert!(!seen.keys().any(|key| key.starts_with("disk_health.sdc")), "no ATA drive: {seen:?}");
+        assert!(!seen.contains_key("disk_health.sdb.link_crc_errors"), "it has no such attribute");
     }
 
     #[test]
