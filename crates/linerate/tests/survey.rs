@@ -155,6 +155,35 @@ fn a_survey_measures_every_pair_and_stores_it() {
     );
 }
 
+/// The drives are read once, although three namespaces see them, after the pairs of the same run; its reports
+/// have them too.
+#[test]
+fn a_survey_reads_the_drives_of_a_machine_once() {
+    const NAME: &str = "a_survey_reads_the_drives_of_a_machine_once";
+    let is_drive = |name: &str| ["sd", "vd", "nvme", "xvd"].iter().any(|start| name.starts_with(start));
+    let devices = std::fs::read_dir("/sys/block").map_or(Vec::new(), |all| all.flatten().collect());
+    if !devices.iter().any(|device| device.file_name().to_str().is_some_and(is_drive)) {
+        testkit::skip(NAME, "this machine has no drive");
+        return;
+    }
+    if !inside(NAME) {
+        return;
+    }
+    let cluster = Cluster::new();
+    let arguments = ["survey", "-i", "cluster.toml", "--time", "25s", "--disks", "--json", "--quiet"];
+    let json = cluster.json(&arguments);
+    let drives = json["drives"].as_array().unwrap_or_else(|| panic!("{json}"));
+    assert!(drives.iter().all(|drive| drive["host"] == "h1"), "{drives:?}");
+    let measured = |drive: &&serde_json::Value| drive["rounds"].as_u64().is_some_and(|rounds| rounds > 0);
+    assert!(drives.iter().any(|drive| measured(&drive) || drive["state"] == "busy"), "{drives:?}");
+    assert!(json["diagnosis"]["cells"].as_array().is_some_and(|cells| cells.len() == 6), "{json}");
+    let run = json["run"].as_str().unwrap();
+    let text = testkit::text(&cluster.command(&["report", run]).output().unwrap().stdout);
+    assert!(text.contains(" drives of 1 hosts") && text.contains("read/s"), "{text}");
+    let stored = cluster.json(&["report", run, "--json"]);
+    assert_eq!(stored["drives"], json["drives"]);
+}
+
 /// The third host is a device on which nothing of ours can run: a plain iperf3 server listens there.
 #[test]
 fn a_device_that_only_has_iperf3_is_one_end_of_tests() {

@@ -3,9 +3,14 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::disks::{DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive};
+use linerate_diagnose::disks::{
+    DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, surveyed_in,
+};
+use linerate_model::finding::Diagnosis;
 use linerate_model::printable::{one_line, without_hint};
+use linerate_model::snapshot::Snapshot;
 use linerate_model::units;
+use maud::{Markup, html};
 
 use super::wrap::wrap;
 
@@ -71,6 +76,34 @@ fn cell(text: &str, width: usize) -> String {
     let head: String = text.chars().take(half).collect();
     let tail: String = text.chars().skip(length - (width - 2 - half)).collect();
     format!("{head}~{tail} ")
+}
+
+/// The drives of a run that surveyed them, with their headline where the run has another; empty for any other
+/// run.
+pub(crate) fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
+    let drives = surveyed_in(snapshot);
+    if drives.is_empty() {
+        return String::new();
+    }
+    let (headline, page) = (headline(&drives), page(&drives, DrivePromise::default()));
+    if headline == diagnosis.headline { page } else { format!("{headline}\n\n{page}") }
+}
+
+/// Notes of a run without those that its drives have already.
+pub(crate) fn other_notes(snapshot: &Snapshot, notes: &[String]) -> Vec<String> {
+    let known = sentences(&surveyed_in(snapshot));
+    notes.iter().filter(|note| !known.contains(note)).cloned().collect()
+}
+
+/// The drives as a section of a page.
+pub(crate) fn section(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
+    let text = of(snapshot, diagnosis);
+    html! {
+        @if !text.is_empty() {
+            h2 { "Drives" }
+            pre.wide { (text.trim_end()) }
+        }
+    }
 }
 
 /// The table, and the sentences below it.
@@ -190,4 +223,74 @@ fn figures(drive: &SurveyedDrive, of: fn(&DriveFigure) -> Option<f64>) -> Option
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let words: Vec<String> = all.into_iter().map(|(_, text)| text).collect();
     (!words.is_empty()).then(|| words.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use linerate_model::disk_load::{DiskPhase, DiskTarget, Durable};
+    use linerate_model::fact::{FactValue, HostFacts};
+    use linerate_model::inventory::Layer;
+    use linerate_model::kind::{DiskPlan, TestKind};
+    use linerate_model::plan::Test;
+    use linerate_model::sample::{Outcome, Sample};
+
+    use super::super::heat::Style;
+    use super::*;
+
+    fn surveyed(bytes_max: Option<u64>) -> Snapshot {
+        let mut facts = HostFacts::default();
+        facts.readings.insert("disk.sda.size_bytes".to_owned(), FactValue::Int(1 << 40));
+        facts.readings.insert("disk_health.sda.smart_status".to_owned(), FactValue::Text("failing".into()));
+        let phase = DiskPhase {
+            random: true,
+            reads: 100,
+            block_bytes: 4096,
+            depth: 8,
+            threads: 1,
+            direct: true,
+            durable: Durable::Never,
+            batch: 1,
+        };
+        let plan = DiskPlan {
+            target: DiskTarget::Existing { path: "/dev/sda".into() },
+            phases: vec![phase],
+            phase_ms: 1000,
+            bytes_max,
+            requests_max: None,
+            way: None,
+        };
+        let host = "store-1".to_owned();
+        let sample = Sample {
+            test: Test::new(host.clone(), host.clone(), Layer::Underlay, TestKind::from(plan)),
+            start_ms: 0,
+            outcome: Outcome::Gap { reason: "it is <gone>".to_owned() },
+            tx_counters: BTreeMap::default(),
+            rx_counters: BTreeMap::default(),
+        };
+        let mut snapshot = Snapshot { samples: vec![sample], ..Snapshot::default() };
+        snapshot.facts.insert(host, facts);
+        snapshot
+    }
+
+    #[test]
+    fn every_report_of_a_run_that_surveyed_drives_has_their_table_once() {
+        let (snapshot, diagnosis) = (surveyed(Some(1 << 28)), Diagnosis::default());
+        let row = |text: &str| text.lines().filter(|line| line.starts_with("store-1 sda  ")).count();
+        let text = super::super::text::page(&snapshot, &diagnosis, Style::default());
+        assert_eq!(row(&text), 1, "{text}");
+        assert!(text.contains("smart_status is failing") && text.contains("1 with a finding"), "{text}");
+        let html = super::super::html::page(&snapshot, &diagnosis, &[], None);
+        assert!(row(&html) == 1 && html.contains("it is &lt;gone&gt;"), "{html}");
+        let json = super::super::json::page(&snapshot, &diagnosis, None);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["drives"][0]["health"][0]["fact"], "smart_status");
+        // What the table has is no note as well.
+        let notes = sentences(&surveyed_in(&snapshot));
+        assert_eq!((notes.len(), other_notes(&snapshot, &notes).len()), (1, 0));
+        // A bench has a table of its own.
+        let bench = surveyed(None);
+        assert_eq!(row(&super::super::text::page(&bench, &diagnosis, Style::default())), 0);
+    }
 }

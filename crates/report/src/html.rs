@@ -79,6 +79,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                         h2 { "Throughput over time" }
                         (series)
                     }
+                    (super::disk_survey::section(snapshot, diagnosis))
                     (super::single::sections(snapshot))
                     (differences(snapshot, diagnosis))
                     (tests_and_gaps(snapshot, diagnosis))

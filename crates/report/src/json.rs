@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use linerate_diagnose::disks::{SurveyedDrive, surveyed_in};
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
 use linerate_model::imported::Imported;
@@ -24,12 +25,31 @@ struct Page<'a> {
     diagnosis: &'a Diagnosis,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     trials: &'a [Trial],
+    /// The drives of a run that surveyed them, the worst first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    drives: Vec<SurveyedDrive>,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot_path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reveal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     imported: Option<&'a Imported>,
+}
+
+impl<'a> Page<'a> {
+    fn of(snapshot: &Snapshot, diagnosis: &'a Diagnosis) -> Self {
+        Self {
+            schema: SCHEMA,
+            run: &diagnosis.run,
+            summary: verdict::of(snapshot, diagnosis),
+            diagnosis,
+            trials: &[],
+            drives: surveyed_in(snapshot),
+            snapshot_path: None,
+            reveal: None,
+            imported: None,
+        }
+    }
 }
 
 /// `linerate report RUN --json`.
@@ -67,23 +87,8 @@ pub fn imported(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
         .imported
         .as_deref()
         .map(|account| Imported { missing: diagnosis.asked.clone(), ..account.clone() });
-    write(&Page { imported: account.as_ref(), ..Page::of(snapshot, diagnosis) })
-}
-
-impl<'a> Page<'a> {
-    /// What every page has.
-    fn of(snapshot: &Snapshot, diagnosis: &'a Diagnosis) -> Self {
-        Self {
-            schema: SCHEMA,
-            run: &diagnosis.run,
-            summary: verdict::of(snapshot, diagnosis),
-            diagnosis,
-            trials: &[],
-            snapshot_path: None,
-            reveal: None,
-            imported: None,
-        }
-    }
+    let imported = account.as_ref();
+    write(&Page { imported, ..Page::of(snapshot, diagnosis) })
 }
 
 fn write(page: &Page<'_>) -> String {

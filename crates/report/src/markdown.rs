@@ -44,6 +44,10 @@ impl Format for Markdown {
             render_card(&mut out, &card::trial(trial));
             arms(&mut out, trial);
         }
+        let drives = super::disk_survey::of(m.snapshot, m.diagnosis);
+        if !drives.is_empty() {
+            let _ = writeln!(out, "\n## Drives\n\n```text\n{}\n```", drives.trim_end().replace('`', " "));
+        }
         let tables = super::single::tables(m.snapshot, super::heat::Style::default());
         if !tables.is_empty() {
             // In a block of code the columns stay; what could end the block is no part of a table.

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use linerate_diagnose::disks;
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::DiskPlan;
 use linerate_model::load::LoadReport;
@@ -51,7 +52,9 @@ fn samples(snapshot: &Snapshot) -> &[Sample] {
     let shown = |s: &Sample| s.test.serial && view(s).is_some() && told(s);
     // Tests of disks have the facts of their devices with them; otherwise facts are those of a survey.
     let disks = snapshot.samples.iter().all(|s| s.test.kind.is::<DiskPlan>());
-    let single = (snapshot.facts.is_empty() || disks) && snapshot.samples.iter().all(shown);
+    // Drives that were surveyed have a table of their own.
+    let survey = snapshot.samples.iter().any(disks::is_of_survey);
+    let single = !survey && (snapshot.facts.is_empty() || disks) && snapshot.samples.iter().all(shown);
     if single { &snapshot.samples } else { &[] }
 }
 

@@ -101,11 +101,15 @@ fn matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
 pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
     let mut out = matrices(snapshot, diagnosis, style);
     out += &verdict(diagnosis, &snapshot.inventory, style);
+    let drives = super::disk_survey::of(snapshot, diagnosis);
+    if !drives.is_empty() {
+        let _ = write!(out, "\n{drives}");
+    }
     out += &super::single::tables(snapshot, style);
     let mut rest = Vec::new();
     let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
     add("Advice", &advice(diagnosis), LINES_MAX);
-    add("Note", &diagnosis.notes, LINES_MAX);
+    add("Note", &super::disk_survey::other_notes(snapshot, &diagnosis.notes), LINES_MAX);
     if let Some(imported) = &snapshot.imported {
         add("Note", &imported.notes, LINES_MAX);
         add("Not understood", &super::imported::unread(imported), LINES_MAX);

@@ -33,7 +33,8 @@ pub use link::{DriveBus, DriveLink};
 pub use rates::{between, join_paths};
 pub use reach::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
 pub use survey::{
-    DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, again, is_busy, survey, surveyed,
+    DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, again, hosts_with_drives, is_busy,
+    is_of_survey, survey, surveyed, surveyed_in,
 };
 pub use tree::{Layout, Leaf, layout};
 pub use users::users;

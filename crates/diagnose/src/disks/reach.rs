@@ -186,7 +186,7 @@ fn rotating(volume: &VolumeMembers, phase: &DiskPhase) -> Vec<Bound> {
     bounds
 }
 
-/// At random places: each piece costs a way of the heads, half a revolution and its own bytes.
+/// At random places: each piece costs a move of the heads, half a revolution and its own bytes.
 fn seeks(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
     let drives = f64::from(volume.drives);
     let cost = per_request(volume, phase);

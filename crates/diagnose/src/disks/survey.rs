@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use linerate_model::disk::{Disk, DiskKind};
 use linerate_model::disk_load::{DiskResult, DiskTarget};
 use linerate_model::fact::HostFacts;
-use linerate_model::inventory::HostName;
+use linerate_model::inventory::{HostName, TransportSpec};
 use linerate_model::kind::DiskPlan;
 use linerate_model::names::natural;
 use linerate_model::sample::{Outcome, Sample};
@@ -39,6 +39,8 @@ pub struct DrivePromise {
 pub struct DriveFigure {
     /// Requests per second at random offsets, bytes per second in a row.
     pub per_s: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
     /// Half of the requests took at most so long, microseconds.
     pub p50_us: f64,
     /// 99 of 100 requests took at most so long, microseconds.
@@ -135,6 +137,22 @@ impl SurveyedDrive {
             || !self.health.is_empty()
     }
 
+    /// Whether it has no figures of its own.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(self.state, DriveState::Unknown(_) | DriveState::Busy)
+    }
+
+    /// Bytes per second that its equals usually read, and those that it read, in the test in which it is
+    /// furthest below them.
+    #[must_use]
+    pub fn worst_bytes_per_s(&self) -> Option<(f64, f64)> {
+        let figures = [self.random, self.sequential].into_iter().flatten();
+        let shares = figures.filter_map(|figure| Some((figure.of_equals.filter(|s| *s > 0.0)?, figure)));
+        let (share, figure) = shares.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((figure.bytes_per_s / share, figure.bytes_per_s))
+    }
+
     /// The least of what its figures are measured by; drives without any come last.
     fn least(&self) -> f64 {
         let figures = [&self.random, &self.sequential].into_iter().flatten();
@@ -205,11 +223,59 @@ fn device(sample: &Sample) -> Option<&str> {
     }
 }
 
+/// Hosts whose drives are their own: those of the operator's own machine are one, for namespaces see the
+/// drives of their machine.
+pub fn hosts_with_drives(snapshot: &Snapshot) -> impl Iterator<Item = (&HostName, &HostFacts)> {
+    let is_here = |host: &str| {
+        let host = snapshot.inventory.host(host);
+        host.is_some_and(|h| matches!(h.transport, TransportSpec::Local | TransportSpec::Netns { .. }))
+    };
+    let first = snapshot.facts.keys().find(|host| is_here(host));
+    snapshot.facts.iter().filter(move |(host, _)| first == Some(host) || !is_here(host))
+}
+
+/// The drive that a sample of a survey read: such tests end by bytes, and only read.
+fn surveyed_by(sample: &Sample) -> Option<&str> {
+    let plan = sample.test.kind.get::<DiskPlan>()?;
+    let gentle = plan.bytes_max.is_some() && plan.phases.iter().all(|phase| !phase.writes());
+    device(sample).filter(|_| gentle)
+}
+
+/// Whether a sample is one of a survey of drives.
+#[must_use]
+pub fn is_of_survey(sample: &Sample) -> bool {
+    surveyed_by(sample).is_some()
+}
+
+/// The drives of a run that surveyed them, the worst first; none of any other run. What was promised of them
+/// is not known afterwards.
+#[must_use]
+pub fn surveyed_in(snapshot: &Snapshot) -> Vec<SurveyedDrive> {
+    let mut read: Vec<(&str, &str)> = Vec::new();
+    for sample in &snapshot.samples {
+        read.extend(surveyed_by(sample).map(|device| (sample.test.from.as_str(), device)));
+    }
+    if read.is_empty() {
+        return Vec::new();
+    }
+    // Drives that were chosen by name may be among those that no survey takes by itself.
+    let usual: BTreeMap<&str, Vec<String>> =
+        hosts_with_drives(snapshot).map(|(host, facts)| (host.as_str(), surveyed(facts, &[]))).collect();
+    let is_usual = |(host, device): &(&str, &str)| {
+        usual.get(host).is_some_and(|drives| drives.iter().any(|drive| drive == device))
+    };
+    let all_usual = read.iter().all(is_usual);
+    let mut named: Vec<String> = read.into_iter().map(|(_, device)| device.to_owned()).collect();
+    named.sort_unstable();
+    named.dedup();
+    survey(snapshot, if all_usual { &[] } else { &named }, DrivePromise::default())
+}
+
 /// All drives, the worst first.
 #[must_use]
 pub fn survey(snapshot: &Snapshot, named: &[String], promise: DrivePromise) -> Vec<SurveyedDrive> {
     let mut drives: Vec<SurveyedDrive> = Vec::new();
-    for (host, facts) in &snapshot.facts {
+    for (host, facts) in hosts_with_drives(snapshot) {
         let layout = layout(facts);
         for name in surveyed(facts, named) {
             drives.extend(drive(snapshot, host, facts, &layout, &name));
@@ -257,6 +323,7 @@ fn drive(
             let of_class = class.filter(|class| *class > 0.0).map(|class| per_s / class);
             DriveFigure {
                 per_s,
+                bytes_per_s: result.bytes_per_s(),
                 p50_us: us(0.5),
                 p99_us: us(0.99),
                 elapsed_s: result.elapsed_s,

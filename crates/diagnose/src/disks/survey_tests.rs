@@ -8,14 +8,16 @@ use linerate_model::disk_load::{
 };
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::histogram::Histogram;
-use linerate_model::inventory::Layer;
+use linerate_model::inventory::{Host, Inventory, Layer, TransportSpec};
 use linerate_model::kind::{DiskPlan, TestKind};
 use linerate_model::load::LoadReport;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
-use super::survey::{DrivePromise, DriveState, again, survey, surveyed};
+use super::survey::{
+    DrivePromise, DriveState, again, hosts_with_drives, is_of_survey, survey, surveyed, surveyed_in,
+};
 
 fn phase(random: bool) -> DiskPhase {
     DiskPhase {
@@ -59,7 +61,7 @@ fn round(host: &str, random: u64, row: u64, others_bytes: u64) -> Sample {
         target: DiskTarget::Existing { path: "/dev/sda".into() },
         phases: vec![phase(true), phase(false)],
         phase_ms: 1000,
-        bytes_max: None,
+        bytes_max: Some(256 << 20),
         requests_max: None,
         way: None,
     };
@@ -203,6 +205,35 @@ fn a_promise_that_is_not_kept_a_setting_unlike_the_others_and_bad_health_are_rep
         ("scheduler", Some("mq-deadline"))
     );
     assert!(drive.is_finding() && !drives[1].is_finding() && drives[1].unlike.is_empty());
+}
+
+#[test]
+fn a_run_has_drives_where_it_surveyed_them_and_namespaces_have_those_of_their_machine() {
+    let mut snapshot = six();
+    assert_eq!(surveyed_in(&snapshot).len(), 6);
+    // Of a bench, which ends by its time, nothing is compared.
+    let mut bench = snapshot.clone();
+    for sample in &mut bench.samples {
+        let plan = sample.test.kind.get::<DiskPlan>().unwrap().clone();
+        sample.test.kind = TestKind::from(DiskPlan { bytes_max: None, ..plan });
+        assert!(!is_of_survey(sample));
+    }
+    assert!(surveyed_in(&bench).is_empty());
+    let host = |name: &str, transport: TransportSpec| Host {
+        name: name.to_owned(),
+        transport,
+        groups: Vec::new(),
+        endpoints: Vec::new(),
+        state_dir: None,
+        etc_dir: None,
+        cache_dir: None,
+    };
+    let netns = |name: &str| host(name, TransportSpec::Netns { path: "/run/netns/x".into() });
+    let hosts = vec![netns("store-2"), netns("store-3"), host("store-5", TransportSpec::Local)];
+    snapshot.inventory = Inventory { hosts, ..Inventory::default() };
+    let hosts: Vec<&str> = hosts_with_drives(&snapshot).map(|(host, _)| host.as_str()).collect();
+    assert_eq!(hosts, ["store-1", "store-2", "store-4", "store-6"]);
+    assert_eq!(surveyed_in(&snapshot).len(), 4);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_diagnose::disks::{self, SurveyedDrive};
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
@@ -18,7 +19,7 @@ use linerate_store::Store;
 /// Measure every pair against its ceiling, read every setting, name the root cause.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m",
+    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m\n  linerate survey --disks store-1 store-2 store-3    the drives too, after the pairs",
     mut_arg("hosts", |hosts| hosts.required_unless_present("via").conflicts_with("via")),
     mut_arg("inventory", |inventory| inventory.conflicts_with("via"))
 )]
@@ -32,6 +33,9 @@ pub(super) struct Args {
     /// Time budget, e.g. 30s, 5m, 1h; skipped measurements are reported
     #[arg(short, long, value_parser = duration)]
     time: Option<Duration>,
+    /// Also read the drives of all hosts, gently, and compare each with its equals
+    #[arg(long)]
+    disks: bool,
     /// Seed; repeats the choice of pairs of an earlier survey
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -115,8 +119,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         let Some(Hosts { mut inventory, path, job }) = hosts else { return Ok(None) };
         let surveyed = on(&args.ways, &mut inventory, progress.as_ref(), async |fleet, inventory| {
-            let order =
-                SurveyRequest { inventory, inventory_path: path, parent, budget: args.time, seed: args.seed };
+            let order = SurveyRequest {
+                inventory,
+                inventory_path: path,
+                parent,
+                budget: args.time,
+                seed: args.seed,
+                drives: args.disks,
+            };
             Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
         })
         .await;
@@ -141,11 +151,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             snapshot.id, snapshot.id
         ));
     }
-    Ok(open::verdict_code(&snapshot, &diagnosis))
+    Ok(code(&disks::surveyed_in(&snapshot), open::verdict_code(&snapshot, &diagnosis)))
+}
+
+/// The code of a survey with drives, from that of its pairs.
+fn code(drives: &[SurveyedDrive], of_pairs: ExitCode) -> ExitCode {
+    if drives.iter().any(SurveyedDrive::is_finding) {
+        ExitCode::Findings
+    } else if of_pairs == ExitCode::Ok && drives.iter().any(SurveyedDrive::is_unread) {
+        ExitCode::PartlyBlind
+    } else {
+        of_pairs
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::fact::{FactValue, HostFacts};
+    use linerate_model::snapshot::Snapshot;
+
     use super::*;
 
     #[test]
@@ -155,5 +179,21 @@ mod tests {
         assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert!(["", "m", "5 parsecs", "-3s", "1e400s", "0s", "99999h"].iter().all(|t| duration(t).is_err()));
+    }
+
+    #[test]
+    fn a_blamed_drive_is_a_finding_and_one_that_was_not_read_leaves_the_survey_partly_blind() {
+        let key = |name: &str| format!("disk.sda.{name}");
+        let mut facts = HostFacts::default();
+        facts.readings.insert(key("size_bytes"), FactValue::Int(1 << 40));
+        let mut snapshot = Snapshot::default();
+        snapshot.facts.insert("a".to_owned(), facts);
+        let drives = |snapshot: &Snapshot| disks::survey(snapshot, &[], disks::DrivePromise::default());
+        assert_eq!(code(&[], ExitCode::Ok), ExitCode::Ok);
+        assert_eq!(code(&drives(&snapshot), ExitCode::Ok), ExitCode::PartlyBlind);
+        assert_eq!(code(&drives(&snapshot), ExitCode::Findings), ExitCode::Findings);
+        let facts = snapshot.facts.get_mut("a").unwrap();
+        facts.readings.insert("disk_health.sda.media_errors".to_owned(), FactValue::Int(3));
+        assert_eq!(code(&drives(&snapshot), ExitCode::Ok), ExitCode::Findings);
     }
 }

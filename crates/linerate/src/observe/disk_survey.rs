@@ -23,7 +23,7 @@ use linerate_model::plan::Test;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 use tokio::sync::Semaphore;
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::begin::begin;
 use super::context::Context;
@@ -31,7 +31,7 @@ use super::run::read_facts;
 use super::{join, measure};
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, clock};
-use linerate_store::StoreError;
+use linerate_store::{Store, StoreError};
 
 /// What is read of every host.
 const WANTED: [&str; 6] = ["disk.", "disk_health.", "disk_limit.", "nfs.", "mount.", "machine."];
@@ -60,6 +60,22 @@ pub struct DiskSurveyOrder {
     pub bytes_max: u64,
     /// What was promised of each drive.
     pub promise: DrivePromise,
+    /// No test begins after it.
+    pub until: Option<Instant>,
+}
+
+/// Longest time of a test of a drive, milliseconds, and most bytes of it: what a drive in use does not feel.
+pub const PHASE_MS: u32 = 1500;
+/// See [`PHASE_MS`].
+pub const BYTES_MAX: u64 = 256 << 20;
+
+impl DiskSurveyOrder {
+    /// All drives within the usual limits.
+    #[must_use]
+    pub fn usual(until: Option<Instant>) -> Self {
+        let promise = DrivePromise::default();
+        Self { devices: Vec::new(), phase_ms: PHASE_MS, bytes_max: BYTES_MAX, promise, until }
+    }
 }
 
 /// What a survey found.
@@ -90,28 +106,8 @@ pub async fn run(
     context: &mut Context<'_>,
 ) -> Result<DiskSurveyed, StoreError> {
     let mut snapshot = begin(fleet, inventory, context.store)?;
-    let gaps = observe(fleet, inventory, &mut snapshot, context.progress).await;
-    for gap in gaps {
-        context.store.add_gap(&snapshot.id, &gap)?;
-        snapshot.gaps.push(gap);
-    }
-    context.store.add_facts(&snapshot.id, &snapshot.facts)?;
-    let mut surveyor = Surveyor { fleet, inventory, order, requests_max: REQUESTS_MAX };
-    let mut asked: Vec<(HostName, String)> = Vec::new();
-    for (host, facts) in &snapshot.facts {
-        let drives = disks::surveyed(facts, &order.devices);
-        asked.extend(drives.into_iter().map(|drive| (host.clone(), drive)));
-    }
-    asked.retain(|(host, drive)| !disks::is_busy(&snapshot, host, drive));
-    let mut name = "reading drives";
-    while !asked.is_empty() {
-        let mut samples = surveyor.measure(&snapshot, &asked, name, context.progress).await;
-        context.store.add_samples(&snapshot.id, &samples)?;
-        snapshot.samples.append(&mut samples);
-        asked = disks::again(&disks::survey(&snapshot, &order.devices, order.promise));
-        name = "reading drives in doubt once more";
-        surveyor.requests_max = REQUESTS_MAX_AGAIN;
-    }
+    let part = DrivePart { fleet, inventory, order, progress: context.progress };
+    part.read(&mut snapshot, context.store).await?;
     let drives = disks::survey(&snapshot, &order.devices, order.promise);
     let mut diagnosis = diagnose(&snapshot, knowledge);
     diagnosis = linerate_report::words::written(diagnosis);
@@ -121,6 +117,57 @@ pub async fn run(
     diagnosis.blind.clone_from(&snapshot.gaps);
     context.store.finish(&snapshot, &diagnosis)?;
     Ok(DiskSurveyed { snapshot, diagnosis, drives })
+}
+
+/// The drives as a part of a run.
+pub(super) struct DrivePart<'a> {
+    /// Open sessions.
+    pub fleet: &'a Fleet,
+    /// Who.
+    pub inventory: &'a Inventory,
+    /// What is asked for.
+    pub order: &'a DiskSurveyOrder,
+    /// Receives the progress.
+    pub progress: &'a dyn Progress,
+}
+
+impl DrivePart<'_> {
+    /// Reads facts and drives of all hosts into a run.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub(super) async fn read(&self, snapshot: &mut Snapshot, store: &mut Store) -> Result<(), StoreError> {
+        let gaps = observe(self.fleet, self.inventory, snapshot, self.progress).await;
+        for gap in gaps {
+            store.add_gap(&snapshot.id, &gap)?;
+            snapshot.gaps.push(gap);
+        }
+        store.add_facts(&snapshot.id, &snapshot.facts)?;
+        let DiskSurveyOrder { devices, promise, .. } = self.order;
+        let mut surveyor = Surveyor { part: self, requests_max: REQUESTS_MAX };
+        let mut asked: Vec<(HostName, String)> = Vec::new();
+        for (host, facts) in disks::hosts_with_drives(snapshot) {
+            let drives = disks::surveyed(facts, devices);
+            asked.extend(drives.into_iter().map(|drive| (host.clone(), drive)));
+        }
+        asked.retain(|(host, drive)| !disks::is_busy(snapshot, host, drive));
+        let mut name = "reading drives";
+        while !asked.is_empty() {
+            let mut samples = surveyor.measure(snapshot, &asked, name).await;
+            let missing = asked.len() - samples.len();
+            store.add_samples(&snapshot.id, &samples)?;
+            snapshot.samples.append(&mut samples);
+            if missing > 0 {
+                let left_out = format!("{missing} drives of the part `{name}`: the time was used up");
+                snapshot.left_out.push(left_out);
+                break;
+            }
+            asked = disks::again(&disks::survey(snapshot, devices, *promise));
+            name = "reading drives in doubt once more";
+            surveyor.requests_max = REQUESTS_MAX_AGAIN;
+        }
+        Ok(())
+    }
 }
 
 /// Facts of all hosts, and what their drives do without us.
@@ -144,12 +191,17 @@ async fn observe(
         progress.step(done.get(), &host, None);
         (host, seen)
     };
-    let reads = hosts.into_iter().map(|host| Box::pin(read(host)) as BoxedFuture<'_, _>).collect();
+    let reads: Vec<BoxedFuture<'_, (HostName, HostSeen)>> =
+        hosts.into_iter().map(|host| Box::pin(read(host)) as BoxedFuture<'_, _>).collect();
     let mut gaps = Vec::new();
     for (host, seen) in join::all(reads).await {
         match seen {
             Ok((facts, interval)) => {
-                snapshot.facts.insert(host, facts);
+                // A survey knows more of its hosts already.
+                let known = snapshot.facts.entry(host).or_default();
+                known.readings.extend(facts.readings);
+                let new = facts.gaps.into_iter().filter(|gap| !known.gaps.contains(gap)).collect::<Vec<_>>();
+                known.gaps.extend(new);
                 snapshot.disks.extend(interval);
             }
             Err(reason) => gaps.push(Gap { what: format!("facts of {host}").into(), reason }),
@@ -159,11 +211,10 @@ async fn observe(
     gaps
 }
 
-async fn of_host(
-    fleet: &Fleet,
-    inventory: &Inventory,
-    host: &str,
-) -> Result<(HostFacts, Option<DiskInterval>), String> {
+/// Facts of a host and what its drives did for a moment, or why nothing is known.
+type HostSeen = Result<(HostFacts, Option<DiskInterval>), String>;
+
+async fn of_host(fleet: &Fleet, inventory: &Inventory, host: &str) -> HostSeen {
     let wanted = WANTED.map(str::to_owned);
     let mut facts = read_facts(fleet, inventory, host, &wanted).await?;
     let before = std::mem::take(&mut facts.counters);
@@ -181,9 +232,7 @@ async fn of_host(
 
 /// Who reads drives.
 struct Surveyor<'a> {
-    fleet: &'a Fleet,
-    inventory: &'a Inventory,
-    order: &'a DiskSurveyOrder,
+    part: &'a DrivePart<'a>,
     requests_max: u64,
 }
 
@@ -194,8 +243,8 @@ impl Surveyor<'_> {
         snapshot: &Snapshot,
         asked: &[(HostName, String)],
         name: &'static str,
-        progress: &dyn Progress,
     ) -> Vec<Sample> {
+        let DrivePart { fleet, inventory, order, progress } = *self.part;
         let mut queues: BTreeMap<(&str, String), Vec<Test>> = BTreeMap::new();
         for ((host, drive), number) in asked.iter().zip(1..) {
             let controller = snapshot.facts.get(host).and_then(|facts| controller(facts, drive));
@@ -205,7 +254,7 @@ impl Surveyor<'_> {
             queues.entry((host, controller.unwrap_or_default())).or_default().push(Test { id, ..test });
         }
         let longest = queues.values().map(Vec::len).max().unwrap_or(0);
-        let expected_s = Some(longest as f64 * 2.0 * f64::from(self.order.phase_ms) / 1e3);
+        let expected_s = Some(longest as f64 * 2.0 * f64::from(order.phase_ms) / 1e3);
         progress.begin(&ProgressPhase { name, unit: "drives", total: asked.len(), expected_s });
         let turns: BTreeMap<&str, Semaphore> =
             asked.iter().map(|(host, _)| (host.as_str(), Semaphore::new(AT_ONCE))).collect();
@@ -217,7 +266,10 @@ impl Surveyor<'_> {
                     Some(turns) => turns.acquire().await.ok(),
                     None => None,
                 };
-                samples.push(measure::alone(self.fleet, self.inventory, &test).await);
+                if order.until.is_some_and(|until| Instant::now() >= until) {
+                    break;
+                }
+                samples.push(measure::alone(fleet, inventory, &test).await);
                 done.set(done.get() + 1);
                 progress.step(done.get(), host, None);
             }
@@ -245,8 +297,8 @@ impl Surveyor<'_> {
         DiskPlan {
             target: DiskTarget::Existing { path: PathBuf::from("/dev").join(drive) },
             phases: vec![phase(true), phase(false)],
-            phase_ms: self.order.phase_ms,
-            bytes_max: Some(self.order.bytes_max),
+            phase_ms: self.part.order.phase_ms,
+            bytes_max: Some(self.part.order.bytes_max),
             requests_max: Some(self.requests_max),
             way: None,
         }

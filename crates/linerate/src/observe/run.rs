@@ -5,6 +5,7 @@
 //! changes no setting.
 
 mod beside;
+mod drives;
 mod lean;
 mod lost;
 mod mark;
@@ -61,6 +62,8 @@ pub struct SurveyRequest<'a> {
     pub budget: Option<Duration>,
     /// Chooses pairs and breaks ties.
     pub seed: u64,
+    /// Whether the drives of all hosts are read as well.
+    pub drives: bool,
 }
 
 /// Why a survey ended without a verdict.
@@ -106,6 +109,7 @@ pub async fn survey(
         postponed: Vec::new(),
         slow: SmallTestTimes::default(),
         strict: true,
+        for_drives: Duration::ZERO,
         knowledge,
     };
     for gap in &fleet.gaps {
@@ -118,12 +122,14 @@ pub async fn survey(
         survey.store.discard(&survey.snapshot.id)?;
         return Err(wrong.into());
     }
+    survey.keep_time_for_drives();
     survey.first_stage().await?;
     survey.confirm_unreachable().await?;
     survey.again().await?;
     survey.own_limits().await?;
     survey.second_stage().await?;
     survey.lost_hosts().await?;
+    survey.drives().await?;
     survey.snapshot.left_out.extend(survey.slow.left_out());
     let diagnosis = linerate_report::words::diagnose(&survey.snapshot, knowledge);
     let snapshot = survey.snapshot;
@@ -145,6 +151,8 @@ struct Survey<'a> {
     /// What of the budget nothing before the second stage may use: repeating what was contended can take any
     /// time.
     kept: Duration,
+    /// What of the budget the drives may use.
+    for_drives: Duration,
     known_lost: BTreeSet<HostName>,
     /// Where no request is answered.
     unreachable: Unreachable,
@@ -159,7 +167,8 @@ struct Survey<'a> {
 impl Survey<'_> {
     /// What is left of the budget.
     fn left(&self) -> Option<Duration> {
-        self.order.budget.map(|b| b.saturating_sub(self.started.elapsed() + self.kept))
+        let kept = self.kept + self.for_drives;
+        self.order.budget.map(|b| b.saturating_sub(self.started.elapsed() + kept))
     }
 
     fn gap(&mut self, gap: Gap) -> Result<(), StoreError> {

@@ -82,6 +82,7 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
         parent: None,
         budget: Some(BUDGET),
         seed: 7,
+        drives: false,
     };
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

@@ -12,8 +12,9 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
-use super::super::via::{Hosts, Via};
+use super::super::via::Hosts;
 use super::super::{open, out, progress, quantity, survey};
+use super::hosts::LoadedHosts;
 use crate::observe::bench;
 use crate::observe::context::Context;
 use linerate_fleet::Fleet;
@@ -30,15 +31,8 @@ const FOLDER: &str = "/var/tmp";
     after_help = "Examples:\n  linerate disk bench                                   a temporary file in /var/tmp, five tests\n  linerate disk bench --in /srv store-1 store-2         two hosts in parallel, over ssh\n  linerate disk bench --read sda --do random-read --depth 64\n  linerate disk bench --write-to sdx                    a provably empty drive; prompts for its name\n\nWithout --write-to, only an unnamed temporary file is written; it is removed afterwards, even after a crash.\nA figure in brackets is not evidence about the drive; the note below it gives the reason."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
-    /// defaults to all of its hosts
-    #[arg(value_name = "HOST")]
-    hosts: Vec<String>,
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
-    inventory: Option<PathBuf>,
     #[command(flatten)]
-    via: Via,
+    on: LoadedHosts,
     /// Folder for the temporary test file
     #[arg(long = "in", value_name = "FOLDER", default_value = FOLDER, conflicts_with_all = ["read", "write_to"])]
     folder: PathBuf,
@@ -71,9 +65,6 @@ pub(in crate::cli) struct Args {
     /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
-    /// Never use sudo on hosts
-    #[arg(long)]
-    no_sudo: bool,
 }
 
 /// Parameters of all tests, in place of the defaults of each.
@@ -173,8 +164,8 @@ impl Shape {
 
 impl Args {
     fn is_for_one_host(&self) -> bool {
-        match (self.hosts.len(), &self.inventory) {
-            (1, _) | (0, None) => !self.via.is_asked(),
+        match (self.on.hosts.len(), &self.on.inventory) {
+            (1, _) | (0, None) => !self.on.via.is_asked(),
             _ => false,
         }
     }
@@ -246,9 +237,7 @@ fn ask(path: &Path) -> anyhow::Result<String> {
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     open::runtime()?.block_on(async {
-        let Some(Hosts { inventory, job, .. }) =
-            super::hosts::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
-        else {
+        let Some(Hosts { inventory, job, .. }) = args.on.open().await? else {
             return Ok(open::after_interrupt());
         };
         let done = measure(args, &plan, &inventory).await;

@@ -1,10 +1,34 @@
 //! The hosts whose block devices are meant.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::open;
 use super::super::via::{self, Hosts, Via};
 use linerate_inventory as inventory;
+
+/// Hosts of a command that loads block devices.
+#[derive(Debug, clap::Args)]
+pub(super) struct LoadedHosts {
+    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
+    /// defaults to all of its hosts
+    #[arg(value_name = "HOST")]
+    pub(super) hosts: Vec<String>,
+    /// Inventory file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
+    pub(super) inventory: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) via: Via,
+    /// Never use sudo on hosts
+    #[arg(long)]
+    no_sudo: bool,
+}
+
+impl LoadedHosts {
+    /// The hosts themselves; `None` after an interrupt.
+    pub(super) async fn open(&self) -> anyhow::Result<Option<Hosts>> {
+        hosts(&self.via, self.inventory.as_deref(), &self.hosts, self.no_sudo).await
+    }
+}
 
 /// The hosts whose block devices are meant: those of a job, of an inventory, those named, or this one. `None`
 /// after an interrupt.

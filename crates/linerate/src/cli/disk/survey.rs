@@ -1,6 +1,5 @@
 //! `linerate disk survey`: all drives of all hosts beside their equals, by gentle reads, health and settings.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_diagnose::disks::{DrivePromise, DriveState, SurveyedDrive};
@@ -9,8 +8,9 @@ use linerate_model::fact::Gap;
 use linerate_model::inventory::Inventory;
 use linerate_model::tuning::Tuning;
 
-use super::super::via::{Hosts, Via};
+use super::super::via::Hosts;
 use super::super::{open, out, progress, quantity, survey};
+use super::hosts::LoadedHosts;
 use crate::observe::context::Context;
 use crate::observe::disk_survey::{self, DiskSurveyOrder, DiskSurveyed};
 use linerate_fleet::Fleet;
@@ -23,15 +23,8 @@ use linerate_store::Store;
     after_help = "Examples:\n  linerate disk survey store-1 store-2 store-3          all drives of three hosts, over ssh\n  linerate disk survey --inventory cluster.toml --promised 3000iops,125MB/s\n  linerate disk survey --device sdb --device sdc store-1\n\nNothing is written. Each drive is read for two tests of --time, at most --size each, around the cache; one\ndrive of a controller and two of a host at a time. A drive that other programs keep busy is not read. A slow\ndrive is measured three times before it is called slow."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
-    /// defaults to all of its hosts
-    #[arg(value_name = "HOST")]
-    hosts: Vec<String>,
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
-    inventory: Option<PathBuf>,
     #[command(flatten)]
-    via: Via,
+    on: LoadedHosts,
     /// Survey devices of this name only; repeat for more. Without it: all drives, but no loop devices
     #[arg(short, long = "device", value_name = "NAME")]
     devices: Vec<String>,
@@ -50,9 +43,6 @@ pub(in crate::cli) struct Args {
     /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
-    /// Never use sudo on hosts
-    #[arg(long)]
-    no_sudo: bool,
 }
 
 /// Reads `3000iops`, `125MB/s`, or both with a comma between them.
@@ -86,15 +76,14 @@ impl Args {
             phase_ms: self.time.as_millis().clamp(1, 60_000) as u32,
             bytes_max: self.size,
             promise: self.promised.unwrap_or_default(),
+            until: None,
         }
     }
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::runtime()?.block_on(async {
-        let Some(Hosts { inventory, job, .. }) =
-            super::hosts::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
-        else {
+        let Some(Hosts { inventory, job, .. }) = args.on.open().await? else {
             return Ok(open::after_interrupt());
         };
         let done = survey_of(args, &inventory).await;
@@ -147,13 +136,12 @@ fn show(args: &Args, surveyed: &DiskSurveyed, promise: DrivePromise) -> anyhow::
 }
 
 fn code(surveyed: &DiskSurveyed) -> ExitCode {
-    let unknown = |drive: &SurveyedDrive| matches!(drive.state, DriveState::Unknown(_) | DriveState::Busy);
     let drives = &surveyed.drives;
     if drives.is_empty() || drives.iter().all(|drive| matches!(drive.state, DriveState::Unknown(_))) {
         ExitCode::CouldNotRun
     } else if drives.iter().any(SurveyedDrive::is_finding) || !surveyed.diagnosis.findings.is_empty() {
         ExitCode::Findings
-    } else if drives.iter().any(unknown) || !surveyed.snapshot.gaps.is_empty() {
+    } else if drives.iter().any(SurveyedDrive::is_unread) || !surveyed.snapshot.gaps.is_empty() {
         ExitCode::PartlyBlind
     } else {
         ExitCode::Ok
