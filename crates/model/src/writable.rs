@@ -9,7 +9,8 @@
 //! loses the addresses, `net.ipv4.ip_forward` and `net.ipv4.conf.*.forwarding`, which set the forwarding of
 //! every device and switch its large receive offload off), what protects the host (`kernel.kptr_restrict`,
 //! `kernel.randomize_va_space`, `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`,
-//! `net.ipv4.tcp_syncookies`, everything below `fs`), and secrets.
+//! `net.ipv4.tcp_syncookies`, everything below `fs`), what a trial could not show (`sunrpc.*`: a mount has the
+//! slots of the moment in which it was made), and secrets.
 
 use crate::change::Risk;
 
@@ -362,7 +363,12 @@ pub const WRITABLE: &[WritableFamily] = &[
     family(
         Brief,
         "CPUs that work for a device.",
-        &["nic.*.irq.*.affinity", "nic.*.queue.rx-*.rps_cpus", "nic.*.queue.tx-*.xps_cpus"],
+        &[
+            "nic.*.irq.*.affinity",
+            "nic.*.queue.rx-*.rps_cpus",
+            "nic.*.queue.rx-*.rps_flow_cnt",
+            "nic.*.queue.tx-*.xps_cpus",
+        ],
     ),
     family(
         Brief,

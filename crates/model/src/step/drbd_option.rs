@@ -76,7 +76,10 @@ use DrbdSection::{Disk, Net, PeerDisk};
 
 /// Options that take effect while the resource runs. `sndbuf-size` and `rcvbuf-size` are not among them: the
 /// kernel asks for the buffers of its sockets when a connection is made, so that a change while it stands
-/// would measure nothing.
+/// would measure nothing. To leave the peer and connect again within an arm does not help: `drbdadm` of 8.4
+/// makes the connection anew from its file, without the value that is tried, and to name all of a connection
+/// to `drbdsetup` takes its secret, which is never read. 8.4 sizes them by itself where they are 0, as they
+/// are by default.
 pub const DRBD_OPTIONS: &[DrbdOption] = &[
     option(
         Net,

@@ -85,6 +85,7 @@ fn every_setting_is_written_and_undone() {
             ("nic.left.qdisc", text("pfifo_fast")),
             ("nic.left.qdisc", text("tbf")),
             ("nic.left.queue.rx-0.rps_cpus", text("1")),
+            ("nic.left.queue.rx-0.rps_flow_cnt", FactValue::Int(4096)),
             ("nic.left.ring.rx", FactValue::Int(128)),
             ("nic.tap0.coalesce.rx-frames", FactValue::Int(7)),
             ("nic.tap0.autoneg", FactValue::Flag(true)),
@@ -430,6 +431,7 @@ fn an_undo_of_fewer_queues_gives_them_their_cpus_back() {
         }
         let related = host.related(channels);
         assert!(related.iter().any(|key| key == queue), "{related:?}");
+        assert!(related.iter().any(|key| key == "nic.many.queue.rx-1.rps_flow_cnt"), "{related:?}");
         let old = |key: &str, related| {
             Some(Old { key: key.to_owned(), value: host.read(key).ok()?, after: None, related })
         };
@@ -600,4 +602,7 @@ fn what_stays_is_written_in_the_usual_places() {
         line(persist("nic.em1.queue.rx-0.rps_cpus", FactValue::Text("ff".into()))),
         "linerate-em1-queue.rx-0.rps_cpus: /bin/sh -c 'echo ff > /sys/class/net/em1/queues/rx-0/rps_cpus'"
     );
+    let flows = "nic.em1.queue.rx-0.rps_flow_cnt";
+    assert!(line(persist(flows, FactValue::Int(4096))).ends_with("queues/rx-0/rps_flow_cnt'"));
+    assert!(matches!(persist(flows, FactValue::Int(5000)), Persist::Impossible { .. }), "rounded up");
 }
