@@ -48,7 +48,11 @@ fn fixture(name: &str) -> String {
 #[test]
 fn a_pasted_investigation_becomes_a_run() {
     let home = Home::new();
-    let (code, out, err) = home.run(&["import", &fixture("casebook/a3.md")]);
+    let (code, short, err) = home.run(&["diagnose", &fixture("casebook/a3.md")]);
+    assert_eq!(code, 1, "{short}{err}");
+    let fix = "   Fix    linerate try nic-gro-hw-overlay --on vs-4   # ";
+    assert!(short.contains(fix) && short.contains("1. vs-4 receives 200 kbit/s of "), "{short}");
+    let (code, out, err) = home.run(&["import", "-v", &fixture("casebook/a3.md")]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(
         out.contains("a3.md") && out.contains("table") && out.contains("ethtool-k") && out.contains("vs-4"),
@@ -91,9 +95,11 @@ fn a_verdict_without_storing_anything() {
     let home = Home::new();
     let (code, out, err) = home.run(&["diagnose", &fixture("casebook/b2.txt")]);
     assert_eq!(code, 1, "{out}{err}");
-    assert!(out.contains("receiver CPU") && out.contains("receiving core"), "{out}");
-    // What would make it surer, with the command.
-    assert!(out.contains("from b to a") && out.contains("iperf3 -c b -R"), "{out}");
+    assert!(out.contains("does all the receiving") && out.contains("Check  ssh b mpstat"), "{out}");
+    // What would make it surer, with the command, is part of all of it.
+    let (_, all, _) = home.run(&["diagnose", "-v", &fixture("casebook/b2.txt")]);
+    assert!(all.contains("receiver CPU") && all.contains("receiving core"), "{all}");
+    assert!(all.contains("from b to a") && all.contains("iperf3 -c b -R"), "{all}");
     assert!(!home.0.path().join("data").exists(), "nothing is stored");
     let (_, json, _) = home.run(&["diagnose", "--json", &fixture("casebook/b2.txt"), &fixture("hosts")]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -115,7 +121,7 @@ fn a_pasted_table_of_two_speeds_of_ports_is_no_alarm() {
     let rows: String = (1..=6).map(row).collect();
     let table = format!("| Gbit/s | n1 | n2 | n3 | n4 | n5 | n6 |\n|---|---|---|---|---|---|---|\n{rows}");
     home.file("table.md", table.as_bytes());
-    let (code, out, err) = home.run(&["diagnose", "table.md"]);
+    let (code, out, err) = home.run(&["diagnose", "-v", "table.md"]);
     assert_ne!(code, 1, "no finding: {out}{err}");
     assert!(out.contains("n[4-6] reach 9.41 Gbit/s (ports of 10 Gbit/s)"), "{out}");
     assert!(out.contains("`ethtool`") && !out.contains("every pair"), "{out}");
@@ -138,7 +144,9 @@ fn a_slow_drive_is_named_from_one_iostat() {
     let text =
         format!("Linux 6.1.0-28-amd64 (store-1) \t11/21/26 \t_x86_64_\t(16 CPU)\n\n{heading}\n{drives}");
     home.file("disks.txt", text.as_bytes());
-    let (code, out, err) = home.run(&["diagnose", "disks.txt"]);
+    let (_, short, _) = home.run(&["diagnose", "disks.txt"]);
+    assert!(short.contains("1. store-1 sdd: a read takes 74 ms, 11 ms on the 5 other drives"), "{short}");
+    let (code, out, err) = home.run(&["diagnose", "-v", "disks.txt"]);
     assert_ne!(code, 1, "a note, no finding: {out}{err}");
     let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -150,12 +158,16 @@ fn a_slow_drive_is_named_from_one_iostat() {
 
 /// Selective acknowledgements are off on some of twelve hosts between which nobody measured.
 fn without_sack(off: usize) -> (i32, String) {
+    home_without_sack(off, &["-v"])
+}
+
+fn home_without_sack(off: usize, options: &[&str]) -> (i32, String) {
     let home = Home::new();
     for number in 1..=12 {
         let sack = usize::from(number > off);
         home.file(&format!("kept/n{number}-sysctl.txt"), format!("net.ipv4.tcp_sack = {sack}\n").as_bytes());
     }
-    let (code, out, err) = home.run(&["diagnose", "kept"]);
+    let (code, out, err) = home.run(&[&["diagnose", "kept"][..], options].concat());
     assert!(err.is_empty(), "{err}");
     (code, out)
 }
@@ -172,13 +184,17 @@ fn a_setting_is_found_without_any_measurement_on_one_host_and_once_for_most_of_t
     assert!(most.contains("likewise on n[5-11]"), "{most}");
     assert!(most.contains("and 3 more of the same kind"), "{most}");
     assert_eq!(most.matches("Most likely").count(), 1, "{most}");
+    let (_, short) = home_without_sack(11, &[]);
+    assert!(short.starts_with("1. 11 of 12 hosts: selective acknowledgements are"), "{short}");
+    assert!(short.contains("Fix    linerate try tcp-sack-off   # "), "{short}");
+    assert!(short.lines().all(|line| line.chars().count() <= 100), "{short}");
 }
 
 #[test]
 fn a_session_on_standard_input() {
     let home = Home::new();
     let mut child = home
-        .command(&["import", "-", "--host", "arc-1"])
+        .command(&["import", "-v", "-", "--host", "arc-1"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -209,7 +225,7 @@ fn a_folder_with_a_sosreport_and_things_that_are_no_evidence() {
     home.file("evidence/core", b"\x7fELF\0\0");
     home.file("evidence/notes.txt", b"it is slow since Monday\n");
     std::os::unix::fs::symlink("/proc/self/mem", home.0.path().join("evidence/link")).unwrap();
-    let (code, out, err) = home.run(&["import", "evidence"]);
+    let (code, out, err) = home.run(&["import", "-v", "evidence"]);
     assert_eq!(code, home.run(&["diagnose", "evidence"]).0, "{out}{err}");
     assert!(
         err.contains("report.tar.xz: an archive; unpack it") && err.contains("network or disks: 1"),
@@ -225,8 +241,11 @@ fn words_alone_end_in_what_to_measure_next() {
     let home = Home::new();
     home.file("letter.txt", b"Dear all,\nthe network is slow.\n");
     for command in ["import", "diagnose"] {
-        let (code, out, err) = home.run(&[command, "letter.txt"]);
-        assert_eq!(code, 3, "{out}{err}");
+        let (code, short, err) = home.run(&[command, "letter.txt"]);
+        assert_eq!(code, 3, "{short}{err}");
+        assert!(short.contains("Not seen: throughput between hosts: `linerate survey HOST HOST`"), "{short}");
+        assert!(short.trim_end().ends_with("2 lines were not understood"), "{short}");
+        let (_, out, _) = home.run(&[command, "-v", "letter.txt"]);
         assert!(
             out.contains("the cause is not known") && out.contains("letter.txt:1: \"Dear all,\""),
             "{out}"

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use linerate_model::finding::Suspect;
+use linerate_model::fact::FactValue;
+use linerate_model::finding::{Clue, FactHit, Suspect};
 
 use super::heat::Style;
 use super::material::Material;
@@ -44,6 +45,28 @@ fn text_is_as_recorded() {
     let (snapshot, diagnosis) = sample::big(12);
     check("twelve.txt", &text::page(&snapshot, &diagnosis, Style::default()));
     check("trial.txt", &text::trial(&sample::trial(), Style::default()));
+}
+
+#[test]
+fn the_verdict_is_last_on_the_screen_and_short() {
+    let (snapshot, diagnosis) = sample::sick();
+    let screen = text::screen(&snapshot, &diagnosis, "`-v` lists them", Style::default());
+    check("sick-screen.txt", &screen);
+    let (snapshot, diagnosis) = sample::healthy();
+    check("healthy-screen.txt", &text::screen(&snapshot, &diagnosis, "`-v` lists them", Style::default()));
+    let colour = Style { colour: true, width: 100 };
+    let (snapshot, diagnosis) = sample::sick();
+    assert!(text::screen(&snapshot, &diagnosis, "", colour).contains("\x1b[1;36mlinerate try"));
+}
+
+#[test]
+fn a_cause_that_was_named_is_not_named_again() {
+    let (snapshot, mut diagnosis) = sample::sick();
+    diagnosis.findings.push(diagnosis.findings[0].clone());
+    diagnosis.findings.extend(vec![diagnosis.findings[0].clone(); 9]);
+    let screen = text::screen(&snapshot, &diagnosis, "`-v` lists them", Style::default());
+    assert_eq!(screen.matches("   Cause  as in 1\n").count(), super::verdict::FINDINGS_MAX - 1, "{screen}");
+    assert!(screen.contains("\nand 6 more findings: `-v` lists them\n"), "{screen}");
 }
 
 #[test]
@@ -150,7 +173,15 @@ fn terminal_codes_from_hosts_are_not_passed_on() {
     let (mut snapshot, mut diagnosis) = sample::sick();
     diagnosis.findings[0].causes[0].evidence.push("driver \x1b]0;evil\x07 \x1b[31mred".to_owned());
     "arc\x1b[2J".clone_into(&mut snapshot.inventory.groups[0].name);
-    let page = text::page(&snapshot, &diagnosis, Style::default());
+    let evil = FactHit {
+        host: "vs-4".to_owned(),
+        key: "nic.up0.driver".to_owned(),
+        value: FactValue::Text("\x1b[31m".to_owned()),
+        peers: None,
+    };
+    diagnosis.findings[0].causes[0].supports = vec![Clue::Read(evil)];
+    let page = text::page(&snapshot, &diagnosis, Style::default())
+        + &text::screen(&snapshot, &diagnosis, "all", Style::default());
     assert!(!page.contains('\x1b') && !page.contains('\x07'));
 }
 

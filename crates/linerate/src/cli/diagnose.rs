@@ -29,6 +29,9 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print everything: evidence, other causes, advice, unused tests, all that could not be seen
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -37,7 +40,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         out::print(&report::json::imported(&snapshot, &diagnosis))?;
     } else {
-        out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
+        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
     }
     Ok(open::verdict_code(&snapshot, &diagnosis))
 }

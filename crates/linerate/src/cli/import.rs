@@ -53,6 +53,9 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Print everything: what was read of each file, evidence, other causes, what to measure next
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
 }
 
 /// Fewest words of a text that describes something.
@@ -92,10 +95,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         out::print(&report::json::imported(&snapshot, &diagnosis))?;
     } else {
-        let style = report::heat::Style::detect();
-        out::print(&report::imported::account(&snapshot, style))?;
-        out::print(&report::text::page(&snapshot, &diagnosis, style))?;
-        out::note(&format!("\nrun {}; the whole: linerate report {}", snapshot.id, snapshot.id));
+        if args.verbose {
+            out::print(&report::imported::account(&snapshot, report::heat::Style::detect()))?;
+        }
+        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
+        out::note(&format!("run {0}; all of it: linerate report {0}", snapshot.id));
     }
     Ok(open::verdict_code(&snapshot, &diagnosis))
 }

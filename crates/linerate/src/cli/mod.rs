@@ -92,6 +92,7 @@ enum Command {
     Keep(keep::Args),
     Undo(undo::Args),
     Runs(runs::Args),
+    #[command(visible_alias = "show")]
     Report(report::Args),
     Facts(facts::Args),
     Inventory(inventory::Args),

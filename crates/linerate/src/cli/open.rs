@@ -18,6 +18,7 @@ use crate::observe::addresses;
 use linerate_fleet::Fleet;
 use linerate_input as input;
 use linerate_inventory as inventory;
+use linerate_report as report;
 use linerate_store::{RunRow, Store};
 
 /// Most files of a folder with knowledge.
@@ -148,10 +149,22 @@ pub(super) fn after_interrupt() -> ExitCode {
     ExitCode::Interrupted
 }
 
+/// Prints a diagnosis: the four lines of each finding below the matrices, or all of it.
+pub(super) fn print_verdict(
+    snapshot: &Snapshot,
+    diagnosis: &Diagnosis,
+    is_verbose: bool,
+) -> anyhow::Result<()> {
+    let style = report::heat::Style::detect();
+    if is_verbose {
+        return out::print(&report::text::page(snapshot, diagnosis, style));
+    }
+    out::print(&report::text::screen(snapshot, diagnosis, "`-v` lists them", style))
+}
+
 /// The code that a diagnosis deserves.
 pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCode {
-    let is_fault = |r: &Remark| matches!(r, Remark::Symptom(s) if s.sign.is_fault());
-    if !diagnosis.findings.is_empty() || diagnosis.remarks.iter().any(is_fault) {
+    if !diagnosis.findings.is_empty() || diagnosis.remarks.iter().any(Remark::blames) {
         ExitCode::Findings
     } else if !diagnosis.asked.is_empty() && diagnosis.cells.is_empty() {
         ExitCode::PartlyBlind

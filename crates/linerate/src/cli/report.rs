@@ -8,7 +8,7 @@ use super::{open, out};
 use linerate_report::{self as report, Material};
 use linerate_store::Store;
 
-/// Write a run as HTML, JSON, Markdown or text.
+/// Show all of a run as text, or write it as HTML, JSON or Markdown.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate report --html                        the last run, to linerate-RUN.html\n  linerate report 20261121-083015-4f2a --md -o -"

@@ -51,6 +51,9 @@ pub(super) struct Args {
     /// Hide progress output
     #[arg(short, long)]
     quiet: bool,
+    /// Print everything: evidence, other causes, advice, unused tests, all that could not be seen
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
 }
 
 /// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
@@ -145,11 +148,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let path = args.snapshot.as_ref().map(|p| p.display().to_string());
         out::print(&report::json::page(&snapshot, &diagnosis, path.as_deref()))?;
     } else {
-        out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
-        out::note(&format!(
-            "run {}: `linerate report {} --html` writes the whole of it",
-            snapshot.id, snapshot.id
-        ));
+        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
+        out::note(&format!("run {0}; all of it: linerate report {0}", snapshot.id));
     }
     Ok(code(&disks::surveyed_in(&snapshot), open::verdict_code(&snapshot, &diagnosis)))
 }

@@ -241,9 +241,6 @@ impl Survey<'_> {
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
         self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());
-        if !plan.left_out.is_empty() {
-            self.progress.note(&format!("the time budget leaves out: {}", plan.left_out.join("; ")));
-        }
         self.rounds("measuring", &plan.rounds, plan.expected_s).await
     }
 

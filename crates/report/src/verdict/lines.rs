@@ -41,7 +41,8 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
         }
     }
     for (i, item) in verdict.findings.iter().enumerate().take(FINDINGS_MAX) {
-        for text in self::item(i + 1, item, style) {
+        let same = verdict.findings[..i].iter().position(|other| is_same(other, item));
+        for text in self::item(i + 1, item, same, style) {
             line(&text);
         }
     }
@@ -61,7 +62,7 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
 }
 
 /// The lines of a finding.
-fn item(number: usize, item: &VerdictItem, style: Style) -> Vec<String> {
+fn item(number: usize, item: &VerdictItem, same: Option<usize>, style: Style) -> Vec<String> {
     let head = format!("{number}. ");
     let width = style.width - head.len();
     let what = match &item.what {
@@ -76,6 +77,10 @@ fn item(number: usize, item: &VerdictItem, style: Style) -> Vec<String> {
     let was_read = matches!(&item.what, VerdictSubject::Loss(loss) if loss.basis == LossBasis::Reading);
     let mut lines = vec![style.alarm(&names::cut(&printable::clean(&format!("{head}{what}")), style.width))];
     let columns = style.width - LABEL;
+    if let Some(same) = same {
+        lines.push(labelled("Cause", &format!("as in {}", same + 1), style));
+        return lines;
+    }
     if let Some(text) = cause(item, was_read, columns) {
         lines.push(labelled("Cause", &names::cut(&printable::clean(&text), columns), style));
     }
@@ -88,10 +93,21 @@ fn item(number: usize, item: &VerdictItem, style: Style) -> Vec<String> {
     }
     match (&item.fix, &item.next) {
         (Some(fix), _) => lines.push(labelled("Fix", &self::fix(fix, columns, style), style)),
-        (None, Some(next)) => lines.push(labelled("Next", &names::cut(&self::next(next), columns), style)),
+        (None, Some(next)) => {
+            lines.push(labelled("Next", &names::cut(&printable::clean(&self::next(next)), columns), style))
+        }
         (None, None) => {}
     }
     lines
+}
+
+/// Whether a finding has the cause, the check and the fix of an earlier one: they are not printed twice.
+fn is_same(earlier: &VerdictItem, item: &VerdictItem) -> bool {
+    let cause = |item: &VerdictItem| item.cause.as_ref().map(|cause| (cause.id.clone(), cause.certainty));
+    cause(item).is_some_and(|(id, _)| !id.is_empty())
+        && cause(earlier) == cause(item)
+        && earlier.check == item.check
+        && earlier.fix == item.fix
 }
 
 fn labelled(label: &str, text: &str, style: Style) -> String {
@@ -155,6 +171,8 @@ fn fix(fix: &VerdictFix, columns: usize, style: Style) -> String {
     let last = remarks.last().cloned().unwrap_or_default();
     let shorter = last.match_indices([';', ',']).map(|(at, _)| last[..at].to_owned()).collect::<Vec<_>>();
     let word = match fix.risk {
+        // What is only pointed to risks nothing yet.
+        _ if fix.trial.is_none() && command.starts_with("by hand: ") => return style.command(&command),
         Risk::Harmless => String::new(),
         risk => risk.to_string().split(':').next().unwrap_or_default().to_owned(),
     };
