@@ -63,8 +63,8 @@ pub struct Remedy {
     /// The same in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by_hand: String,
-    /// A command that reads only and shows the cause on [`Self::host`]; empty where something that it needs is
-    /// not known.
+    /// A command that reads only and shows the cause on [`Self::host`]; empty where something that it needs
+    /// is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub check: String,
     /// Where instruction and check run.

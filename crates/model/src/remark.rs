@@ -351,8 +351,8 @@ impl Remark {
         }
     }
 
-    /// Whether it is worth the lines of a finding: it blames something, or it may, which depends on what is not
-    /// known (drives of one kind, tests at the same time).
+    /// Whether it is worth the lines of a finding: it blames something, or it may, which depends on what is
+    /// not known (drives of one kind, tests at the same time).
     #[must_use]
     pub fn suspects(&self) -> bool {
         let may_blame =

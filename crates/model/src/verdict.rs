@@ -95,7 +95,7 @@ pub struct VerdictItem {
 pub enum VerdictSubject {
     /// A located loss, or a setting.
     Loss(Box<VerdictLoss>),
-    /// What is plain without a comparison: a full CPU, a slow front end, drives of one host without time left.
+    /// What is plain without a comparison: a full CPU, a slow front end, saturated drives of one host.
     Signs(Vec<Remark>),
 }
 

@@ -10,6 +10,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
 use linerate_model::printable;
+use linerate_model::remark::Overall;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
@@ -76,8 +77,8 @@ pub fn advice(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.advice.iter().map(line).collect()
 }
 
-/// Matrices, and below them the verdict in at most four lines a finding: what a command prints unless all of it
-/// is asked for. `more` is the command that shows all.
+/// Matrices, and below them the verdict in at most four lines a finding: what a command prints unless all of
+/// it is asked for. `more` is the command that shows all.
 pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Style) -> String {
     let mut out = matrices(snapshot, diagnosis, style);
     let verdict = super::verdict::of(snapshot, diagnosis);
@@ -85,7 +86,10 @@ pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Sty
     if verdict.findings.is_empty() && diagnosis.cells.is_empty() {
         out += &super::single::tables(snapshot, style);
     }
-    out + &super::verdict::text(&verdict, &super::words::whole(diagnosis), more, style)
+    // What an older version stored has its headline only.
+    let is_old = diagnosis.summary.overall == Overall::Nothing && !diagnosis.cells.is_empty();
+    let whole = if is_old { diagnosis.headline.clone() } else { super::words::whole(diagnosis) };
+    out + &super::verdict::text(&verdict, &whole, more, style)
 }
 
 fn matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {

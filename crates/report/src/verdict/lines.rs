@@ -94,7 +94,7 @@ fn item(number: usize, item: &VerdictItem, same: Option<usize>, style: Style) ->
     match (&item.fix, &item.next) {
         (Some(fix), _) => lines.push(labelled("Fix", &self::fix(fix, columns, style), style)),
         (None, Some(next)) => {
-            lines.push(labelled("Next", &names::cut(&printable::clean(&self::next(next)), columns), style))
+            lines.push(labelled("Next", &names::cut(&printable::clean(&self::next(next)), columns), style));
         }
         (None, None) => {}
     }

@@ -8,9 +8,13 @@ mod sign;
 
 pub use lines::{FINDINGS_MAX, text};
 
+use std::collections::BTreeSet;
+
+use linerate_knowledge::keys::nic_of;
 use linerate_model::change::Remedy;
 use linerate_model::difference::Difference;
 use linerate_model::finding::{Clue, Diagnosis, Finding, Metric, RankedCause, Suspect, TermName};
+use linerate_model::imported::Missing;
 use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::verdict::{
@@ -46,7 +50,7 @@ pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
             pairs: diagnosis.summary.unmeasured.clone(),
             untested: diagnosis.summary.untested.clone(),
             gaps: gaps(snapshot, diagnosis),
-            asked: diagnosis.asked.first().cloned(),
+            asked: diagnosis.asked.first().map(|missing| asked(snapshot, missing)),
             unread_lines: snapshot.imported.as_ref().map_or(0, |imported| imported.unread_lines),
         },
     }
@@ -85,6 +89,20 @@ fn replica(item: &VerdictItem) -> Option<(&str, &str)> {
     hit.key.starts_with("drbd.").then_some((cause.id.as_str(), hit.key.as_str()))
 }
 
+/// What imported evidence lacks; `NIC` becomes the name of it where the hosts of the command have one only.
+fn asked(snapshot: &Snapshot, missing: &Missing) -> Missing {
+    let is_named =
+        |host: &str| missing.command.split(|c: char| c.is_whitespace() || c == ',').any(|w| w == host);
+    let facts = snapshot.facts.iter().filter(|(host, _)| is_named(host));
+    let nics = facts.flat_map(|(_, facts)| facts.readings.keys()).filter_map(|key| nic_of(key));
+    let nics: BTreeSet<&str> = nics.collect();
+    let mut asked = missing.clone();
+    if let (Some(nic), 1) = (nics.first(), nics.len()) {
+        asked.command = asked.command.replace("NIC", &nic.replace('/', "."));
+    }
+    asked
+}
+
 /// What could not be seen beside pairs.
 fn gaps(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<linerate_model::fact::Gap> {
     // What imported evidence lacks is asked for.
@@ -106,7 +124,7 @@ fn effect(diagnosis: &Diagnosis) -> Option<Difference> {
 /// Differences that no cause explains, each setting of each host once.
 fn harmless(diagnosis: &Diagnosis) -> usize {
     let all = diagnosis.findings.iter().flat_map(|finding| &finding.benign);
-    all.map(|one| (one.host.as_str(), one.key.as_str())).collect::<std::collections::BTreeSet<_>>().len()
+    all.map(|one| (one.host.as_str(), one.key.as_str())).collect::<BTreeSet<_>>().len()
 }
 
 fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {
@@ -180,7 +198,7 @@ fn loss(finding: &Finding, diagnosis: &Diagnosis) -> VerdictLoss {
 /// the two.
 fn locations(finding: &Finding, diagnosis: &Diagnosis) -> Vec<linerate_model::finding::LossLocation> {
     let hosts = diagnosis.cells.iter().flat_map(|cell| [cell.from.as_str(), cell.to.as_str()]);
-    let are_two = hosts.collect::<std::collections::BTreeSet<_>>().len() == 2;
+    let are_two = hosts.collect::<BTreeSet<_>>().len() == 2;
     let is_exact = |suspect: &Suspect| !are_two || !matches!(suspect, Suspect::Pair(..) | Suspect::All);
     let all = finding.places.iter().enumerate().filter(|(i, at)| *i == 0 || is_exact(&at.suspect));
     all.map(|(_, at)| at.clone()).collect()
