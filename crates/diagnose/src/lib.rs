@@ -72,7 +72,8 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
     let judged = located(&context, knowledge);
     let confirmed = judged.iter().filter(|j| !j.located.unconfirmed);
     let losses = confirmed.map(|j| attribute::finding(&context, j, calibration)).collect();
-    let storage = attribute::of_storage(&context, knowledge, calibration);
+    let mut storage = attribute::of_storage(&context, knowledge, calibration);
+    storage.extend(attribute::of_drives(&context, knowledge, calibration));
     let settings = merge::of_settings(&context, &judged, &storage, knowledge, calibration);
     let (mut findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
     findings.extend(merge::of_standing(&context, &findings, knowledge, calibration));

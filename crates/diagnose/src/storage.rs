@@ -23,7 +23,7 @@ pub(crate) struct StorageLoss {
     pub shape: Shape,
 }
 
-/// The place of all storage findings.
+/// The location of all storage findings.
 pub(crate) const PLACE: (Suspect, Direction, LayerScope, Metric) =
     (Suspect::All, Direction::Both, LayerScope::Any, Metric::Storage);
 

@@ -47,7 +47,7 @@ fn is_at(inventory: &Inventory, truth: &Truth, host: &str, direction: Direction)
             Suspect::GroupToGroup(a, b) => inside(if direction == Direction::Tx { a } else { b }),
             Suspect::Pair(a, b) => a == host || b == host,
             Suspect::Mismatch(_, hosts) => hosts.iter().any(|h| h == host),
-            Suspect::All => false,
+            Suspect::Drive(..) | Suspect::All => false,
         }
     })
 }

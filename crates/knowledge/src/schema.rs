@@ -152,6 +152,7 @@ pub enum SuspectKind {
     GroupBoth,
     GroupToGroup,
     Pair,
+    Drive,
     All,
 }
 
@@ -167,6 +168,7 @@ impl SuspectKind {
             (Suspect::Group(_), Direction::Both) => Self::GroupBoth,
             (Suspect::GroupToGroup(..), _) => Self::GroupToGroup,
             (Suspect::Pair(..), _) => Self::Pair,
+            (Suspect::Drive(..), _) => Self::Drive,
             (Suspect::All, _) => Self::All,
         }
     }

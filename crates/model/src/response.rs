@@ -61,6 +61,7 @@ impl Suspect {
             Self::Pair(a, b) => format!("traffic from {a} to {b}"),
             Self::Mismatch(key, hosts) if hosts.len() > 1 => format!("{key} of {} differs", hosts.join(", ")),
             Self::Mismatch(key, hosts) => format!("{key} of {} differs from the others", hosts.join(", ")),
+            Self::Drive(host, device) => format!("drive {device} of {host}"),
             Self::All => "every pair".to_owned(),
         }
     }

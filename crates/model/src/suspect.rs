@@ -19,6 +19,8 @@ pub enum Suspect {
     Pair(HostName, HostName),
     /// Pairs whose ends differ in this fact; the hosts are the minority.
     Mismatch(FactKey, Vec<HostName>),
+    /// One block device of a host, by the name of the kernel.
+    Drive(HostName, String),
     /// Every pair: a default, a policy of the network.
     All,
 }

@@ -132,6 +132,7 @@ fn suspect(kind: SuspectKind) -> &'static str {
         SuspectKind::GroupBoth => "both directions of a group",
         SuspectKind::GroupToGroup => "one group to another",
         SuspectKind::Pair => "one pair",
+        SuspectKind::Drive => "one drive",
         SuspectKind::All => "every pair",
     }
 }

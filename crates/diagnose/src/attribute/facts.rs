@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
-use linerate_knowledge::keys::{OF_DEVICES, bare, nic_of};
+use linerate_knowledge::keys::{OF_DEVICES, bare, device_of, nic_of};
 use linerate_knowledge::{Cause, Condition, FactSide, FactTest, NicRole, Op};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Clue, FactHit, LayerScope};
+use linerate_model::finding::{Clue, FactHit, LayerScope, Suspect};
 use linerate_model::inventory::Layer;
 
 use super::ends;
@@ -161,9 +161,14 @@ pub(crate) fn candidates<'a>(
             NicRole::Overlay => facts.nic(host, Layer::Overlay) == Some(nic),
         })
     };
+    // Of a drive count its own facts, and those of no device.
+    let is_its_own = |key: &str| match (location.suspect, device_of(key)) {
+        (Suspect::Drive(_, own), Some(device)) => own.replace('.', "/") == device,
+        _ => true,
+    };
     let mut found: Vec<(&str, &FactValue)> = Vec::new();
     for (key, value) in keys.iter().flat_map(|pattern| facts.matching(host, pattern)) {
-        if fits(key) && !found.iter().any(|(k, _)| *k == key) {
+        if fits(key) && is_its_own(key) && !found.iter().any(|(k, _)| *k == key) {
             found.push((key, value));
         }
     }

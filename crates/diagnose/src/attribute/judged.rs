@@ -24,7 +24,7 @@ pub(crate) type Weighed = (Suspect, Direction, f64);
 pub(crate) struct Judged<'a, 'k> {
     /// What the localisation said.
     pub located: Located,
-    /// Places, most probable first.
+    /// Suspects, most probable first.
     pub locations: Vec<Weighed>,
     /// Which layers.
     pub layer: LayerScope,
@@ -382,7 +382,9 @@ fn member_suspects<'a>(context: &Context<'a>, suspect: &Suspect) -> Vec<&'a str>
     };
     let members = |group: &str| context.facts.members(group).iter().map(|h| h.name.as_str());
     match suspect {
-        Suspect::Host(h) => inventory.host(h).map(|h| h.name.as_str()).into_iter().collect(),
+        Suspect::Host(h) | Suspect::Drive(h, _) => {
+            inventory.host(h).map(|h| h.name.as_str()).into_iter().collect()
+        }
         Suspect::Group(g) => members(g).collect(),
         Suspect::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
         Suspect::Pair(a, b) => hosts(&|x| x == a || x == b),

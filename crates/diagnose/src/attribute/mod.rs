@@ -6,6 +6,7 @@
 //! the best cause does, and no cause without a reading of its own is more probable.
 
 mod differences;
+mod drives;
 mod ends;
 mod facts;
 mod finding;
@@ -20,6 +21,7 @@ mod storage;
 mod suspect_context;
 
 pub(crate) use differences::unexplained;
+pub(crate) use drives::of_drives;
 pub(crate) use facts::{fits, possible};
 pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use linerate_knowledge::Knowledge;
 use linerate_model::disk::{DiskInterval, DiskRates};
 use linerate_model::disk_load::{
     DeviceShare, DiskEnd, DiskPhase, DiskRequests, DiskResult, DiskTarget, Durable,
 };
 use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::finding::{RankedCause, Suspect};
 use linerate_model::histogram::Histogram;
-use linerate_model::inventory::{Host, Inventory, Layer, TransportSpec};
+use linerate_model::inventory::{Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::kind::{DiskPlan, TestKind};
 use linerate_model::load::LoadReport;
 use linerate_model::plan::Test;
@@ -252,4 +254,48 @@ fn whole_drives_are_surveyed_and_what_is_made_of_files_only_by_name() {
     }
     assert_eq!(surveyed(&facts, &[]), ["sda"]);
     assert_eq!(surveyed(&facts, &["loop0".to_owned(), "sdb".to_owned()]), ["loop0"]);
+}
+
+#[test]
+fn a_drive_that_was_measured_slow_is_the_suspect_of_the_causes_that_its_own_facts_speak_for() {
+    let mut snapshot = six();
+    let host = |name: &String| Host {
+        name: name.clone(),
+        transport: TransportSpec::Ssh(SshSpec { host: name.clone(), user: None, port: None, sudo: true }),
+        groups: Vec::new(),
+        endpoints: Vec::new(),
+        state_dir: None,
+        etc_dir: None,
+        cache_dir: None,
+    };
+    let hosts = snapshot.facts.keys().map(host).collect();
+    snapshot.inventory = Inventory { hosts, ..Inventory::default() };
+    let facts = snapshot.facts.get_mut("store-4").unwrap();
+    facts.readings.insert("disk.sda.scheduler".into(), FactValue::Text("bfq".into()));
+    snapshot.samples.retain(|sample| sample.test.from != "store-4");
+    let knowledge = Knowledge::builtin().unwrap();
+    let suspects = |snapshot: &Snapshot| -> Vec<(Suspect, Vec<String>)> {
+        let findings = crate::diagnose(snapshot, &knowledge).findings.into_iter();
+        let ids = |causes: Vec<RankedCause>| causes.into_iter().map(|cause| cause.id).collect();
+        findings.map(|finding| (finding.places[0].suspect.clone(), ids(finding.causes))).collect()
+    };
+    let of_host = |id: &str| (Suspect::Host("store-4".into()), vec![id.to_owned()]);
+    // Another drive of the same host is sick, and was not measured slow.
+    let facts = snapshot.facts.get_mut("store-4").unwrap();
+    facts.readings.insert("disk_health.sdb.media_errors".into(), FactValue::Int(9));
+    snapshot.samples.extend((0..3).map(|_| round("store-4", 3000, 520, 0)));
+    let measured = suspects(&snapshot);
+    let drive = Suspect::Drive("store-4".into(), "sda".into());
+    assert_eq!(measured[0], (drive, vec!["disk-scheduler".to_owned()]));
+    assert_eq!(measured[1..], [of_host("drive-failing")], "the scheduler once");
+    let finding = &crate::diagnose(&snapshot, &knowledge).findings[0];
+    assert!((finding.measured - 3000.0 * 4096.0).abs() < 1.0, "{}", finding.measured);
+    assert!((finding.expected - 9000.0 * 4096.0).abs() < 1.0, "{}", finding.expected);
+    assert_eq!(finding.rests_on, Some((3, 3)));
+    let change = &finding.causes[0].remedy.as_ref().unwrap().changes;
+    let changes: Vec<(&str, &str)> = change.iter().map(|c| (c.host.as_str(), c.key.as_str())).collect();
+    assert_eq!(changes, [("store-4", "disk.sda.scheduler")]);
+    // Two rounds are no evidence yet.
+    snapshot.samples.pop();
+    assert!(suspects(&snapshot).iter().all(|(suspect, _)| matches!(suspect, Suspect::Host(_))));
 }

@@ -37,6 +37,8 @@ impl Column {
             }
             Suspect::Pair(a, b) => (cell.from == a && cell.to == b) || (cell.from == b && cell.to == a),
             Suspect::Mismatch(_, hosts) => hosts.iter().any(|h| cell.from == h || cell.to == h),
+            // No traffic between hosts passes a drive.
+            Suspect::Drive(..) => false,
             Suspect::All => true,
         }
     }

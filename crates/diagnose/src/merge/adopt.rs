@@ -1,9 +1,9 @@
 //! A loss for which nothing was read that causes it, beside a wrong setting of a host that all of it passes:
 //! one finding, not two.
 //!
-//! A mild fault shows only towards some peers, and then the pairs that it shows on look like a place of their
-//! own ("from this group to that one"). A setting that is known to do just that, on a host through which each
-//! of these pairs goes, explains more.
+//! A mild fault shows only towards some peers, and then the pairs that it shows on look like a suspect of
+//! their own ("from this group to that one"). A setting that is known to do just that, on a host through
+//! which each of these pairs goes, explains more.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn adopt(
     findings
 }
 
-/// A loss with the setting that explains it: its place first, its causes.
+/// A loss with the setting that explains it: its suspect first, its causes.
 fn explained(context: &Context<'_>, loss: &Finding, setting: &Finding) -> Finding {
     let share = context.facts.rules.merge.setting_share;
     let at = &setting.places[0];

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Finding, LayerScope, LossLocation, Metric, RankedCause, Suspect};
+use linerate_knowledge::keys::device_of;
+use linerate_model::finding::{
+    Direction, FactHit, Finding, LayerScope, LossLocation, Metric, RankedCause, Suspect,
+};
 
 use super::gathered::{Wrong, hosts, on_others};
 use super::settings::wrong;
@@ -23,7 +26,10 @@ pub(crate) fn of_settings(
     let rules = &context.facts.rules.merge;
     let mut named: BTreeSet<String> = BTreeSet::new();
     // What a measured loss comes from is reported there.
-    let of_storage = storage.iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
+    let (of_drives, of_storage): (Vec<&Finding>, Vec<&Finding>) =
+        storage.iter().partition(|f| drive(f).is_some());
+    let of_storage =
+        of_storage.into_iter().flat_map(|finding| &finding.causes).map(|cause| cause.id.as_str());
     let mut explained: BTreeSet<&str> = of_storage.collect();
     for j in judged.iter().filter(|j| !j.located.unconfirmed) {
         named.extend(j.subjects.suspects.iter().map(|s| (*s).to_owned()));
@@ -39,6 +45,10 @@ pub(crate) fn of_settings(
     let all_named = judged.iter().any(|j| j.locations[0].0 == Suspect::All);
     let mut findings: Vec<Finding> = Vec::new();
     for wrong in wrong(context, knowledge, &|host| named.contains(host)) {
+        // It is reported at the drives, and does not count as the finding of the host.
+        if is_of_slow_drives(&wrong, &of_drives) {
+            continue;
+        }
         let id = wrong.scored.cause.id.as_str();
         let taken = match &wrong.suspect {
             Suspect::Host(_) if wrong.scored.cause.is_independent() => false,
@@ -55,6 +65,28 @@ pub(crate) fn of_settings(
         }
     }
     findings
+}
+
+/// The drive that a finding is about.
+fn drive(finding: &Finding) -> Option<(&str, &str)> {
+    match &finding.places.first()?.suspect {
+        Suspect::Drive(host, device) => Some((host, device)),
+        _ => None,
+    }
+}
+
+/// Whether all drives on which a setting is wrong were measured slow, and have it as a cause there.
+fn is_of_slow_drives(wrong: &Wrong<'_>, of_drives: &[&Finding]) -> bool {
+    let hits = &wrong.scored.hits;
+    let is_explained = |hit: &FactHit| {
+        let device = device_of(&hit.key).map(|device| device.replace('/', "."));
+        let is_it = |finding: &&&Finding| {
+            drive(finding).is_some_and(|(host, own)| host == hit.host && Some(own) == device.as_deref())
+        };
+        let of_hit = of_drives.iter().find(is_it);
+        of_hit.is_some_and(|finding| finding.causes.iter().any(|c| c.id == wrong.scored.cause.id))
+    };
+    !hits.is_empty() && hits.iter().all(is_explained)
 }
 
 /// Whether both say that the same thing differs between hosts: it takes two to differ.

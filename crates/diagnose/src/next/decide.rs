@@ -209,7 +209,7 @@ fn partners(context: &Context<'_>, judged: &Judged<'_, '_>) -> Vec<Test> {
 /// A host with endpoints that stands for a suspect.
 fn representative(context: &Context<'_>, suspect: &Suspect) -> Option<String> {
     match suspect {
-        Suspect::Host(h) | Suspect::Pair(h, _) => Some(h.clone()),
+        Suspect::Host(h) | Suspect::Pair(h, _) | Suspect::Drive(h, _) => Some(h.clone()),
         Suspect::Group(g) | Suspect::GroupToGroup(g, _) => {
             context.facts.members(g).first().map(|h| h.name.clone())
         }

@@ -169,7 +169,7 @@ fn of_storage(
         what: Metric::Storage.label().to_owned(),
         hint: hint.clone(),
     };
-    let test = storage_test(snapshot, diagnosis, &remedy.id).ok_or_else(no_pair)?;
+    let test = storage_test(snapshot, diagnosis, &remedy).ok_or_else(no_pair)?;
     // A drive needs no other host.
     let alone = drive_of(&remedy).map(|_| &test.from);
     let other =
@@ -193,13 +193,12 @@ fn of_storage(
 /// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with
 /// the pattern of that finding alone. A setting that was only read has no figure; then it is the pattern that
 /// lost most against the disk.
-pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &str) -> Option<Test> {
-    let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy));
-    let finding = diagnosis.findings.iter().find(with)?;
-    let remedies = finding.causes.iter().filter_map(|cause| cause.remedy.as_ref());
-    if let Some(of_drive) = remedies.into_iter().find(|r| r.id == remedy && drive_of(r).is_some()) {
-        return drive_test(snapshot, of_drive);
+pub fn storage_test(snapshot: &Snapshot, diagnosis: &Diagnosis, remedy: &Remedy) -> Option<Test> {
+    if drive_of(remedy).is_some() {
+        return drive_test(snapshot, remedy);
     }
+    let with = |f: &&Finding| f.causes.iter().any(|c| c.remedy.as_ref().is_some_and(|r| r.id == remedy.id));
+    let finding = diagnosis.findings.iter().find(with)?;
     let replicated = || snapshot.storage.iter().filter(|f| f.what == StorageSubject::Replicated);
     // The finding has the figure itself.
     let is_it = |f: &&StorageFigure| f.bytes_per_s.total_cmp(&finding.measured).is_eq();

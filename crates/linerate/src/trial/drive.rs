@@ -231,7 +231,7 @@ impl<H: HostActions> Drive<'_, H> {
             Which::Control => trial.control.as_ref()?,
         };
         if trial.response == Metric::Storage {
-            return choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy.id);
+            return choose::storage_test(self.scene.snapshot, self.scene.diagnosis, &trial.remedy);
         }
         let ceiling = choose::ceiling(self.scene.diagnosis, &trial.pair, trial.layer);
         let transfer_ms = if self.transfer_ms == 0 { TRANSFER_MS } else { self.transfer_ms };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_knowledge::Knowledge;
+use linerate_model::change::Remedy;
 use linerate_model::disk_load::DiskTarget;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Metric};
@@ -74,6 +75,12 @@ fn bench() -> (Snapshot, Diagnosis) {
     (snapshot, diagnosis)
 }
 
+/// The first remedy of this name.
+fn remedy(diagnosis: &Diagnosis, id: &str) -> Remedy {
+    let causes = diagnosis.findings.iter().flat_map(|finding| &finding.causes);
+    causes.filter_map(|cause| cause.remedy.clone()).find(|remedy| remedy.id == id).unwrap()
+}
+
 #[test]
 fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss() {
     let (snapshot, diagnosis) = bench();
@@ -84,7 +91,7 @@ fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss()
     let changes: Vec<(&str, &FactValue)> =
         trial.remedy.changes.iter().map(|c| (c.host.as_str(), &c.to)).collect();
     assert_eq!(changes, [("one", &FactValue::Int(6007)), ("two", &FactValue::Int(6007))]);
-    let test = choose::storage_test(&snapshot, &diagnosis, "drbd-activity-log").unwrap();
+    let test = choose::storage_test(&snapshot, &diagnosis, &remedy(&diagnosis, "drbd-activity-log")).unwrap();
     let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "random writes alone");
     assert_eq!(plan.target, DiskTarget::Folder { path: "/mnt".into(), bytes: 1 << 26 });
@@ -95,7 +102,8 @@ fn a_setting_of_drbd_is_tried_on_both_hosts_with_the_test_that_showed_the_loss()
 fn an_arm_on_a_slow_disk_lasts_until_enough_requests_have_ended() {
     let (mut snapshot, mut diagnosis) = bench();
     let phase_ms = |snapshot: &Snapshot, diagnosis: &Diagnosis| {
-        let test = choose::storage_test(snapshot, diagnosis, "drbd-activity-log").unwrap();
+        let test =
+            choose::storage_test(snapshot, diagnosis, &remedy(diagnosis, "drbd-activity-log")).unwrap();
         test.kind.get::<DiskPlan>().unwrap().phase_ms
     };
     // 160 requests of 4 KiB, 65536 bytes in a second.
@@ -133,7 +141,8 @@ fn a_setting_that_was_only_read_is_tried_with_the_writes_that_lose_most() {
     let options = TrialOptions { remedy: "drbd-integrity-check".into(), ..TrialOptions::default() };
     let trial = choose::plan(&snapshot, &diagnosis, &options, "t".into()).unwrap();
     assert_eq!((trial.response, trial.remedy.changes.len()), (Metric::Storage, 2));
-    let test = choose::storage_test(&snapshot, &diagnosis, "drbd-integrity-check").unwrap();
+    let test =
+        choose::storage_test(&snapshot, &diagnosis, &remedy(&diagnosis, "drbd-integrity-check")).unwrap();
     let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert_eq!(plan.phases, [PHASES[1].1], "a tenth of the disk at random, half of it one by one");
     // In a survey no transfer between hosts would show it.
@@ -198,7 +207,8 @@ fn a_setting_of_a_drive_is_tried_with_the_reads_of_a_survey_of_it() {
     assert_eq!((trial.response, trial.pair), (Metric::Storage, ("one".into(), "one".into())));
     let change = &trial.remedy.changes[0];
     assert_eq!((change.key.as_str(), change.to.to_string().as_str()), ("disk.nvme0n1.scheduler", "none"));
-    let test = choose::storage_test(&snapshot, &diagnosis, "disk-scheduler-heavy").unwrap();
+    let test =
+        choose::storage_test(&snapshot, &diagnosis, &remedy(&diagnosis, "disk-scheduler-heavy")).unwrap();
     let Some(plan) = test.kind.get::<DiskPlan>() else { panic!("{:?}", test.kind) };
     assert!(plan.phases.len() == 1 && plan.phases[0].random && !plan.phases[0].writes());
 }
