@@ -32,7 +32,9 @@ const HWMON: [(&str, &str); 3] = [
 
 impl Fact for DiskHealth {
     fn declarations(&self) -> Vec<FactDecl> {
-        vec![
+        // What speaks of all others comes last.
+        let mut all = Vec::from(of_sata());
+        all.extend([
             fact("disk_health.*.temperature_c", "°C", "Temperature of the drive now."),
             fact("disk_health.*.max_temperature_c", "°C", "From which temperature on the drive is too hot."),
             fact(
@@ -54,31 +56,6 @@ impl Fact for DiskHealth {
                 "disk_health.*.throttled_s",
                 "s",
                 "Seconds of its life in which an NVMe drive slowed itself because of heat. Needs root.",
-            ),
-            fact(
-                "disk_health.*.smart_status",
-                "text",
-                "Whether a SATA drive expects to fail by its own limits: ok or failing. Needs root.",
-            ),
-            fact(
-                "disk_health.*.reallocated_sectors",
-                "count",
-                "Sectors that a SATA drive replaced by spare ones (attribute 5). Needs root.",
-            ),
-            fact(
-                "disk_health.*.pending_sectors",
-                "count",
-                "Sectors that a SATA drive could not read and that wait to be written (197). Needs root.",
-            ),
-            fact(
-                "disk_health.*.uncorrectable_sectors",
-                "count",
-                "Sectors that the own scan of a SATA drive could not read (198). Needs root.",
-            ),
-            fact(
-                "disk_health.*.link_crc_errors",
-                "count",
-                "Blocks that the cable of a SATA drive damaged in its life (199). Needs root.",
             ),
             fact(
                 "disk_health.*.kernel_errors",
@@ -106,7 +83,8 @@ impl Fact for DiskHealth {
                 "by name",
                 "used_percent, spare_percent, spare_min_percent, power_on_hours, unsafe_shutdowns, hot_minutes, critical_minutes of NVMe drives. Need root.",
             ),
-        ]
+        ]);
+        all
     }
 
     fn of_namespace(&self) -> bool {
@@ -147,6 +125,37 @@ impl Fact for DiskHealth {
             md(root, name, out);
         }
     }
+}
+
+/// What SMART of SATA drives has.
+fn of_sata() -> [FactDecl; 5] {
+    [
+        fact(
+            "disk_health.*.smart_status",
+            "text",
+            "Whether a SATA drive expects to fail by its own limits: ok or failing. Needs root.",
+        ),
+        fact(
+            "disk_health.*.reallocated_sectors",
+            "count",
+            "Sectors that a SATA drive replaced by spare ones (attribute 5). Needs root.",
+        ),
+        fact(
+            "disk_health.*.pending_sectors",
+            "count",
+            "Sectors that a SATA drive could not read and that wait to be written (197). Needs root.",
+        ),
+        fact(
+            "disk_health.*.uncorrectable_sectors",
+            "count",
+            "Sectors that the own scan of a SATA drive could not read (198). Needs root.",
+        ),
+        fact(
+            "disk_health.*.link_crc_errors",
+            "count",
+            "Blocks that the cable of a SATA drive damaged in its life (199). Needs root.",
+        ),
+    ]
 }
 
 fn health(controller: &str) -> Result<NvmeHealth, ReadError> {
