@@ -1,4 +1,4 @@
-//! Says in a release build which commit it is made from, for `linerate --version`. A build for development
+//! Names in a release build the commit it is made from, for `linerate --version`. A build for development
 //! does not: it would be linked anew for each commit.
 
 use std::env;

@@ -71,7 +71,7 @@ enum Task {
     /// Build and pack what users install, in `target/dist/`: tar.gz, Debian package, RPM, OCI image, list of
     /// what is linked, checksums.
     Dist {
-        /// Machines, as `uname -m` says it; this one has to be among them.
+        /// Machines, by their names of `uname -m`; this one has to be among them.
         #[arg(long, value_delimiter = ',', default_values_t = node::names())]
         arch: Vec<String>,
         /// Without optimisation: to see that the packages work.

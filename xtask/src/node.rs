@@ -1,8 +1,8 @@
 //! Static builds of a program: one file per machine that needs nothing on the host it is copied to.
 //!
 //! What comes in: a machine as `uname -m` says it. What goes out: the program, and of the node also
-//! `target/release/linerate-node-<machine>`, beside `linerate`, which copies it to hosts. What is missing to build it is named with the commands that
-//! get it.
+//! `target/release/linerate-node-<machine>`, beside `linerate`, which copies it to hosts. What is missing
+//! to build it is named with the commands that get it.
 
 use std::path::PathBuf;
 use std::process::Command;

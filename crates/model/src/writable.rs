@@ -9,8 +9,8 @@
 //! loses the addresses, `net.ipv4.ip_forward` and `net.ipv4.conf.*.forwarding`, which set the forwarding of
 //! every device and switch its large receive offload off), what protects the host (`kernel.kptr_restrict`,
 //! `kernel.randomize_va_space`, `kernel.yama.*`, `kernel.sysrq`, `net.core.bpf_jit_harden`,
-//! `net.ipv4.tcp_syncookies`, everything below `fs`), what a trial could not show (`sunrpc.*`: a mount has the
-//! slots of the moment in which it was made), and secrets.
+//! `net.ipv4.tcp_syncookies`, everything below `fs`), what a trial could not show (`sunrpc.*`: a mount has
+//! the slots of the moment in which it was made), and secrets.
 
 use crate::change::Risk;
 

@@ -1,4 +1,5 @@
-//! The part of linerate that runs on a measured host, `linerate-node`: reads facts, makes load, applies and undoes changes on the host it runs on.
+//! The part of linerate that runs on a measured host, `linerate-node`: reads facts, makes load, applies and
+//! undoes changes on the host it runs on.
 //!
 //! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names.
 //! Out: answers. It listens on nothing but the loads it was told to receive (and as `iperf3 -s`, started by

@@ -1,6 +1,7 @@
-//! The health of a SATA drive: whether it expects to fail (SMART RETURN STATUS) and what it counts (SMART READ
-//! DATA), by ATA commands through the kernel's SCSI interface (`SG_IO`, ATA PASS-THROUGH (16) of SAT-3). Needs
-//! root and changes nothing. A drive that is asleep is asked for its power mode alone, which does not wake it.
+//! The health of a SATA drive: whether it expects to fail (SMART RETURN STATUS) and what it counts (SMART
+//! READ DATA), by ATA commands through the kernel's SCSI interface (`SG_IO`, ATA PASS-THROUGH (16) of
+//! SAT-3). Needs root and changes nothing. A drive that is asleep is asked for its power mode alone, which
+//! does not wake it.
 //!
 //! In: the name of a whole drive. Out: its counts, as the drive gives them. Sources: ACS-3 (commands),
 //! SFF-8035i (table of attributes), smartmontools (which part of a count is the count).
@@ -168,8 +169,8 @@ fn run(fd: libc::c_int, command: &[u8; 16], page: Option<&mut [u8; PAGE]>) -> io
         duration_ms: 0,
         info: 0,
     };
-    // SAFETY: the structure has the layout of the kernel; command, sense and data are alive and of the lengths
-    // that it names until the call is over.
+    // SAFETY: the structure has the layout of the kernel; command, sense and data are alive and of the
+    // lengths that it names until the call is over.
     if unsafe { libc::ioctl(fd, SG_IO as _, &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
     }

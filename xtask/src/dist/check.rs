@@ -52,21 +52,24 @@ pub(super) fn run(release: &Release) -> Result<()> {
     ensure!(am_root(), "the check installs into a folder with dpkg and makes namespaces: it needs root");
     let root = installed(release)?;
     let version = output(&root.join("usr/bin/linerate").display().to_string(), &["--version"])?;
-    ensure!(version.contains(&release.version), "the program says {version}");
+    ensure!(version.contains(&release.version), "its version is {version}");
     let namespaces = Namespaces::new()?;
     fs::write(root.join("cluster.toml"), inventory())?;
     let run = alone(&root, &["survey", "-i", "/cluster.toml", "--time", "20s", "--json"])?;
     drop(namespaces);
     let code = run.status.code().context("the survey was killed")?;
-    let said = String::from_utf8_lossy(&run.stderr);
-    ensure!(code < 2, "the survey ended with {code}:\n{said}");
-    let events: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let errors = String::from_utf8_lossy(&run.stderr);
+    ensure!(code < 2, "the survey ended with {code}:\n{errors}");
+    let events: Vec<Value> = errors.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let done = |unit: &str| -> u64 {
         let ended = events.iter().filter(|event| event["event"] == "end" && event["unit"] == unit);
         ended.filter_map(|event| event["done"].as_u64()).max().unwrap_or(0)
     };
     let (hosts, tests) = (done("hosts"), done("tests"));
-    ensure!(hosts == HOSTS.len() as u64 && tests > 0, "{hosts} hosts answered, {tests} tests ended:\n{said}");
+    ensure!(
+        hosts == HOSTS.len() as u64 && tests > 0,
+        "{hosts} hosts answered, {tests} tests ended:\n{errors}"
+    );
     println!("installed and surveyed with it: {hosts} hosts, {tests} tests");
     Ok(())
 }

@@ -84,7 +84,7 @@ fn keep_json(layout: &Path, media: &str, value: &Value) -> Result<Value> {
     keep(layout, media, &file)
 }
 
-/// Moves a file to its place by its hash; gives its descriptor.
+/// Renames a file to its hash; gives its descriptor.
 fn keep(layout: &Path, media: &str, file: &Path) -> Result<Value> {
     let size = fs::metadata(file)?.len();
     let digest = sha256(&output("sha256sum", &[&file.display().to_string()])?)?;

@@ -1,5 +1,5 @@
-//! What every kind of package needs: the version, the folder, the tree of one machine, and a tar of it that is
-//! the same twice.
+//! What every kind of package needs: the version, the folder, the tree of one machine, and a tar of it that
+//! is the same twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! Facts `disk_health.*`: what drives and the kernel count of their errors, heat and wear.
 //!
 //! In: the health page of NVMe drives by an admin command, SMART of SATA drives by commands that only read,
-//! temperatures by hwmon, error counters of the kernel for SCSI and SATA drives, md and ext4. Out: numbers, never a judgement. These values change by
-//! themselves: nothing compares them between two moments. A drive that is asleep is not woken.
+//! temperatures by hwmon, error counters of the kernel for SCSI and SATA drives, md and ext4. Out: numbers,
+//! never a judgement. These values change by themselves: nothing compares them between two moments. A drive
+//! that is asleep is not woken.
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::ata::{self, AtaHealth};
