@@ -107,6 +107,7 @@ pub(super) fn subject(suspect: &Suspect, direction: Direction) -> String {
         (Suspect::Pair(a, b), Direction::Both) => format!("{a} and {b}, both directions"),
         (Suspect::Pair(from, to) | Suspect::GroupToGroup(from, to), _) => format!("{from} -> {to}"),
         (Suspect::Mismatch(_, hosts), _) => some(hosts),
+        (Suspect::Drive(host, device), _) => format!("drive {device} of {host}"),
         (Suspect::All, _) => "every pair".to_owned(),
     }
 }
