@@ -258,9 +258,8 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     let cause = named == Some(fault.about().cause);
     let mark = |right: bool| if right { "right" } else { "wrong" };
     print(&format!("broken:   {}", treated.truth));
-    print(&format!("verdict:  {}", first.map_or("nothing found", |f| f.sentence.as_str())));
-    print(&format!("location: {}", mark(suspect)));
-    print(&format!("cause:    {} ({})", mark(cause), named.unwrap_or("none named")));
+    let named = named.unwrap_or("none named");
+    print(&format!("verdict:  location {}, cause {} ({named})", mark(suspect), mark(cause)));
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
     // An MTU black hole lies outside the hosts; the remedy on the hosts avoids it.
     let round = after.findings.iter().all(|f| f.responses.iter().all(|r| *r == Metric::PathMtu));

@@ -234,13 +234,15 @@ fn differs(finding: &Finding) -> Vec<String> {
     vec![format!("{} {verb} from the peers: {}.", keys.len(), names::list(&keys, 5))]
 }
 
+/// What a trial showed, in a sentence.
+fn heading(trial: &Trial) -> String {
+    let measured = trial.effect.as_ref().map(|effect| effect.sentence.clone());
+    measured.unwrap_or_else(|| format!("{}: not measured", trial.remedy.title))
+}
+
 /// The card of a trial.
 pub fn trial(trial: &Trial) -> Card {
-    let heading = trial
-        .effect
-        .as_ref()
-        .map_or_else(|| format!("{}: not measured", trial.remedy.title), |e| e.sentence.clone());
-    let mut card = Card { heading, rows: Vec::new() };
+    let mut card = Card { heading: heading(trial), rows: Vec::new() };
     let number = format!("{} (remedy {}), {}", trial.id, trial.remedy.id, status(trial.status));
     card.push("Trial", RowStyle::Prose, vec![number]);
     card.push("Changed", RowStyle::List, trial.remedy.changes.iter().map(change).collect());
@@ -258,6 +260,36 @@ pub fn trial(trial: &Trial) -> Card {
     card.push("Notes", RowStyle::List, trial.notes.clone());
     card.push("What next", RowStyle::Commands, next_commands(trial));
     card.push("Meaning", RowStyle::Prose, vec![meaning(trial)]);
+    card
+}
+
+/// What the screen shows of a trial: what it proved, with which values, and what to type next.
+pub fn trial_brief(trial: &Trial) -> Card {
+    let heading =
+        if trial.status == TrialStatus::Kept { status(trial.status).to_owned() } else { heading(trial) };
+    let mut card = Card { heading, rows: Vec::new() };
+    card.push("Setting", RowStyle::List, trial.remedy.changes.iter().map(change).collect());
+    if trial.status != TrialStatus::Kept {
+        let unit = trial.response.unit();
+        for (label, changed) in [("As it was", false), ("Changed", true)] {
+            let arms = trial.arms.iter().filter(|arm| arm.changed == changed);
+            let values: Vec<String> = arms
+                .map(|arm| arm.value.map_or("invalid".to_owned(), |value| units::value(value, unit)))
+                .collect();
+            card.push(
+                label,
+                RowStyle::Prose,
+                if values.is_empty() { values } else { vec![values.join(", ")] },
+            );
+        }
+        let (from, to) = &trial.pair;
+        let control = trial.control.as_ref().map_or("none".to_owned(), |(a, b)| format!("{a} to {b}"));
+        let pairs = format!("{from} to {to}, {}; control: {control}", trial.layer);
+        card.push("Measured", RowStyle::Prose, vec![pairs]);
+    }
+    card.push("Written to", RowStyle::List, trial.persisted.clone());
+    card.push("Notes", RowStyle::List, trial.notes.clone());
+    card.push("Next", RowStyle::Commands, next_commands(trial));
     card
 }
 

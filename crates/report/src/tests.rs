@@ -45,6 +45,7 @@ fn text_is_as_recorded() {
     let (snapshot, diagnosis) = sample::big(12);
     check("twelve.txt", &text::page(&snapshot, &diagnosis, Style::default()));
     check("trial.txt", &text::trial(&sample::trial(), Style::default()));
+    check("trial-brief.txt", &text::trial_brief(&sample::trial(), Style::default()));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use linerate_model::printable;
 use linerate_model::remark::Overall;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
-use linerate_model::trial::Trial;
+use linerate_model::trial::{Trial, TrialStatus};
 use linerate_model::units;
 
 use super::card::{self, Card, RowStyle};
@@ -166,15 +166,28 @@ pub fn some(lines: &[String], max: usize) -> impl Iterator<Item = String> {
     lines.iter().take(max).cloned().chain(rest)
 }
 
-/// A trial: arms, effect, what next.
-pub fn trial(trial: &Trial, style: Style) -> String {
-    let card = card::trial(trial);
+/// A trial on the screen: what it proved and what next. What could not be undone is shown whole.
+pub fn trial_brief(trial: &Trial, style: Style) -> String {
+    if trial.status == TrialStatus::UndoFailed {
+        return self::trial(trial, style);
+    }
     let mut out = String::new();
+    trial_card(&mut out, &card::trial_brief(trial), style);
+    out
+}
+
+fn trial_card(out: &mut String, card: &Card, style: Style) {
     for line in wrap(&card.heading, style.width) {
-        out += &style.bold(&line);
+        *out += &style.bold(&line);
         out.push('\n');
     }
-    rows(&mut out, &card, style);
+    rows(out, card, style);
+}
+
+/// A trial: arms, effect, what next.
+pub fn trial(trial: &Trial, style: Style) -> String {
+    let mut out = String::new();
+    trial_card(&mut out, &card::trial(trial), style);
     if !trial.arms.is_empty() {
         out.push('\n');
         arms(&mut out, trial, style);

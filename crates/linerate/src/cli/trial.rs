@@ -165,7 +165,7 @@ pub(super) fn show(trial: &Trial, json: bool) -> anyhow::Result<()> {
     if json {
         return out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "trial": trial }));
     }
-    out::print(&report::text::trial(trial, report::heat::Style::detect()))
+    out::print(&report::text::trial_brief(trial, report::heat::Style::detect()))
 }
 
 /// The code that a trial deserves.
