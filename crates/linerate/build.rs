@@ -12,7 +12,7 @@ fn main() {
         let shown = Command::new("git").args(["log", "-1", "--format= (%h, %cs)"]).output();
         // A source archive has no commits.
         if let Some(out) = shown.ok().filter(|out| out.status.success()) {
-            commit = String::from_utf8_lossy(&out.stdout).trim_end().to_owned();
+            String::from_utf8_lossy(&out.stdout).trim_end().clone_into(&mut commit);
         }
     }
     println!("cargo::rustc-env=LINERATE_COMMIT={commit}");

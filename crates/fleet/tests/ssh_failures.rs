@@ -490,7 +490,7 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
     let own = lab.output(&["facts", "h1", "kernel.release"]);
     assert!(!text(&own.stderr).contains("of the build"), "{}", text(&own.stderr));
     lab.nothing_is_left();
-    // Alone in a folder, the operator has nothing to copy.
+    // Alone in a folder, the operator copies itself. A program that was named and is not there is missed.
     let alone = lab.path("alone");
     std::fs::create_dir(&alone).unwrap();
     std::fs::copy(sshd::programs().linerate, alone.join("linerate")).unwrap();
@@ -501,6 +501,9 @@ fn a_node_program_of_another_build_is_named_and_a_missing_one_too() {
         .envs(ordinary.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env_remove("LINERATE_NODE");
     let output = command.output().unwrap();
+    assert!(text(&output.stdout).starts_with("kernel.release = "), "{}", text(&output.stderr));
+    lab.nothing_is_left();
+    let output = command.env("LINERATE_NODE", alone.join("none")).output().unwrap();
     let shown = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{shown}");
     assert!(shown.contains(&format!("there is no node program for {}", std::env::consts::ARCH)), "{shown}");

@@ -26,14 +26,19 @@ fn main() -> std::process::ExitCode {
     let mut arguments = std::env::args_os();
     let own_name = arguments.next().unwrap_or_default();
     let mut arguments = arguments.peekable();
-    if is_node(&own_name) || arguments.next_if(|first| first == NODE_ROLE).is_some() {
+    // A copy on a host is run by its descriptor: its file has the name.
+    let file = std::env::current_exe().unwrap_or_default();
+    if is_node(&own_name)
+        || is_node(file.as_os_str())
+        || arguments.next_if(|first| first == NODE_ROLE).is_some()
+    {
         return linerate_node::main(arguments);
     }
     cli::main().into()
 }
 
 /// Whether a program that is called so is the node.
-fn is_node(own_name: &OsStr) -> bool {
-    let name = Path::new(own_name).file_name().unwrap_or_default();
+fn is_node(path: &OsStr) -> bool {
+    let name = Path::new(path).file_name().unwrap_or_default();
     name.as_encoded_bytes().starts_with(b"linerate-node")
 }
