@@ -96,7 +96,12 @@ fn checksums(release: &Release) -> Result<()> {
     for entry in fs::read_dir(&release.folder)? {
         let entry = entry?;
         if entry.file_type()?.is_file() {
-            names.push(entry.file_name().into_string().map_err(|name| anyhow::anyhow!("odd name {name:?}"))?);
+            names.push(
+                entry
+                    .file_name()
+                    .into_string()
+                    .map_err(|name| anyhow::anyhow!("odd name {}", name.display()))?,
+            );
         }
     }
     names.sort();

@@ -18,7 +18,8 @@ use linerate_lab::namespace::Namespace;
 use linerate_lab::topology::Topology;
 use linerate_lab::topology::UPLINK;
 use linerate_lab::wire::Toward;
-use linerate_sys::sandbox;
+use linerate_sys::bpf::{self, TrafficHook};
+use linerate_sys::{rtnetlink, sandbox};
 
 /// Two cores carry one cluster at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -91,6 +92,14 @@ fn facts(lab: &Lab) -> BTreeMap<String, String> {
             let shown = namespace.output(program, arguments).unwrap();
             put(&format!("{program} {}", arguments.join(" ")), stable(&shown));
         }
+        // Programs without a classifier, which an older `tc` does not show.
+        let programs = namespace.run(|| {
+            let hooks = [TrafficHook::Ingress, TrafficHook::Egress];
+            let at = |index| hooks.map(|hook| bpf::programs_at(index, hook).map_or(0, |found| found.len()));
+            let links = rtnetlink::links().unwrap();
+            links.iter().map(|link| format!("{} {:?}", link.name, at(link.index))).collect::<Vec<_>>()
+        });
+        put("programs", programs.unwrap().join(", "));
         // There only where the kernel has netfilter in bridges.
         if let Ok(value) = namespace.read_sysctl("net.bridge.bridge-nf-call-iptables") {
             put("bridge-nf-call-iptables", value);

@@ -149,7 +149,7 @@ fn special_files_in_folders_are_passed_over() {
     let report = "all/sosreport-arc-1-2026-11-21-abcdefg";
     site.file(&format!("{report}/sos_commands/kernel/sysctl_-a"), "net.ipv4.tcp_sack = 1\n");
     site.fifo(&format!("{report}/proc/interrupts")).fifo("all/notes.txt");
-    let ended = site.shell("linerate import all");
+    let ended = site.shell("linerate import -v all");
     assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
     assert!(ended.err.contains("FIFOs, devices and sockets in folders: 2"), "{}", ended.err);
     assert!(ended.out.contains("arc-1"), "{}", ended.out);

@@ -1,6 +1,6 @@
 //! What is linked into `linerate`, as CycloneDX 1.5: each crate with version, licence and package URL.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context as _, Result};
@@ -18,12 +18,12 @@ pub(super) fn write(release: &Release) -> Result<()> {
     let mut arguments = vec!["tree", "-p", "linerate", "-e", "normal"];
     arguments.extend(format);
     let tree = output("cargo", &arguments)?;
-    let linked: BTreeMap<String, ()> = tree.lines().filter_map(named).map(|name| (name, ())).collect();
+    let linked: BTreeSet<String> = tree.lines().filter_map(named).collect();
     let components: Vec<Value> = packages
         .iter()
         .filter_map(|package| {
             let (name, version) = (package["name"].as_str()?, package["version"].as_str()?);
-            linked.contains_key(&format!("{name} {version}")).then(|| {
+            linked.contains(&format!("{name} {version}")).then(|| {
                 json!({
                     "type": "library",
                     "name": name,
