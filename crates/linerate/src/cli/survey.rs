@@ -18,6 +18,7 @@ use linerate_store::Store;
 
 /// Measure every pair against its ceiling, read every setting, name the root cause.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(
     after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m\n  linerate survey --disks store-1 store-2 store-3    the drives too, after the pairs",
     mut_arg("hosts", |hosts| hosts.required_unless_present("via").conflicts_with("via")),
