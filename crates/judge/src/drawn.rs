@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::finding::RankedCause;
 use serde::Serialize;
 
 use crate::record::{Broken, ClaimedFinding, JudgedRun, RunCategory};
@@ -32,6 +33,8 @@ impl NamedAs {
         let cause = first.causes.first();
         if cause.is_some_and(|cause| broken.is_cause(&cause.id)) {
             Self::Kind
+        } else if cause.is_some_and(|cause| is_sign(&cause.id, &broken.signs)) {
+            Self::Difference
         } else if cause.is_some_and(|cause| cause.probability >= CLAIMED) {
             Self::AnotherCause
         } else if names(first, &broken.signs) {
@@ -40,6 +43,12 @@ impl NamedAs {
             Self::Unknown
         }
     }
+}
+
+/// Whether a cause is that an unknown setting differs, and the setting is a sign of what is broken.
+fn is_sign(cause: &str, signs: &[String]) -> bool {
+    RankedCause::unknown_setting(cause)
+        .is_some_and(|key| signs.iter().any(|sign| key.starts_with(sign.as_str())))
 }
 
 /// Whether a finding names a fact with one of these beginnings.
@@ -147,13 +156,15 @@ mod tests {
             drawn("tso-off", 0.9, "firewall.rules"),
             drawn("tso-off", 0.5, "firewall.rules"),
             drawn("tso-off", 0.5, "sysctl.net.ipv4.tcp_sack"),
+            drawn(&RankedCause::id_of_unknown("firewall.input.drops"), 0.8, ""),
+            drawn(&RankedCause::id_of_unknown("sysctl.net.ipv4.tcp_sack"), 0.8, ""),
             harmless,
             alarm,
         ];
         let row = row(&records).unwrap();
-        assert_eq!((row.runs, row.understood, row.by_difference, row.wrong), (4, 2, 1, 1));
+        assert_eq!((row.runs, row.understood, row.by_difference, row.wrong), (6, 3, 2, 2));
         assert_eq!((row.harmless, row.alarms), (2, 1));
-        assert!(table(&records).contains("| exact suspect | 4 of 4 (100 %"));
+        assert!(table(&records).contains("| exact suspect | 6 of 6 (100 %"));
         assert_eq!(super::row(&[record(Some("f"), true, true, 0)]), None);
     }
 }

@@ -150,7 +150,13 @@ impl RankedCause {
     /// Whether it is a difference that no file knows.
     #[must_use]
     pub fn is_unknown_setting(&self) -> bool {
-        self.id.starts_with(UNKNOWN_SETTING)
+        Self::unknown_setting(&self.id).is_some()
+    }
+
+    /// The key of the setting that differs, of the id of such a difference.
+    #[must_use]
+    pub fn unknown_setting(id: &str) -> Option<&str> {
+        id.strip_prefix(UNKNOWN_SETTING)
     }
 }
 
