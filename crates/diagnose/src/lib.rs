@@ -39,6 +39,7 @@ mod context;
 pub mod diff;
 pub mod disks;
 pub mod front_ends;
+mod other_traffic;
 mod remarks;
 pub mod replica_limits;
 pub mod stats;
@@ -177,6 +178,7 @@ fn remarks(
     remarks.extend(together::remarks(&context.facts));
     remarks.extend(together::sent_again(&context.facts, report, findings));
     remarks.extend(connections::remarks(context));
+    remarks.extend(other_traffic::remarks(context));
     remarks.extend(remarks::front_ends(&context.facts));
     remarks.extend(symptoms::remarks(context, report));
     if findings.is_empty() && remarks.is_empty() {

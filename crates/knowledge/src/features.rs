@@ -38,13 +38,14 @@ pub const NAMES: &[&str] = &[
     "tcp_loss",
     "small_loss",
     "queueing",
+    "others_share",
     "resync",
     "random_over_stream",
 ];
 
 /// Features that measure a mechanism rather than its effect on the path: what an end of a connection reports
 /// about itself, and the probe that asks for packets. The others show that something is lost, not by what.
-pub const SPECIFIC: &[&str] = &["wscale_off", "mss_cut", "wait_share", "small_loss"];
+pub const SPECIFIC: &[&str] = &["wscale_off", "mss_cut", "wait_share", "small_loss", "others_share"];
 
 /// The pattern of keys of a feature that is the growth of counters.
 #[must_use]

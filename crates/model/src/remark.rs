@@ -311,6 +311,17 @@ pub enum Remark {
         /// How many pairs of such hosts have it.
         kept: usize,
     },
+    /// A host whose NIC carried much beside the tests.
+    OtherTraffic {
+        /// Host.
+        host: HostName,
+        /// What it sends or receives.
+        direction: Direction,
+        /// Share of the bytes that the NIC counted.
+        share: f64,
+        /// Rate of the others, bit/s.
+        bps: f64,
+    },
     /// A pair on whose path a queue marks segments (CE) instead of dropping them.
     Marked {
         /// Sender.

@@ -14,6 +14,7 @@ use crate::evidence::CellEvidence;
 use crate::evidence::Facts;
 use crate::locate::{Column, Located};
 use crate::metrics::{Row, are_confirmed};
+use crate::other_traffic;
 use crate::rules::AttributeRules;
 use crate::stats::median;
 
@@ -65,9 +66,7 @@ pub(crate) fn judge<'a, 'k>(
     for (i, (column, score)) in columns.iter().enumerate() {
         let subjects = subjects(context, &column.suspect, &located.rows);
         let members = member_suspects(context, &column.suspect);
-        let mut shape =
-            shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, &members);
-        shape.intermittent = located.values.is_some();
+        let shape = shape_at(context, &located, &members);
         let location = SuspectContext {
             suspect: &column.suspect,
             direction: column.direction,
@@ -176,6 +175,18 @@ fn total_weight(
 ) -> f64 {
     let none = attribute::none_of_these(layer, std::iter::empty(), rules);
     ranked.iter().map(|s| s.score.exp()).sum::<f64>() + if may_be_unknown { none.exp() } else { 0.0 }
+}
+
+/// The shape of what was located, seen from suspects.
+fn shape_at(context: &Context<'_>, located: &Located, members: &[&str]) -> Shape {
+    let mut shape = shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, members);
+    shape.intermittent = located.values.is_some();
+    let bad: BTreeSet<usize> = located.rows.iter().map(|row| context.rows[*row].cell).collect();
+    let bad = bad.iter().map(|cell| &context.cells[*cell]);
+    if let Some(share) = other_traffic::share(&context.facts, bad, members) {
+        shape.set("others_share", share);
+    }
+    shape
 }
 
 /// Lets the differences that no cause explains compete with the causes.

@@ -24,6 +24,8 @@ super::number::stage! {
         window_margin: f64 = 1.5, "factor", "Proposed buffer over what the path needs: the RTT grows with the queue";
         marked_min: f64 = 0.001, "share", "Segments with a mark of congestion (CE) worth a note", "one in a thousand lost is what harms TCP (RFC 8257 marks far more)";
         marked_segments_min: f64 = 1000.0, "segments", "Segments that give that share";
+        others_min: f64 = 0.2, "share", "Bytes of a NIC that are not of the tests, worth a note", "what headers, retransmissions and acknowledgements can make of a test is below 0.15";
+        others_tests_min: usize = 3, "tests", "Tests that show it";
         option_pairs_max: usize = 4, "pairs", "Pairs named that lack an option of TCP";
         drops_min: f64 = 10.0, "packets", "Fewer drops in a test mean nothing";
         drops_loss_max: f64 = 0.001, "share", "Loss from which on drops matter";

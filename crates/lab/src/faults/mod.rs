@@ -24,6 +24,7 @@ mod loss;
 mod machine_mtu;
 mod mtu_mismatch;
 mod offload;
+mod other_traffic;
 mod overlay_mtu;
 mod packet_program;
 mod path_blocked;
@@ -81,6 +82,7 @@ pub static ALL: &[&dyn Fault] = &[
     &host_firewall::LONG_LIST,
     &host_firewall::POLICY,
     &host_firewall::REFUSES,
+    &other_traffic::OtherTraffic,
     &packet_program::XDP,
     &packet_program::FILTER,
     &host_forwarding::WrongForwarding,

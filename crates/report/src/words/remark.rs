@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use linerate_model::fact::Gap;
-use linerate_model::finding::AtRest;
+use linerate_model::finding::{AtRest, Direction};
 use linerate_model::http::HttpStep;
 use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
@@ -69,6 +69,14 @@ pub(crate) fn note(remark: &Remark) -> String {
              that is structure, no fault",
             percent(1.0 - 1.0 / *hosts as f64)
         ),
+        Remark::OtherTraffic { host, direction, share, bps } => {
+            let does = if *direction == Direction::Rx { "received" } else { "sent" };
+            format!(
+                "host {host} {does} other traffic of about {} during the tests, {} of what its NIC counted; `ss -tinp` there lists connections with their bytes",
+                rate(*bps),
+                percent(*share)
+            )
+        }
         Remark::OptionLost { option, pairs, lost, kept } => option_lost(*option, pairs, *lost, *kept),
         Remark::Marked { from, to, layer, share } => format!(
             "{from} to {to} ({layer}): a queue on the path marks {} of the segments (CE) instead of dropping them: it is congested there",
