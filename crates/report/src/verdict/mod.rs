@@ -1,5 +1,5 @@
 //! The verdict of a diagnosis: made here once, as facts, for the end of a screen and for `summary` in JSON. A
-//! diagnosis with the inventory of its run comes in; [`lines`] has the four lines of each finding.
+//! diagnosis with the inventory of its run comes in; `lines.rs` has the four lines of each finding.
 
 mod command;
 mod lines;
