@@ -43,9 +43,9 @@ pub struct DemoOptions {
     pub via: String,
     /// A random fault.
     pub random: bool,
-    /// Fault instead of [`STORY`].
+    /// Fault instead of the default one.
     pub fault: Option<String>,
-    /// Target; at random when absent, but for [`STORY`].
+    /// Target; at random when absent, but for the default fault.
     pub at: Option<String>,
     /// Output file of the HTML report.
     pub report: PathBuf,
