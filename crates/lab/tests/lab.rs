@@ -174,7 +174,9 @@ fn every_fault_heals_to_the_last_bit() {
             }
             let target = lab.inject(*fault, None, 7).unwrap().target.to_string();
             // These show in what happens, not in what is set.
-            if !["cpu-starved", "host-link-flap", "other-traffic", "uplink-flapping"].contains(&fault.about().name) {
+            if !["cpu-starved", "host-link-flap", "other-traffic", "uplink-flapping"]
+                .contains(&fault.about().name)
+            {
                 assert_ne!(facts(lab), healthy, "{} at {target} changed nothing", fault.about().name);
             }
             lab.heal().unwrap();
