@@ -29,7 +29,7 @@ const STEP_WITHIN: Duration = Duration::from_secs(120);
 /// The fault that is shown when none is asked for, and its target in `casebook-a`: what one observatory
 /// searched for five months, and what the hosts themselves can put right.
 const STORY: (&str, &str) = ("gro-overlay", "vs-3");
-/// The lab of [`STORY`].
+/// The lab of the fault that is shown when none is asked for.
 pub const STORY_LAB: &str = "casebook-a";
 
 /// What to show.
