@@ -130,7 +130,8 @@ impl Ruleset {
 }
 
 impl Hook {
-    fn add(&mut self, other: &Self) {
+    /// Adds what another chain or table has at the same hook.
+    pub fn add(&mut self, other: &Self) {
         self.rules += other.rules;
         self.drops += other.drops;
         self.rejects += other.rejects;

@@ -127,7 +127,7 @@ fn hooks(text: &str) -> BTreeMap<String, Hook> {
         }
         for (chain, hook) in BUILT_IN {
             if chains.contains_key(chain) {
-                add(found.entry(hook.to_owned()).or_default(), &reached(chain, &chains));
+                found.entry(hook.to_owned()).or_default().add(&reached(chain, &chains));
             }
         }
     }
@@ -147,27 +147,15 @@ fn add_rule<'a>(line: &'a str, chains: &mut BTreeMap<&'a str, Chain>) {
     let target = after("-j").or_else(|| after("-g")).unwrap_or_default();
     let drops = matches!(target, "DROP" | "REJECT");
     let chain = chains.entry(name).or_default();
-    add(
-        &mut chain.rules,
-        &Hook {
-            rules: 1,
-            drops: u64::from(drops),
-            rejects: u64::from(target == "REJECT"),
-            random: u64::from(drops && matches("statistic")),
-            limits: u64::from(matches("limit") || matches("hashlimit")),
-            ..Hook::default()
-        },
-    );
+    chain.rules.add(&Hook {
+        rules: 1,
+        drops: u64::from(drops),
+        rejects: u64::from(target == "REJECT"),
+        random: u64::from(drops && matches("statistic")),
+        limits: u64::from(matches("limit") || matches("hashlimit")),
+        ..Hook::default()
+    });
     chain.jumps.insert(target.to_owned());
-}
-
-fn add(to: &mut Hook, more: &Hook) {
-    to.rules += more.rules;
-    to.drops += more.drops;
-    to.rejects += more.rejects;
-    to.random += more.random;
-    to.limits += more.limits;
-    to.drops_the_rest |= more.drops_the_rest;
 }
 
 fn reached(first: &str, chains: &BTreeMap<&str, Chain>) -> Hook {
@@ -177,7 +165,7 @@ fn reached(first: &str, chains: &BTreeMap<&str, Chain>) -> Hook {
     while let Some(name) = open.pop() {
         // Targets that are no chain are verdicts.
         let Some(chain) = chains.get(name).filter(|_| seen.insert(name)) else { continue };
-        add(&mut sum, &chain.rules);
+        sum.add(&chain.rules);
         open.extend(chain.jumps.iter().map(String::as_str));
     }
     sum
