@@ -276,11 +276,8 @@ pub fn trial_brief(trial: &Trial) -> Card {
             let values: Vec<String> = arms
                 .map(|arm| arm.value.map_or("invalid".to_owned(), |value| units::value(value, unit)))
                 .collect();
-            card.push(
-                label,
-                RowStyle::Prose,
-                if values.is_empty() { values } else { vec![values.join(", ")] },
-            );
+            let any = trial.arms.iter().any(|arm| arm.value.is_some());
+            card.push(label, RowStyle::Prose, if any { vec![values.join(", ")] } else { Vec::new() });
         }
         let (from, to) = &trial.pair;
         let control = trial.control.as_ref().map_or("none".to_owned(), |(a, b)| format!("{a} to {b}"));
@@ -290,6 +287,10 @@ pub fn trial_brief(trial: &Trial) -> Card {
     card.push("Written to", RowStyle::List, trial.persisted.clone());
     card.push("Notes", RowStyle::List, trial.notes.clone());
     card.push("Next", RowStyle::Commands, next_commands(trial));
+    // Whoever reads that a change failed asks first what was left of it.
+    if trial.status == TrialStatus::Undone {
+        card.push("Left", RowStyle::Prose, vec![meaning(trial)]);
+    }
     card
 }
 
