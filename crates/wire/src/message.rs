@@ -14,8 +14,15 @@ use linerate_model::printable::without_hint;
 use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
 
-/// Version of the protocol; both ends must have the same.
-pub const PROTOCOL: u32 = 2;
+/// Version of the protocol. It grows when a request or an event is added or changes; an operator also speaks
+/// with nodes of [`PROTOCOL_OLDEST`]. What each version said is kept in `tests/` and still understood.
+///
+/// 3: a request that the node does not know is answered by `Failed` and no longer ends the session.
+pub const PROTOCOL: u32 = 3;
+
+/// The oldest version of a node that an operator of this version works with: the one before. A request that
+/// is newer than the node's hello must not be sent.
+pub const PROTOCOL_OLDEST: u32 = PROTOCOL - 1;
 
 /// Number of a request, chosen by the operator, never reused in a session.
 pub type RequestId = u64;
@@ -311,7 +318,7 @@ pub struct BuildEntry {
 /// Who the node is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`PROTOCOL`].
+    /// [`PROTOCOL`] of the node.
     pub protocol: u32,
     /// Version of the program.
     pub version: String,

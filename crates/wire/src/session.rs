@@ -11,11 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use crate::frame::{BANNER_BYTES_MAX, Decoder, FrameKind, MAGIC, SkipToMagic, encode};
-use crate::message::{Event, FromNode, Hello, PROTOCOL, Request, RequestId, ToNode};
+use crate::message::{Event, FromNode, Hello, PROTOCOL, PROTOCOL_OLDEST, Request, RequestId, ToNode};
 
 /// Time between two heartbeats, milliseconds.
 pub const HEARTBEAT_MS: u64 = 1_000;
@@ -46,10 +46,34 @@ pub const FACTS_MAX: usize = 400_000;
 /// thousands of them a second, so they are compared and never parsed.
 pub const HEARTBEAT: &[u8] = br#"{"id":0,"body":"heartbeat"}"#;
 
+/// A message of which only the number is of interest.
+#[derive(Debug, Deserialize)]
+struct Numbered {
+    id: RequestId,
+    #[serde(rename = "body")]
+    _body: IgnoredAny,
+}
+
+/// What an operator sent: a request, or the number of one of a newer protocol and why it is not understood.
+type Asked = (RequestId, Result<Request, String>);
+
+fn asked(body: &[u8]) -> serde_json::Result<Asked> {
+    match serde_json::from_slice::<ToNode>(body) {
+        Ok(ToNode { id, body }) => Ok((id, Ok(body))),
+        Err(error) => {
+            let Numbered { id, .. } = serde_json::from_slice(body)?;
+            Ok((id, Err(error.to_string())))
+        }
+    }
+}
+
 /// Whether nothing follows this event for its request.
 pub fn is_last(event: &Event) -> bool {
     matches!(event, Event::Done | Event::Failed { .. } | Event::LoadDone { .. })
 }
+
+/// How the body of a frame is read.
+type Parse<T> = fn(&[u8]) -> serde_json::Result<T>;
 
 /// What both ends have in common: the stream in, the stream out, the time.
 #[derive(Debug)]
@@ -84,7 +108,7 @@ impl Link {
     }
 
     /// Takes bytes and gives the messages that are whole. The messages before a bad frame are given too.
-    fn receive<T: DeserializeOwned>(&mut self, now_ms: u64, bytes: &[u8]) -> (Vec<T>, Option<String>) {
+    fn receive<T>(&mut self, now_ms: u64, bytes: &[u8], parse: Parse<T>) -> (Vec<T>, Option<String>) {
         self.started_ms.get_or_insert(now_ms);
         if !bytes.is_empty() {
             self.received_ms = Some(now_ms);
@@ -104,7 +128,7 @@ impl Link {
                     );
                 }
                 Ok(Some(frame)) if frame.body.trim_ascii_end() == HEARTBEAT => {}
-                Ok(Some(frame)) => match serde_json::from_slice(&frame.body) {
+                Ok(Some(frame)) => match parse(&frame.body) {
                     Ok(message) => messages.push(message),
                     Err(error) => {
                         return (messages, Some(format!("a message that is not understood: {error}")));
@@ -234,7 +258,8 @@ impl OperatorSession {
             self.lose(format!("more than {allowed} bytes for {} requests", self.last_id));
             return;
         }
-        let (messages, error) = self.link.receive::<FromNode>(now_ms, bytes);
+        let (messages, error) =
+            self.link.receive::<FromNode>(now_ms, bytes, |body| serde_json::from_slice(body));
         for message in messages {
             self.take(message);
         }
@@ -303,10 +328,12 @@ impl OperatorSession {
         let FromNode { id, body } = message;
         match body {
             Event::Hello(_) if self.hello_seen => self.lose("a second hello".to_owned()),
-            Event::Hello(hello) if hello.protocol != PROTOCOL => self.lose(format!(
-                "it speaks protocol {} (version {}) where this program speaks {PROTOCOL}",
-                hello.protocol, hello.version
-            )),
+            Event::Hello(hello) if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&hello.protocol) => {
+                self.lose(format!(
+                    "it speaks protocol {} (version {}) where this program speaks {PROTOCOL_OLDEST} to {PROTOCOL}",
+                    hello.protocol, hello.version
+                ));
+            }
             Event::Hello(hello) => {
                 self.hello_seen = true;
                 self.events.push_back(OperatorEvent::Hello(hello));
@@ -369,6 +396,12 @@ pub enum NodeEvent {
     },
 }
 
+fn unknown_request(why: &str) -> Event {
+    let error = format!("this node program speaks protocol {PROTOCOL}, which has no such request: {why}");
+    let hint = "install the node program of the operator's version".to_owned();
+    Event::Failed { error, hint, undo_failed: false }
+}
+
 /// The node's end.
 #[derive(Debug)]
 pub struct NodeSession {
@@ -395,8 +428,8 @@ impl NodeSession {
         if self.link.lost {
             return;
         }
-        let (messages, error) = self.link.receive::<ToNode>(now_ms, bytes);
-        for ToNode { id, body } in messages {
+        let (messages, error) = self.link.receive(now_ms, bytes, asked);
+        for (id, body) in messages {
             if self.link.lost {
                 return;
             }
@@ -407,7 +440,10 @@ impl NodeSession {
             }
             self.last_id = id;
             self.open.insert(id);
-            self.events.push_back(NodeEvent::Request { id, body });
+            match body {
+                Ok(body) => self.events.push_back(NodeEvent::Request { id, body }),
+                Err(why) => self.respond(now_ms, id, unknown_request(&why)),
+            }
         }
         if let Some(reason) = error {
             self.lose(reason);
