@@ -351,7 +351,7 @@ impl Driver {
         };
         let patience = if self.leaving { BYE_WAIT } else { LOST_WAIT };
         let reason = self.pipes.end(reason, patience).await;
-        // The reason first: whoever waits for an event or for the hello looks for it when its channel closes.
+        // The reason first: it is read when the channel of an event or of the hello closes.
         let _ = lost.send(Some(reason));
         self.under_way.clear();
         drop(self.hello.take());

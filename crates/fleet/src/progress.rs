@@ -1,4 +1,4 @@
-//! Who wants to know how far a command is. The rooms tell; how it looks is the command line's matter.
+//! Receivers of the progress of a command: sessions report it, the command line prints it.
 //!
 //! What comes in: phases with their counts. What goes out: nothing here; it never prints.
 

@@ -287,7 +287,7 @@ pub fn trial_brief(trial: &Trial) -> Card {
     card.push("Written to", RowStyle::List, trial.persisted.clone());
     card.push("Notes", RowStyle::List, trial.notes.clone());
     card.push("Next", RowStyle::Commands, next_commands(trial));
-    // Whoever reads that a change failed asks first what was left of it.
+    // The first question after a change that failed is what was left of it.
     if trial.status == TrialStatus::Undone {
         card.push("Left", RowStyle::Prose, vec![meaning(trial)]);
     }

@@ -15,7 +15,7 @@ use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. It grows when a request or an event is added or changes; an operator also speaks
-/// with nodes of [`PROTOCOL_OLDEST`]. What each version said is kept in `tests/` and still understood.
+/// with nodes of [`PROTOCOL_OLDEST`]. The messages of each version are kept in `tests/` and still understood.
 ///
 /// 3: a request that the node does not know is answered by `Failed` and no longer ends the session.
 pub const PROTOCOL: u32 = 3;

@@ -46,7 +46,7 @@ pub const FACTS_MAX: usize = 400_000;
 /// thousands of them a second, so they are compared and never parsed.
 pub const HEARTBEAT: &[u8] = br#"{"id":0,"body":"heartbeat"}"#;
 
-/// A message of which only the number is of interest.
+/// A message whose number alone is needed.
 #[derive(Debug, Deserialize)]
 struct Numbered {
     id: RequestId,

@@ -1,8 +1,8 @@
-//! What earlier versions of the protocol said is still understood, and what is sent to them they understand.
+//! Messages of earlier versions of the protocol are still understood, and those sent to them they understand.
 //!
-//! `protocol-2.jsonl` has messages that an operator and nodes of protocol 2 exchanged, cut to a few values, one
-//! for each request, kind of load and event. A new version gets a file of its own; the oldest one goes when
-//! `PROTOCOL_OLDEST` passes it.
+//! `protocol-2.jsonl` has messages that an operator and nodes of protocol 2 exchanged, cut to a few values:
+//! one for each request, kind of load and event. A new version gets a file of its own; the oldest one goes
+//! when `PROTOCOL_OLDEST` passes it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ fn events_of_the_version_before_are_understood() {
         let now: FromNode = serde_json::from_value(old.clone()).unwrap_or_else(|e| panic!("{e}: {old}"));
         seen.insert(event(&now.body));
         let again = serde_json::to_value(&now).unwrap();
-        let lost = "something of what the node said is lost";
+        let lost = "a part of the event is lost";
         assert!(holds(&again, &old), "{lost}:\n{old}\n{again}");
     }
     assert_eq!(seen.len(), EVENTS_OF_2, "{seen:?}");
