@@ -29,20 +29,32 @@ fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>)
     Problem { at: at.span().start, what: what.into(), hint: hint.into() }
 }
 
-/// The checked inventory of a file.
-pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
+/// What is wrong with a file, as it is found.
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// The value, or nothing where it is wrong.
+    fn keep<T>(&mut self, checked: Result<T, Problem>) -> Option<T> {
+        checked.map_err(|problem| self.0.push(problem)).ok()
+    }
+}
+
+/// The checked inventory of a file, or everything that is wrong with it, in the order of the file.
+pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
     for (kind, number, limit) in
         [("group", file.groups.len(), GROUPS_MAX), ("host", file.hosts.len(), HOSTS_MAX)]
     {
         if number > limit {
             let what = format!("{number} {kind}s, at most {limit} are read");
-            return Err(Problem { at: 0, what, hint: "survey a part of the cluster".to_owned() });
+            return Err(vec![Problem { at: 0, what, hint: "survey a part of the cluster".to_owned() }]);
         }
     }
-    unique("group", file.groups.iter().map(|g| &g.name))?;
-    unique("host", file.hosts.iter().map(|h| &h.name))?;
+    let mut problems = Problems::default();
+    unique("group", file.groups.iter().map(|g| &g.name), &mut problems);
+    unique("host", file.hosts.iter().map(|h| &h.name), &mut problems);
     if file.hosts.is_empty() {
-        return Err(Problem {
+        problems.0.push(Problem {
             at: 0,
             what: "no [[host]] in the inventory".to_owned(),
             hint: "add at least one table [[host]] with `name`".to_owned(),
@@ -51,16 +63,21 @@ pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
     let groups = Names::of(file.groups.iter().map(|g| &g.name));
     let hosts = Names::of(file.hosts.iter().map(|h| &h.name));
     for group in &file.groups {
-        known("group", group.parent.as_ref(), &groups)?;
-        known("host", group.machine.as_ref(), &hosts)?;
+        problems.keep(known("group", group.parent.as_ref(), &groups));
+        problems.keep(known("host", group.machine.as_ref(), &hosts));
     }
-    for host in &file.hosts {
-        host.groups.iter().try_for_each(|g| known("group", Some(g), &groups))?;
+    for group in file.hosts.iter().flat_map(|host| &host.groups) {
+        problems.keep(known("group", Some(group), &groups));
     }
-    no_cycle(&file.groups)?;
+    problems.keep(no_cycle(&file.groups));
     let mut owner = BTreeMap::new();
-    let checked_groups = file.groups.iter().map(group).collect::<Result<_, _>>()?;
-    let checked_hosts = file.hosts.iter().map(|h| host(h, &mut owner)).collect::<Result<_, _>>()?;
+    let checked_groups: Vec<Group> = file.groups.iter().filter_map(|raw| problems.keep(group(raw))).collect();
+    let checked_hosts: Vec<Host> =
+        file.hosts.iter().filter_map(|raw| host(raw, &mut owner, &mut problems)).collect();
+    if !problems.0.is_empty() {
+        problems.0.sort_by_key(|problem| problem.at);
+        return Err(problems.0);
+    }
     Ok(Inventory {
         name: file.name,
         groups: checked_groups,
@@ -70,22 +87,18 @@ pub(super) fn checked(file: File) -> Result<Inventory, Problem> {
     })
 }
 
-fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>) -> Result<(), Problem> {
+fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>, problems: &mut Problems) {
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         let text = name.get_ref().as_str();
         if let Err(flaw) = name_fits(kind, text) {
-            return Err(problem(name, flaw.what, flaw.hint));
+            problems.0.push(problem(name, flaw.what, flaw.hint));
         }
         if !seen.insert(text) {
-            return Err(problem(
-                name,
-                format!("duplicate {kind} name `{text}`"),
-                format!("each {kind} has one table"),
-            ));
+            let what = format!("duplicate {kind} name `{text}`");
+            problems.0.push(problem(name, what, format!("each {kind} has one table")));
         }
     }
-    Ok(())
 }
 
 /// Names in the order of the file, and the same for lookups.
@@ -174,34 +187,36 @@ fn group(raw: &RawGroup) -> Result<Group, Problem> {
     })
 }
 
-fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>) -> Result<Host, Problem> {
+/// The host, or `None` where something is wrong with it.
+fn host(raw: &RawHost, owner: &mut BTreeMap<IpAddr, String>, problems: &mut Problems) -> Option<Host> {
     let name = raw.name.get_ref();
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for raw in &raw.endpoints {
-        let endpoint = endpoint(raw)?;
+        let Some(endpoint) = problems.keep(endpoint(raw)) else { continue };
         if let Some(other) = owner.insert(endpoint.address, name.clone()) {
             let what =
                 format!("address {} is used twice, by host `{other}` and host `{name}`", endpoint.address);
-            return Err(problem(&raw.address, what, "each endpoint has its own address"));
+            problems.0.push(problem(&raw.address, what, "each endpoint has its own address"));
         }
         if endpoints.iter().any(|e| e.layer == endpoint.layer) {
             let what = format!("host `{name}` has two endpoints in the {}", endpoint.layer);
-            return Err(problem(
-                &raw.address,
-                what,
-                "one endpoint per layer; set `layer = \"overlay\"` for the other",
-            ));
+            let hint = "one endpoint per layer; set `layer = \"overlay\"` for the other";
+            problems.0.push(problem(&raw.address, what, hint));
         }
         endpoints.push(endpoint);
     }
-    Ok(Host {
+    let transport = problems.keep(iperf3(raw).and_then(|own| own.map_or_else(|| transport(raw), Ok)));
+    let state_dir = problems.keep(folder("state_dir", raw.state_dir.as_ref()));
+    let etc_dir = problems.keep(folder("etc_dir", raw.etc_dir.as_ref()));
+    let cache_dir = problems.keep(cache_dir(raw));
+    Some(Host {
         name: name.clone(),
-        transport: iperf3(raw)?.map_or_else(|| transport(raw), Ok)?,
+        transport: transport?,
         groups: raw.groups.iter().map(|g| g.get_ref().clone()).collect(),
         endpoints,
-        state_dir: folder("state_dir", raw.state_dir.as_ref())?,
-        etc_dir: folder("etc_dir", raw.etc_dir.as_ref())?,
-        cache_dir: cache_dir(raw)?,
+        state_dir: state_dir?,
+        etc_dir: etc_dir?,
+        cache_dir: cache_dir?,
     })
 }
 

@@ -7,14 +7,12 @@ const PROBLEM_CHARS_MAX: usize = 600;
 /// Longest word that is compared with the known ones, bytes: no name of ours is longer.
 const WORD_BYTES_MAX: usize = 64;
 
+/// Most errors of one file that are reported.
+const ERRORS_MAX: usize = 20;
+
 /// An inventory that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{file}:{line}: {}{}{}",
-    input::cut(problem, PROBLEM_CHARS_MAX),
-    if hint.is_empty() { "" } else { "\nhint: " },
-    input::cut(hint, PROBLEM_CHARS_MAX)
-)]
+#[error("{}{}", self.alone(), others.iter().fold(String::new(), |all, other| all + "\n" + &other.alone()))]
 pub struct InventoryError {
     /// File.
     pub file: String,
@@ -24,6 +22,45 @@ pub struct InventoryError {
     pub problem: String,
     /// What to do; may be empty.
     pub hint: String,
+    /// What else is wrong in the same file.
+    pub others: Vec<InventoryError>,
+}
+
+impl InventoryError {
+    /// An error by itself.
+    pub fn new(file: impl Into<String>, line: usize, flaw: Flaw) -> Self {
+        Self { file: file.into(), line, problem: flaw.what, hint: flaw.hint, others: Vec::new() }
+    }
+
+    /// All errors of a file as one.
+    pub(super) fn all(file: &str, text: &str, problems: Vec<Problem>) -> Self {
+        let left_out = problems.len().saturating_sub(ERRORS_MAX);
+        let mut errors = problems.into_iter().take(ERRORS_MAX).map(|problem| {
+            let flaw = Flaw { what: problem.what, hint: problem.hint };
+            Self::new(file, line_of(text, problem.at), flaw)
+        });
+        let first = errors.next();
+        let mut first =
+            first.unwrap_or_else(|| Self::new(file, 0, Flaw::new("cannot be understood", String::new())));
+        first.others = errors.collect();
+        if left_out > 0 {
+            let flaw = Flaw::new(format!("{left_out} more errors"), "correct those above first");
+            first.others.push(Self::new(file, 0, flaw));
+        }
+        first
+    }
+
+    /// This one without the others.
+    pub fn alone(&self) -> String {
+        let place = if self.line > 0 { format!(":{}", self.line) } else { String::new() };
+        format!(
+            "{}{place}: {}{}{}",
+            self.file,
+            input::cut(&self.problem, PROBLEM_CHARS_MAX),
+            if self.hint.is_empty() { "" } else { "\nhint: " },
+            input::cut(&self.hint, PROBLEM_CHARS_MAX)
+        )
+    }
 }
 
 /// What is wrong, without where.
@@ -73,7 +110,7 @@ pub(super) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
         return format!("did you mean `{near}`?");
     }
     let all: Vec<&str> = known.into_iter().take(12).collect();
-    if all.is_empty() { String::new() } else { format!("known are: {}", all.join(", ")) }
+    if all.is_empty() { "none is defined".to_owned() } else { format!("known are: {}", all.join(", ")) }
 }
 
 /// A text as a terminal may show it, shortened.

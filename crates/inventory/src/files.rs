@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::draft::Understood;
-use super::error::InventoryError;
+use super::error::{Flaw, InventoryError};
 use super::reader::{SourceText, TEXT_BYTES_MAX};
 use super::readers::{READERS, understand};
 use super::{alike, ssh_config};
@@ -22,15 +22,13 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
     } else {
         text_of(path)
     };
-    let text = text.map_err(|InputError { problem, hint, .. }| InventoryError {
-        file: file.clone(),
-        line: 0,
-        problem: format!("cannot be read: {problem}"),
-        hint: if hint.is_empty() {
-            "name the inventory with -i; `docs/guide/inventory.md` shows what can be read".to_owned()
+    let text = text.map_err(|InputError { problem, hint, .. }| {
+        let hint = if hint.is_empty() {
+            "`linerate inventory FILE` shows what is understood of a list of hosts".to_owned()
         } else {
             hint
-        },
+        };
+        InventoryError::new(file.clone(), 0, Flaw::new(format!("cannot be read: {problem}"), hint))
     })?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let include = |pattern: &str| included(&folder, pattern);

@@ -35,18 +35,13 @@ use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec}
 
 pub use draft::Understood;
 pub use error::{Flaw, InventoryError};
-pub use named::{named, selected};
+pub use named::{THIS_MACHINE, named, selected};
 
 /// Reads and checks an inventory file of any format.
 pub fn load(path: &Path) -> Result<Inventory, InventoryError> {
     let file = path.display().to_string();
     let understood = files::read(path, None)?;
-    understood.into_inventory().map_err(|flaw| InventoryError {
-        file,
-        line: 0,
-        problem: flaw.what,
-        hint: flaw.hint,
-    })
+    understood.into_inventory().map_err(|flaw| InventoryError::new(file, 0, flaw))
 }
 
 /// The same with only the hosts of these names; without names all of the file.

@@ -7,25 +7,21 @@
 
 use linerate_model::inventory::{Host, Inventory, SshSpec, TransportSpec};
 
-use super::error::{InventoryError, did_you_mean};
+use super::error::{Flaw, InventoryError, did_you_mean};
 
-/// The machine that this program runs on, without ssh.
-const LOCALHOST: &str = "localhost";
+/// Names of the machine that this program runs on, which is reached without ssh.
+pub const THIS_MACHINE: [&str; 2] = ["local", "localhost"];
 
 /// Reads names. Two that only differ in user or port are two hosts.
 pub fn named(words: &[String]) -> Result<Inventory, InventoryError> {
-    let refuse = |problem: String, hint: &str| InventoryError {
-        file: "command line".to_owned(),
-        line: 0,
-        problem,
-        hint: hint.to_owned(),
-    };
+    let refuse =
+        |problem: String, hint: &str| InventoryError::new("command line", 0, Flaw::new(problem, hint));
     let mut hosts: Vec<Host> = Vec::new();
     for (index, word) in words.iter().enumerate() {
         if words[..index].contains(word) {
             return Err(refuse(format!("host `{}` stands there twice", word.escape_debug()), "name it once"));
         }
-        let transport = if word == LOCALHOST {
+        let transport = if THIS_MACHINE.contains(&word.as_str()) {
             TransportSpec::Local
         } else {
             let hint = "such as arc-1, ops@arc-1, arc-1:2222; or -i FILE";
@@ -56,12 +52,8 @@ pub fn selected(mut inventory: Inventory, names: &[String], file: &str) -> Resul
     }
     if let Some(unknown) = names.iter().find(|name| inventory.host(name).is_none()) {
         let known = inventory.hosts.iter().map(|host| host.name.as_str());
-        return Err(InventoryError {
-            file: file.to_owned(),
-            line: 0,
-            problem: format!("no host `{}` in the inventory", unknown.escape_debug()),
-            hint: did_you_mean(unknown, known),
-        });
+        let what = format!("no host `{}` in the inventory", unknown.escape_debug());
+        return Err(InventoryError::new(file, 0, Flaw::new(what, did_you_mean(unknown, known))));
     }
     inventory.hosts.retain(|host| names.contains(&host.name));
     Ok(inventory)
@@ -77,9 +69,9 @@ mod tests {
 
     #[test]
     fn names_become_hosts_over_ssh() {
-        let inventory = read(&["arc-1", "ops@arc-2:2222", "arc-1:23", "localhost"]).unwrap();
+        let inventory = read(&["arc-1", "ops@arc-2:2222", "arc-1:23", "local"]).unwrap();
         let names: Vec<&str> = inventory.hosts.iter().map(|h| h.name.as_str()).collect();
-        assert_eq!(names, ["arc-1", "arc-2", "arc-1:23", "localhost"]);
+        assert_eq!(names, ["arc-1", "arc-2", "arc-1:23", "local"]);
         assert!(matches!(&inventory.hosts[1].transport, TransportSpec::Ssh(s) if s.port == Some(2222)));
         assert_eq!(inventory.hosts[3].transport, TransportSpec::Local);
     }

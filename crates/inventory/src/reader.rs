@@ -33,7 +33,7 @@ impl<'a> SourceText<'a> {
 
     /// An error at a line of this text.
     pub(super) fn at(&self, line: usize, flaw: Flaw) -> InventoryError {
-        InventoryError { file: self.file.to_owned(), line, problem: flaw.what, hint: flaw.hint }
+        InventoryError::new(self.file, line, flaw)
     }
 
     /// The lines, numbered from 1.

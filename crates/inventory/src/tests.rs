@@ -215,6 +215,24 @@ fn the_folder_of_the_node_program_is_an_absolute_path_on_one_line() {
 }
 
 #[test]
+fn all_errors_of_a_file_are_reported_at_once_and_in_its_order() {
+    let text = "[[group]]\nname = \"g\"\nuplink_mbit = -1.0\n[[host]]\nname = \"a\"\ntransprt = \"ssh\"\n\
+                transport = \"telnet\"\ngroups = [\"h\"]\n[[host.endpoint]]\naddress = \"10.0.0.300\"\n\
+                [[host]]\nname = \"a\"\n[[host.endpoint]]\naddress = \"10.0.0.1\"\nlink_mbit = \"fast\"\n";
+    let error = parse("cluster.toml", text).unwrap_err();
+    let lines: Vec<usize> = std::iter::once(&error).chain(&error.others).map(|error| error.line).collect();
+    assert_eq!(lines, [3, 6, 7, 8, 10, 12, 15], "{error}");
+    for part in ["uplink_mbit is -1", "did you mean `transport`?", "telnet", "`h`", "10.0.0.300", "duplicate"]
+    {
+        assert!(error.to_string().contains(part), "{error} lacks {part}");
+    }
+    assert!(error.alone().lines().count() <= 2, "{}", error.alone());
+    // A text that is no TOML ends the reading.
+    let error = parse("cluster.toml", "name = \"x\"\n[[host\nname = \"a\"\nfoo = 1\n").unwrap_err();
+    assert_eq!((error.line, error.others.len()), (2, 0), "{error}");
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let error = load(Path::new("/nonexistent/cluster.toml")).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/cluster.toml"));

@@ -4,7 +4,7 @@ use linerate_model::inventory::Inventory;
 
 use super::check;
 use super::draft::Understood;
-use super::error::{InventoryError, Problem, line_of, nearest};
+use super::error::{InventoryError, Problem, nearest};
 use super::reader::{Reader, SourceText};
 use super::tables::File;
 
@@ -28,24 +28,54 @@ impl Reader for Toml {
     }
 
     fn read(&self, source: &SourceText<'_>) -> Result<Understood, InventoryError> {
-        let inventory = parse(source.text).map_err(|problem| InventoryError {
-            file: source.file.to_owned(),
-            line: line_of(source.text, problem.at),
-            problem: problem.what,
-            hint: problem.hint,
-        })?;
+        let inventory =
+            parse(source.text).map_err(|problems| InventoryError::all(source.file, source.text, problems))?;
         Ok(Understood::ours(self.name(), inventory))
     }
 }
 
-/// Text to a checked inventory.
-fn parse(text: &str) -> Result<Inventory, Problem> {
-    let file: File = ::toml::from_str(text).map_err(|error| {
+/// Lines with something wrong that the parser is led past.
+const LINES_LEFT_OUT_MAX: usize = 50;
+
+/// Text to a checked inventory, or everything that is wrong with it.
+fn parse(text: &str) -> Result<Inventory, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut left = text.to_owned();
+    // The parser ends at its first error: the line of a value or key that is wrong is left out, and the rest
+    // is read again. A text that is no TOML cannot be read any further.
+    while problems.len() < LINES_LEFT_OUT_MAX {
+        let error = match ::toml::from_str::<File>(&left) {
+            Ok(file) if problems.is_empty() => return check::checked(file),
+            Ok(file) => {
+                problems.extend(check::checked(file).err().into_iter().flatten());
+                break;
+            }
+            Err(error) => error,
+        };
+        let is_toml = left.parse::<::toml::Table>().is_ok();
+        if !is_toml && !problems.is_empty() {
+            break;
+        }
+        let at = error.span().map_or(0, |span| span.start);
         let what = error.message().lines().next().unwrap_or("not TOML").to_owned();
         let hint = unknown_hint(&what);
-        Problem { at: error.span().map_or(0, |s| s.start), what, hint }
-    })?;
-    check::checked(file)
+        problems.push(Problem { at, what, hint });
+        match without_line(&left, at).filter(|_| is_toml) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+    }
+    problems.sort_by_key(|problem| problem.at);
+    Err(problems)
+}
+
+/// The text with blanks in place of the `key = value` at this byte; `None` where there is none.
+fn without_line(text: &str, at: usize) -> Option<String> {
+    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |more| at + more);
+    let line = text[start..end].trim();
+    let is_pair = line.contains('=') && !line.starts_with(['[', '#']);
+    is_pair.then(|| format!("{}{}{}", &text[..start], " ".repeat(end - start), &text[end..]))
 }
 
 /// A hint for the parser's "unknown field `x`, expected one of `a`, `b`".
