@@ -74,6 +74,9 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// The store has no run that could be meant.
+    #[error("no run yet\nhint: start with `linerate survey HOST HOST`")]
+    NoRun,
     /// No such run or trial.
     #[error("no {kind} `{id}`\nhint: `linerate runs` lists what there is")]
     Missing {

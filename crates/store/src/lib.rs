@@ -31,6 +31,7 @@ use serde::Serialize;
 pub use error::StoreError;
 use error::{at, from_json, to_json};
 use paths::FILE;
+pub use trials::TrialRow;
 
 /// A run without what has tables of its own.
 fn shell(snapshot: &Snapshot) -> Snapshot {
@@ -76,6 +77,9 @@ pub struct RunRow {
     pub finished: bool,
     /// Headline of its diagnosis.
     pub headline: String,
+    /// Whether it has what a diagnosis is made of: facts of hosts or imported evidence, and is more than a
+    /// measurement by itself.
+    pub diagnosable: bool,
 }
 
 /// The open database.
@@ -144,6 +148,14 @@ impl Store {
                 ],
             )
             .map_err(at("begin a run"))?;
+        Ok(())
+    }
+
+    /// Marks a run as a measurement by itself: it is never the last one that can be diagnosed.
+    pub fn set_measurement(&self, run: &str) -> Result<(), StoreError> {
+        self.connection
+            .execute("update run set measurement = 1 where id = ?1", [run])
+            .map_err(at("mark a measurement"))?;
         Ok(())
     }
 
@@ -312,7 +324,9 @@ impl Store {
             .connection
             .prepare(
                 "select id, parent, start_ms, cluster, inventory_path, finished, coalesce(headline, ''),
-                        (select count(*) from sample where run = run.id)
+                        (select count(*) from sample where run = run.id),
+                        measurement = 0 and (json_extract(json, '$.imported') is not null
+                                             or exists (select 1 from facts where facts.run = run.id))
                  from run order by start_ms desc, id desc",
             )
             .map_err(at("list runs"))?;
@@ -327,6 +341,7 @@ impl Store {
                     finished: row.get(5)?,
                     headline: row.get(6)?,
                     samples: row.get::<_, i64>(7)?.max(0) as u64,
+                    diagnosable: row.get(8)?,
                 })
             })
             .map_err(at("list runs"))?;
@@ -335,10 +350,20 @@ impl Store {
 
     /// The newest run, or the one whose id begins with the text.
     pub fn find_run(&self, wanted: Option<&str>) -> Result<RunRow, StoreError> {
-        let missing = || StoreError::Missing { kind: "run", id: wanted.unwrap_or("(any)").to_owned() };
+        self.find(wanted, |_| true)
+    }
+
+    /// The newest run that can be diagnosed, or the one whose id begins with the text.
+    pub fn find_diagnosable(&self, wanted: Option<&str>) -> Result<RunRow, StoreError> {
+        self.find(wanted, |run| run.diagnosable)
+    }
+
+    fn find(&self, wanted: Option<&str>, fits: impl Fn(&RunRow) -> bool) -> Result<RunRow, StoreError> {
+        let missing =
+            || wanted.map_or(StoreError::NoRun, |id| StoreError::Missing { kind: "run", id: id.to_owned() });
         self.list_runs()?
             .into_iter()
-            .find(|run| wanted.is_none_or(|id| !id.is_empty() && run.id.starts_with(id)))
+            .find(|run| wanted.map_or_else(|| fits(run), |id| !id.is_empty() && run.id.starts_with(id)))
             .ok_or_else(missing)
     }
 

@@ -72,6 +72,10 @@ const STEPS: &[&str] = &[
     ) strict;
     alter table facts add column keys text references fact_keys(digest);
 ",
+    // 1 for a measurement by itself, of which nothing is diagnosed.
+    "
+    alter table run add column measurement integer not null default 0;
+",
 ];
 
 /// Runs the steps that the file lacks, each in a transaction of its own.

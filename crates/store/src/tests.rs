@@ -66,6 +66,32 @@ fn a_run_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn the_last_run_is_the_last_one_that_can_be_diagnosed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let last = |store: &Store| store.find_diagnosable(None).map(|row| row.id);
+    assert!(matches!(last(&store), Err(StoreError::NoRun)));
+    let begin = |store: &mut Store, id: &str, start_ms: u64, has_facts: bool| {
+        let run = Snapshot { id: id.into(), start_ms, ..Snapshot::default() };
+        store.begin_run(&run, None).unwrap();
+        if has_facts {
+            store.add_facts(id, [(&"a".to_owned(), &HostFacts::default())]).unwrap();
+        }
+    };
+    begin(&mut store, "survey", 1, true);
+    begin(&mut store, "latency", 2, false);
+    begin(&mut store, "watch", 3, true);
+    store.set_measurement("watch").unwrap();
+    assert_eq!(last(&store).unwrap(), "survey");
+    assert_eq!(store.find_run(None).unwrap().id, "watch");
+    assert_eq!(store.find_diagnosable(Some("lat")).unwrap().id, "latency");
+    let imported =
+        Snapshot { id: "text".into(), start_ms: 4, imported: Some(Box::default()), ..Snapshot::default() };
+    store.begin_run(&imported, None).unwrap();
+    assert_eq!(last(&store).unwrap(), "text");
+}
+
+#[test]
 fn a_run_that_measured_nothing_leaves_nothing_and_a_finished_one_stays() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
