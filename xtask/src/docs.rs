@@ -25,7 +25,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ("reference/facts.md".to_owned(), facts()?),
     ];
     let commands = commands()?;
-    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["knowledge", "list", "--json"])?)?;
+    let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["explain", "--json"])?)?;
     pages.extend(cause_pages(&causes)?);
     pages.push(("SUMMARY.md".to_owned(), summary(&commands, &causes)?));
     pages.extend(commands);
@@ -99,11 +99,15 @@ fn exit_codes() -> String {
     page
 }
 
+/// Commands that the help does not list, and that have a page.
+const HIDDEN: [&str; 3] = ["iperf3", "knowledge", "man"];
+
 /// A page for each command with the help of its subcommands, and one that lists them.
 fn commands() -> Result<Vec<(String, String)>> {
     let overview = program("linerate", &["--help"])?;
-    let mut names = subcommands(&overview);
-    names.retain(|name| !matches!(name.as_str(), "lab" | "demo"));
+    let mut names = in_groups(&overview);
+    ensure!(!names.is_empty(), "the help of linerate lists no commands");
+    names.extend(HIDDEN.map(str::to_owned));
     let mut index = format!("{NOTE}# Commands\n\n```text\n{}\n```\n\n", overview.trim_end());
     let mut pages = Vec::new();
     for name in &names {
@@ -143,6 +147,16 @@ fn help(page: &mut String, name: &str, path: &[String], level: usize) -> Result<
         }
     }
     Ok(())
+}
+
+/// Commands of the overview, which stand below headings of their own.
+fn in_groups(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|l| !l.starts_with("Usage:"))
+        .take_while(|l| !l.starts_with("Options:"))
+        .filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next())
+        .map(String::from)
+        .collect()
 }
 
 fn subcommands(help: &str) -> Vec<String> {
@@ -209,7 +223,7 @@ fn cause_pages(causes: &[Value]) -> Result<Vec<(String, String)>> {
     let mut pages = vec![("reference/causes/README.md".to_owned(), index(causes))];
     for cause in causes {
         let id = cause["id"].as_str().unwrap_or_default();
-        let page = program("linerate", &["knowledge", "show", id, "--markdown"])?;
+        let page = program("linerate", &["explain", id, "--md"])?;
         pages.push((format!("reference/causes/{id}.md"), format!("{NOTE}{page}")));
     }
     Ok(pages)
@@ -233,7 +247,7 @@ const SYMPTOMS: [(&str, &str); 11] = [
 fn index(causes: &[Value]) -> String {
     let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().trim().to_string();
     let mut page = format!(
-        "{NOTE}# Causes\n\n{} causes by symptom. Each is one file in `knowledge/` and one page here. In a terminal: `linerate knowledge list`,\n`search WORDS`, `show ID`.\n",
+        "{NOTE}# Causes\n\n{} causes by symptom. Each is one file in `knowledge/` and one page here. In a terminal: `linerate explain`,\n`linerate explain --search WORD`, `linerate explain ID`.\n",
         causes.len()
     );
     for (name, meaning) in SYMPTOMS {

@@ -48,7 +48,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Facts that no node reads, but `linerate import` gives (`crates/import/src/formats/drbd.rs`,
+/// Facts that no node reads, but `linerate diagnose` gives (`crates/import/src/formats/drbd.rs`,
 /// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`, `megaraid.rs`).
 fn is_imported(keys: &Value) -> bool {
     let families = ["drbd.", "gluster.", "audit.", "raid."];

@@ -4,7 +4,7 @@
 //! Only regular files are read, and the pipe that the user's own shell made: `/dev/stdin`, `/dev/fd/N`, as in
 //! `linerate diagnose <(ssh arc-1 dmesg)`. A named FIFO, a device or a socket is refused before it is opened,
 //! so that no command waits for a writer that never comes. So is every file of the kernel: reading it may
-//! block, consume or set off something. Those of `/proc` that `linerate import` understands are read. Every
+//! block, consume or set off something. Those of `/proc` that `linerate diagnose` understands are read. Every
 //! file that a user names is read here: a new kind of file needs a limit and a call, nothing else.
 #![deny(missing_docs)]
 

@@ -174,7 +174,7 @@ impl Stage<'_> {
     fn verdict(&self) -> Result<Page> {
         let ended = self.linerate(&words(&["report", "--json"]), Output::Captured)?;
         serde_json::from_str(&ended.stdout)
-            .map_err(|e| LabError::Unknown(format!("linerate report --json: {e}; {}", ended.stderr.trim())))
+            .map_err(|e| LabError::Unknown(format!("linerate show --json: {e}; {}", ended.stderr.trim())))
     }
 
     /// Tries and keeps the remedy, or lets the network team do its part.

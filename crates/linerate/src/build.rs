@@ -80,10 +80,10 @@ pub const DRBD: &str = "drbd-";
 #[must_use]
 pub fn undo_command(build: &str, hosts: &str) -> String {
     match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
-        (Some(name), _) => format!("linerate disk undo {} {hosts}", word(name)),
+        (Some(name), _) => format!("linerate undo {} {hosts}", word(name)),
         (_, Some(_)) if move_of(build).is_some() => format!("linerate drbd status {hosts}"),
-        (_, Some(name)) => format!("linerate drbd undo {} {hosts}", word(name)),
-        _ => format!("linerate disk builds {hosts}"),
+        (_, Some(name)) => format!("linerate undo {} {hosts}", word(name)),
+        _ => format!("linerate undo --list {hosts}"),
     }
 }
 
@@ -418,10 +418,10 @@ mod tests {
     #[test]
     fn commands_that_take_back_name_their_hosts() {
         let both = "one two";
-        assert_eq!(undo_command("disk-data", "store"), "linerate disk undo data store");
-        assert_eq!(undo_command("drbd-r0", both), "linerate drbd undo r0 one two");
+        assert_eq!(undo_command("disk-data", "store"), "linerate undo data store");
+        assert_eq!(undo_command("drbd-r0", both), "linerate undo r0 one two");
         // A resource may be called like a move.
-        assert_eq!(undo_command("drbd-r0-failover", both), "linerate drbd undo r0-failover one two");
+        assert_eq!(undo_command("drbd-r0-failover", both), "linerate undo r0-failover one two");
         let name = move_name("r-0", DrbdMove::Failover, 17);
         let known = (move_of(&name), move_of("drbd-r0-failover"));
         assert_eq!(known, (Some(("r-0", DrbdMove::Failover)), None));

@@ -136,7 +136,7 @@ fn intervals_that_make_no_sense_are_refused() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{interval}");
         let shown = String::from_utf8_lossy(&output.stderr);
-        assert!(shown.contains("a number of seconds from 0.2 to 3600 is needed"), "{interval}: {shown}");
+        assert!(shown.contains("hint: 200ms to 1h"), "{interval}: {shown}");
     }
 }
 

@@ -62,6 +62,14 @@ pub struct Tuning {
     /// Bytes of one write, 1 to 16 MiB; `None`: what the way of sending likes best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_bytes: Option<u32>,
+    /// So much at the beginning is left out of the figures, ms, whatever the start-up took.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omit_ms: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Default for Tuning {
@@ -82,6 +90,7 @@ impl Default for Tuning {
             pin: Pin::default(),
             sample_hz: 50,
             write_bytes: None,
+            omit_ms: 0,
         }
     }
 }

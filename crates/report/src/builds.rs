@@ -82,11 +82,11 @@ mod tests {
             build: "disk-data".into(),
             created_ms: 1_700_000_000_000,
             whole: false,
-            undo: "linerate disk undo data store".into(),
+            undo: "linerate undo data store".into(),
             steps: Vec::new(),
         };
         let text = list(&[build]);
-        assert!(text.contains("did not end well\n  linerate disk undo data store\n"), "{text}");
+        assert!(text.contains("did not end well\n  linerate undo data store\n"), "{text}");
         let refused =
             |n: usize| DeviceRefusal { device: format!("/dev/sd{n}"), why: "there is data at byte 7".into() };
         assert_eq!(drives("store", 36, &[]), "store: 36 of 36 drives hold nothing again\n");

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::heat::Style;
 use super::words::volumes;
 
-/// A figure below this share of what its drives promise is a finding, as in `linerate disk bench`.
+/// A figure below this share of what its drives promise is a finding, as in `linerate measure disk`.
 const LOW: f64 = 0.5;
 /// Widths of the columns.
 const WHAT: usize = 18;
@@ -161,8 +161,7 @@ pub fn text(built: &Built, style: Style) -> String {
             writeln!(text, "the first synchronisation was waited for {}", super::disk_plan::hours(seconds));
     }
     if built.rows.is_empty() {
-        text +=
-            "nothing was measured: `linerate disk bench --in FOLDER` on this host does when it is mounted\n";
+        text += "nothing was measured: `linerate measure disk --in FOLDER` on this host does when it is mounted\n";
         return text;
     }
     let heads =

@@ -149,7 +149,7 @@ pub fn page(told: &DrbdBenchView<'_>, style: Style) -> String {
         }
     }
     let id = &told.snapshot.id;
-    let _ = writeln!(out, "run {id}: `linerate report {id}` has every test");
+    let _ = writeln!(out, "run {id}: `linerate show {id}` has every test");
     out
 }
 

@@ -25,7 +25,7 @@ const DIFFERENCES_MAX: usize = 60;
 /// From this many hosts on the heat map is drawn small, with upright names.
 const MANY: usize = 13;
 
-/// `linerate report RUN --html`.
+/// `linerate show RUN --html`.
 #[derive(Debug)]
 pub struct Html;
 
@@ -219,7 +219,7 @@ fn findings(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
             }
         }
         @if diagnosis.findings.len() > FINDINGS_MAX {
-            p { "And " (diagnosis.findings.len() - FINDINGS_MAX) " more findings: linerate report --json has all." }
+            p { "And " (diagnosis.findings.len() - FINDINGS_MAX) " more findings: linerate show --json has all." }
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn unread(imported: &Imported) -> Vec<String> {
     let shown: u64 = imported.unread.iter().take(QUOTES_MAX).map(|u| u.lines as u64).sum();
     let more = imported.unread_lines.saturating_sub(shown);
     if more > 0 {
-        lines.push(format!("and {more} more lines: `linerate report --json` has them"));
+        lines.push(format!("and {more} more lines: `linerate show --json` has them"));
     }
     lines
 }

@@ -52,7 +52,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// `linerate report RUN --json`.
+/// `linerate show RUN --json`.
 #[derive(Debug)]
 pub struct Json;
 

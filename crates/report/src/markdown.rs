@@ -13,7 +13,7 @@ use super::text;
 /// Pairs that are listed of a cluster that no matrix can show.
 const WORST_MAX: usize = 100;
 
-/// `linerate report RUN --md`.
+/// `linerate show RUN --md`.
 #[derive(Debug)]
 pub struct Markdown;
 

@@ -19,7 +19,7 @@ pub struct Material<'a> {
 
 /// A report format.
 pub trait Format: Sync {
-    /// What is typed: `linerate report RUN --html`.
+    /// What is typed: `linerate show RUN --html`.
     fn name(&self) -> &'static str;
     /// Of the file, without a dot.
     fn extension(&self) -> &'static str;

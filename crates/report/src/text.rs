@@ -36,7 +36,7 @@ const WORST_MAX: usize = 15;
 /// Width of the labels of a card.
 const LABEL: usize = 15;
 
-/// `linerate report RUN` without a format.
+/// `linerate show RUN` without a format.
 #[derive(Debug)]
 pub struct Text;
 
@@ -153,8 +153,7 @@ pub fn verdict(diagnosis: &Diagnosis, inventory: &Inventory, style: Style) -> St
         rows(&mut out, &card, style);
     }
     if count > FINDINGS_MAX {
-        let _ =
-            writeln!(out, "\nand {} more findings: `linerate report --json` has all", count - FINDINGS_MAX);
+        let _ = writeln!(out, "\nand {} more findings: `linerate show --json` has all", count - FINDINGS_MAX);
     }
     out
 }

@@ -31,7 +31,7 @@ fn cases() -> Vec<(String, Snapshot, Diagnosis)> {
 
 fn below_the_matrix(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
     let verdict = verdict::of(snapshot, diagnosis);
-    verdict::text(&verdict, &words::whole(diagnosis), "linerate report RUN", Style::default())
+    verdict::text(&verdict, &words::whole(diagnosis), "linerate show RUN", Style::default())
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn screens_of_cases_are_short() {
     let folder = std::env::var_os("LINERATE_SCREENS").map(PathBuf::from);
     let mut counts = Vec::new();
     for (name, snapshot, diagnosis) in cases() {
-        let screen = text::screen(&snapshot, &diagnosis, "linerate report RUN", Style::default());
+        let screen = text::screen(&snapshot, &diagnosis, "linerate show RUN", Style::default());
         if let Some(folder) = &folder {
             std::fs::write(folder.join(format!("{name}.txt")), &screen).unwrap();
             let all = text::page(&snapshot, &diagnosis, Style::default());

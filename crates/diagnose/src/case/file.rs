@@ -48,7 +48,7 @@ struct File {
     #[serde(default)]
     #[expect(dead_code, reason = "for people who read the file")]
     source: String,
-    /// A whole snapshot as JSON, as `linerate case record` writes it; then there are no tables.
+    /// A whole snapshot as JSON, as `linerate show --anonymize` writes it; then there are no tables.
     #[serde(default)]
     snapshot: Option<String>,
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! One slow drive among its equals, by figures that other tools took: means over some time, without what the
 //! drives belong to.
 //!
-//! In: figures of devices, as `linerate import` reads them. Out: the drives. The comparison is that of
+//! In: figures of devices, as `linerate diagnose` reads them. Out: the drives. The comparison is that of
 //! `linerate disk watch` (`findings.rs`), which knows kinds and sizes of the drives and many intervals, and
 //! so can be surer.
 

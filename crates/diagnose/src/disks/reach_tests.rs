@@ -302,7 +302,7 @@ fn an_array_of_lvm_is_known_by_its_images_and_its_row() {
     about(should.requests_per_s, 5400.0);
 }
 
-/// What is planned is what `linerate disk bench` holds against the same volume later.
+/// What is planned is what `linerate measure disk` holds against the same volume later.
 #[test]
 fn a_plan_and_the_ceilings_of_a_measurement_are_the_same_figures() {
     let every = VolumeSpec {

@@ -70,7 +70,7 @@ fn holds_nothing(scene: &Scene, number: usize) -> bool {
 fn undo(scene: &Scene) {
     let inventory = scene.inventory();
     let listed = printed(&scene.linerate(&["disk", "builds", "-i", &inventory]), &[0]);
-    assert!(listed.contains(&format!("linerate disk undo data -i {inventory} store")), "{listed}");
+    assert!(listed.contains(&format!("linerate undo data -i {inventory} store")), "{listed}");
     let words = ["disk", "undo", "data", "--really", "data", "-i", &inventory, "--json"];
     let undone = json(&printed(&scene.linerate(&words), &[0]));
     assert_eq!(undone["drives"][0]["drives"], DRIVES, "{undone}");

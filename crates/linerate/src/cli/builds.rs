@@ -75,7 +75,7 @@ pub(super) async fn take_back(
     let names = fleet.all_arguments();
     anyhow::ensure!(
         is_anywhere,
-        "no build `{build}` on {}: it was taken back, or never begun\nhint: `linerate disk builds {names}` lists what is there",
+        "no build `{build}` on {}: it was taken back, or never begun\nhint: `linerate undo --list {names}` lists what is there",
         hosts.join(" and ")
     );
     Ok(taken)
@@ -91,7 +91,7 @@ fn whole_command(error: &str, words: impl Iterator<Item = String>) -> String {
     error.replacen(OPTION, &format!("{command} {OPTION}"), 1)
 }
 
-/// The confirmation of an undo: the name once more, as `--really` or, with what it gives up, as `--discard`.
+/// The confirmation of an undo: the name once more, as `--yes` or, with what it gives up, as `--discard`.
 pub(super) fn confirm(
     name: &str,
     typed: Option<&str>,
@@ -142,11 +142,11 @@ mod tests {
 
     #[test]
     fn a_hint_names_the_whole_command() {
-        let words = ["/usr/bin/linerate", "disk", "undo", "data", "--really", "data", "-i", "my hosts.toml"];
+        let words = ["/usr/bin/linerate", "undo", "data", "--yes=data", "-i", "my hosts.toml"];
         let error = "store: there is data at byte 7\nhint: look at it: --discard data";
         assert_eq!(
             whole_command(error, words.into_iter().map(str::to_owned)),
-            "store: there is data at byte 7\nhint: look at it: linerate disk undo data --really data -i 'my hosts.toml' --discard data"
+            "store: there is data at byte 7\nhint: look at it: linerate undo data --yes=data -i 'my hosts.toml' --discard data"
         );
         assert_eq!(whole_command("store: lost", std::iter::empty()), "store: lost");
     }

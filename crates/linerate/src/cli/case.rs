@@ -1,10 +1,9 @@
-//! `linerate case`: a stored run as a file that can be given away, and that the tests of the diagnosis read.
+//! `linerate show --anonymize`: a stored run as a file that can be given away, and that the tests of the diagnosis read.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context;
-use clap::Subcommand;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 
@@ -12,38 +11,17 @@ use super::{open, out};
 use linerate_diagnose::case::anonymous;
 use linerate_store::Store;
 
-/// Convert a stored run into an anonymised case.
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  linerate case record 20261121-083015-4f2a -o cases/slow-tuesday.toml\n  linerate diagnose cases/slow-tuesday.toml"
-)]
-pub(super) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// Write a run as a case, with pseudonyms for hosts, groups, addresses, MACs, identifiers and folders
-    Record {
-        /// Run ID; defaults to the last run
-        run: Option<String>,
-        /// Output file; defaults to standard output
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Title of the case, one line
-        #[arg(long)]
-        title: Option<String>,
-    },
-}
-
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let Action::Record { run, output, title } = &args.action;
+/// Writes a run, or the last one, as a case.
+pub(super) fn record(
+    run: Option<&str>,
+    output: Option<&Path>,
+    title: Option<&str>,
+) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
-    let row = store.find_run(run.as_deref())?;
+    let row = open::run_to_diagnose(&store, run)?;
     let (snapshot, renamer) = anonymous::anonymous(&store.load_snapshot(&row.id)?);
     let diagnosis = linerate_report::words::diagnose(&snapshot, &open::knowledge()?);
-    let title = title.as_deref().unwrap_or(&diagnosis.headline);
+    let title = title.unwrap_or(&diagnosis.headline);
     let json = serde_json::to_string(&snapshot).context("the snapshot cannot be written")?;
     let text = file(title, &json, &diagnosis);
     let left = renamer.left_in(&text);

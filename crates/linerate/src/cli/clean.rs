@@ -39,7 +39,7 @@ struct Outcome {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
-    let inventory = args.targets.inventory()?;
+    let inventory = args.targets.machines()?.inventory;
     let hosts = open::runtime()?.block_on(async {
         let places = std::sync::Arc::new(tokio::sync::Semaphore::new(CLEANING_MAX));
         let mut tasks = tokio::task::JoinSet::new();

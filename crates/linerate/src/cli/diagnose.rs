@@ -17,7 +17,8 @@ use linerate_store::Store;
 /// Diagnose a stored run, a snapshot, a case, or the output of other tools.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate diagnose                      the last run\n  linerate diagnose snapshot.json\n  linerate diagnose cases/a3.toml\n  linerate diagnose mail.txt iperf3.json evidence/   same inputs as `linerate import`, without storing them\n  xclip -o | linerate diagnose -          a copied terminal session"
+    after_help = AFTER_HELP,
+    after_long_help = import::INPUTS.to_owned() + AFTER_HELP
 )]
 pub(super) struct Args {
     /// Run ID, snapshot (.json), case (.toml), or files and folders with output of other tools; defaults to
@@ -26,6 +27,12 @@ pub(super) struct Args {
     what: Vec<String>,
     #[command(flatten)]
     reading: import::Reading,
+    /// Store what the files say as a run, for `show`, `diff` and `try`
+    #[arg(long, requires = "what")]
+    save: bool,
+    /// Parent run of the stored run
+    #[arg(long, value_name = "RUN", requires = "save")]
+    parent: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,15 +41,38 @@ pub(super) struct Args {
     verbose: bool,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  linerate diagnose                                  the last run that can be diagnosed
+  linerate diagnose snapshot.json
+  linerate diagnose mail.txt iperf3.json evidence/   output of other tools, a folder of it
+  linerate diagnose --save sosreport-arc-1/          the same, stored as a run
+  xclip -o | linerate diagnose -                     a copied terminal session";
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let knowledge = open::knowledge()?;
-    let (snapshot, diagnosis) = diagnosed(&args.what, &args.reading, &knowledge)?;
-    if args.json {
-        out::print(&report::json::imported(&snapshot, &diagnosis))?;
-    } else {
-        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
+    if args.save {
+        let paths: Vec<PathBuf> = args.what.iter().map(PathBuf::from).collect();
+        let (snapshot, diagnosis) = import::save(&paths, &args.reading, args.parent.as_deref(), &knowledge)?;
+        show(args, &snapshot, &diagnosis)?;
+        if !args.json {
+            out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
+        }
+        return Ok(open::verdict_code(&snapshot, &diagnosis));
     }
+    let (snapshot, diagnosis) = diagnosed(&args.what, &args.reading, &knowledge)?;
+    show(args, &snapshot, &diagnosis)?;
     Ok(open::verdict_code(&snapshot, &diagnosis))
+}
+
+fn show(args: &Args, snapshot: &Snapshot, diagnosis: &Diagnosis) -> anyhow::Result<()> {
+    if args.json {
+        return out::print(&report::json::imported(snapshot, diagnosis));
+    }
+    if args.verbose && args.save {
+        out::print(&report::imported::account(snapshot, report::heat::Style::detect()))?;
+    }
+    open::print_verdict(snapshot, diagnosis, args.verbose)
 }
 
 fn diagnosed(
@@ -74,13 +104,14 @@ fn diagnosed(
         return Ok(judged(import::read(&paths, reading)?));
     }
     let store = Store::open_to_read()?;
-    let row = store.find_run(what.first().map(String::as_str)).map_err(|error| match only {
-        // A name with a dot or a slash was meant as a file.
-        Some(path) if path.to_string_lossy().contains(['.', '/']) => {
-            anyhow::anyhow!("there is no file {}, and {error}", path.display())
-        }
-        _ => error.into(),
-    })?;
+    let row =
+        open::run_to_diagnose(&store, what.first().map(String::as_str)).map_err(|error| match only {
+            // A name with a dot or a slash was meant as a file.
+            Some(path) if path.to_string_lossy().contains(['.', '/']) => {
+                anyhow::anyhow!("there is no file {}, and {error}", path.display())
+            }
+            _ => error.into(),
+        })?;
     Ok(judged(store.load_snapshot(&row.id)?))
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
 
-use super::out;
+use super::{open, out};
 use linerate_report::words::{RunDifference, difference};
 use linerate_store::Store;
 
@@ -28,11 +28,16 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
-    let row = store.find_run(args.run.as_deref())?;
+    let row = store.find_diagnosable(args.run.as_deref())?;
     let snapshot = store.load_snapshot(&row.id)?;
     let is_host = |name: &str| snapshot.inventory.host(name).is_some();
     let differences = match (is_host(&args.first), is_host(&args.second)) {
-        (true, true) => linerate_diagnose::diff::hosts(&snapshot, &args.first, &args.second),
+        (true, true) => {
+            if args.run.is_none() {
+                open::name(&row);
+            }
+            linerate_diagnose::diff::hosts(&snapshot, &args.first, &args.second)
+        }
         (false, false) => {
             let before = store.load_snapshot(&store.find_run(Some(&args.first))?.id)?;
             let after = store.load_snapshot(&store.find_run(Some(&args.second))?.id)?;

@@ -7,14 +7,13 @@ mod moves;
 mod plan;
 mod repair;
 mod status;
-mod undo;
 mod up;
 mod verify;
 mod wait;
 
 use linerate_model::exit::ExitCode;
 
-/// Manage DRBD replicas: plan, build, check, verify, fail over, repair a split brain, benchmark.
+/// Manage DRBD replicas: plan, build, check, verify, fail over, repair, benchmark
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -29,7 +28,6 @@ enum Command {
     Verify(verify::Args),
     Failover(failover::Args),
     Repair(repair::Args),
-    Undo(undo::Args),
     Bench(bench::Args),
 }
 
@@ -41,7 +39,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Verify(args) => verify::run(args),
         Command::Failover(args) => failover::run(args),
         Command::Repair(args) => repair::run(args),
-        Command::Undo(args) => undo::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

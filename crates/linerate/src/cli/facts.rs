@@ -1,7 +1,6 @@
 //! `linerate facts`: what a host says about itself, now.
 
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
@@ -9,6 +8,7 @@ use linerate_model::inventory::Inventory;
 use linerate_model::printable::{lines_of_error, one_line};
 
 use super::place::{self, End};
+use super::targets::InventoryFile;
 use super::via::{self, Hosts, Via};
 use super::{open, out};
 use crate::observe::run::read_facts;
@@ -18,18 +18,18 @@ use linerate_inventory as inventory;
 /// Print a host's facts, optionally only keys with a prefix.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate facts localhost sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
+    mut_arg("inventory", |inventory| inventory.conflicts_with("via")),
+    after_help = "Examples:\n  linerate facts local sysctl.net.ipv4.tcp\n  linerate facts ops@arc-1 nic.eth0\n  linerate facts -i cluster.toml arc-1 nic.eth0 cpu\n  linerate facts -i cluster.toml 'arc-1!container:web' nic."
 )]
 pub(super) struct Args {
-    /// Host of the inventory; without an inventory, `localhost` or a host to reach over ssh. Append
-    /// `!container:NAME`, `!pid:1234` or `!netns:PATH` for a namespace on it
+    /// Host of the inventory or over ssh; `local` is this machine; append `!container:NAME`, `!pid:1234` or
+    /// `!netns:PATH` for a namespace on it
     host: String,
     /// Key prefixes; defaults to all keys
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
-    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    inventory: InventoryFile,
     #[command(flatten)]
     via: Via,
     /// Include counters
@@ -50,17 +50,12 @@ async fn hosts(args: &Args, end: &mut End) -> anyhow::Result<Option<Hosts>> {
         via.nodelist.get_or_insert_with(|| end.host.clone());
         return via::hosts(&via, None).await;
     }
-    let mut inventory = if let Some(path) = &args.inventory {
-        open::inventory(path, &[])?
-    } else {
-        let inventory = inventory::named(std::slice::from_ref(&end.host))?;
-        end.host = inventory.hosts.first().map_or_else(String::new, |h| h.name.clone());
-        inventory
-    };
+    let mut chosen = args.inventory.choose(std::slice::from_ref(&end.host))?;
+    end.host = chosen.names().remove(0);
     if args.no_sudo {
-        inventory.without_sudo();
+        chosen.inventory.without_sudo();
     }
-    Ok(Some(Hosts::free(inventory, None)))
+    Ok(Some(chosen.into()))
 }
 
 async fn read(args: &Args) -> anyhow::Result<Option<HostFacts>> {
@@ -73,8 +68,7 @@ async fn read(args: &Args) -> anyhow::Result<Option<HostFacts>> {
 
 async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Result<Option<HostFacts>> {
     let host = &end.host;
-    let file = args.inventory.as_ref().map_or("command line".to_owned(), |path| path.display().to_string());
-    let inventory = inventory::selected(inventory.clone(), std::slice::from_ref(host), &file)?;
+    let inventory = inventory::selected(inventory.clone(), std::slice::from_ref(host), "command line")?;
     let inventory = place::only(&inventory, end);
     let prefix = end.prefix();
     let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
@@ -109,13 +103,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let _ = writeln!(text, "{} = {value} (counter)", one_line(key));
     }
     if text.is_empty() {
-        text = none(&args.host, &args.keys);
+        out::note(&none(&args.host, &args.keys));
+    } else {
+        out::print(&text)?;
     }
-    out::print(&text)?;
     for gap in &facts.gaps {
         out::note(&format!("not seen: {}: {}", one_line(&gap.what.to_string()), lines_of_error(&gap.reason)));
     }
-    Ok(ExitCode::Ok)
+    // As `grep` has it.
+    Ok(if text.is_empty() { ExitCode::Findings } else { ExitCode::Ok })
 }
 
 /// What is printed where no fact is left.
@@ -125,7 +121,10 @@ fn none(host: &str, prefixes: &[String]) -> String {
         return format!("no facts on {host}");
     }
     let prefixes: Vec<String> = prefixes.iter().map(|p| format!("`{}`", one_line(p))).collect();
-    format!("no fact begins with {} on {host}", prefixes.join(" or "))
+    format!(
+        "no fact of {host} starts with {}\nhint: `linerate facts {host}` lists all",
+        prefixes.join(" or ")
+    )
 }
 
 #[cfg(test)]
@@ -134,9 +133,15 @@ mod tests {
 
     #[test]
     fn prefixes_without_facts_are_named_with_the_host() {
-        assert_eq!(none("one", &["nic.eth9".to_owned()]), "no fact begins with `nic.eth9` on one");
+        assert_eq!(
+            none("one", &["nic.eth9".to_owned()]),
+            "no fact of one starts with `nic.eth9`\nhint: `linerate facts one` lists all"
+        );
         let two = ["a".to_owned(), "b\u{1b}".to_owned()];
-        assert_eq!(none("one", &two), "no fact begins with `a` or `b\\u{1b}` on one");
+        assert_eq!(
+            none("one", &two),
+            "no fact of one starts with `a` or `b\\u{1b}`\nhint: `linerate facts one` lists all"
+        );
         assert_eq!(none("one", &[]), "no facts on one");
     }
 }

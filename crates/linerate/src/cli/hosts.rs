@@ -1,10 +1,12 @@
 //! Which hosts a command that builds or takes back is about, how they are opened, and the name that is typed
 //! once more.
 
+use std::path::Path;
+
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
-use super::targets::Targets;
+use super::targets::{Chosen, Targets};
 use super::{open, out};
 use crate::observe::addresses;
 use linerate_fleet::Fleet;
@@ -32,13 +34,27 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// The inventory.
-    pub(super) fn inventory(&self) -> anyhow::Result<Inventory> {
-        let mut inventory = self.targets.inventory()?;
+    /// The inventory file that was given.
+    pub(super) fn given(&self) -> Option<&Path> {
+        self.targets.given()
+    }
+
+    /// Whether neither hosts nor an inventory were named.
+    pub(super) fn is_none_named(&self) -> bool {
+        self.targets.words().is_empty()
+    }
+
+    /// The hosts with more before them.
+    pub(super) fn with_first(&self, first: impl Iterator<Item = String>) -> anyhow::Result<Chosen> {
+        let mut chosen = self.targets.machines_with(first)?;
         if self.no_sudo {
-            inventory.without_sudo();
+            chosen.inventory.without_sudo();
         }
-        Ok(inventory)
+        Ok(chosen)
+    }
+
+    fn chosen(&self) -> anyhow::Result<Chosen> {
+        self.with_first(std::iter::empty())
     }
 
     /// The hosts as words of another command.
@@ -70,12 +86,12 @@ impl Hosts {
         needs: Needs,
         work: impl AsyncFnOnce(&Fleet, &Inventory) -> anyhow::Result<ExitCode>,
     ) -> anyhow::Result<ExitCode> {
-        let mut inventory = self.inventory()?;
+        let Chosen { mut inventory, file, .. } = self.chosen()?;
         open::runtime()?.block_on(async {
             let Some(mut fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
                 return Ok(open::after_interrupt());
             };
-            fleet.named_by(self.targets.file(), &inventory);
+            fleet.named_by(file.as_deref(), &inventory);
             if needs == Needs::Addresses && addresses::is_needed(&inventory) {
                 let how = addresses::fill(&mut fleet, &mut inventory, None).await;
                 fleet.notes.extend(how);
@@ -102,7 +118,7 @@ pub(super) fn really(asked: &str, typed: Option<&str>, what: &str) -> anyhow::Re
             std::io::stdin().read_line(&mut line)?;
             line.trim().to_owned()
         }
-        None => anyhow::bail!("{what}\nhint: --really {asked} says that this is meant"),
+        None => anyhow::bail!("{what}\nhint: --yes={asked} says that this is meant"),
     };
     anyhow::ensure!(
         answer == asked,

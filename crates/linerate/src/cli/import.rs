@@ -1,9 +1,10 @@
-//! `linerate import`: what the tools of others printed becomes a stored run.
+//! What the tools of others printed, for `linerate diagnose`; with `--save` it becomes a stored run.
 
 use std::path::PathBuf;
 
 use linerate_import::ImportOptions;
-use linerate_model::exit::ExitCode;
+use linerate_knowledge::Knowledge;
+use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 
@@ -12,7 +13,7 @@ use crate::import;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Options for reading output of other tools; shared with `diagnose`.
+/// Options for reading output of other tools.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Reading {
     /// Host name for input without a prompt that names one
@@ -38,30 +39,11 @@ fn layer(text: &str) -> Result<Layer, String> {
     }
 }
 
-/// Import output of other tools: iperf, ethtool, sysctl, ping, iostat, tables, sosreports, pasted sessions.
-#[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
-pub(super) struct Args {
-    /// Files and folders; `-` for standard input
-    #[arg(required = true, value_name = "FILE|FOLDER")]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
-    reading: Reading,
-    /// Parent run of the new run
-    #[arg(long, value_name = "RUN")]
-    parent: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Print everything: what was read of each file, evidence, other causes, what to measure next
-    #[arg(short, long, conflicts_with = "json")]
-    verbose: bool,
-}
-
 /// Fewest words of a text that describes something.
 const WORDS_MIN: usize = 5;
 
-const AFTER_HELP: &str = "\
+/// What is understood, for the help.
+pub(super) const INPUTS: &str = "\
 Supported input:
   iperf 2 and iperf3 (text, JSON, CSV), nuttcp, netperf, ping (also -M do), ss -ti
   ethtool, -k -g -c -i -S -l; ip -s -j link, ip addr, ifconfig; sysctl -a; /etc/hosts
@@ -69,39 +51,29 @@ Supported input:
   iostat -x, fio JSON, tiotest; a matrix as Markdown, CSV or columns; an unpacked sosreport
 Host names are taken from prompts and file names. Unrecognised input is quoted.
 
-Examples:
-  linerate import mail.txt
-  linerate import evidence/                       a folder, one file or folder for each host
-  linerate import sosreport-arc-1-2026-11-21-abc/ sosreport-arc-2-2026-11-21-def/ iperf3.json
-  linerate import --host arc-1 sysctl.txt
-  ssh arc-1 ethtool -k em1 | linerate import - --host arc-1";
+";
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let knowledge = open::knowledge()?;
+/// Reads files and stores them as a run.
+pub(super) fn save(
+    files: &[PathBuf],
+    reading: &Reading,
+    parent: Option<&str>,
+    knowledge: &Knowledge,
+) -> anyhow::Result<(Snapshot, Diagnosis)> {
     let mut store = Store::open_default()?;
-    let mut snapshot = read(&args.files, &args.reading)?;
+    let mut snapshot = read(files, reading)?;
     snapshot.id = crate::run_id::new_id();
     snapshot.start_ms = linerate_fleet::clock::now_ms();
-    snapshot.parent =
-        args.parent.as_deref().map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
-    let diagnosis = linerate_report::words::diagnose(&snapshot, &knowledge);
-    store.begin_run(&snapshot, args.reading.inventory.as_deref().map(open::absolute).as_deref())?;
+    snapshot.parent = parent.map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
+    let diagnosis = linerate_report::words::diagnose(&snapshot, knowledge);
+    store.begin_run(&snapshot, reading.inventory.as_deref().map(open::absolute).as_deref())?;
     store.add_facts(&snapshot.id, &snapshot.facts)?;
     store.add_samples(&snapshot.id, &snapshot.samples)?;
     for gap in &snapshot.gaps {
         store.add_gap(&snapshot.id, gap)?;
     }
     store.finish(&snapshot, &diagnosis)?;
-    if args.json {
-        out::print(&report::json::imported(&snapshot, &diagnosis))?;
-    } else {
-        if args.verbose {
-            out::print(&report::imported::account(&snapshot, report::heat::Style::detect()))?;
-        }
-        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
-        out::note(&format!("run {0}; all of it: linerate report {0}", snapshot.id));
-    }
-    Ok(open::verdict_code(&snapshot, &diagnosis))
+    Ok((snapshot, diagnosis))
 }
 
 /// Reads files into a snapshot without a name; an error when nothing in them is evidence.
@@ -129,7 +101,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
             many => format!("{many} files"),
         };
         anyhow::bail!(
-            "nothing in {files} is evidence that is understood{first}\nhint: `linerate import --help` lists the formats; --as names one"
+            "nothing in {files} is evidence that is understood{first}\nhint: `linerate diagnose --help` lists the formats; --as names one"
         );
     }
     Ok(snapshot)

@@ -6,49 +6,55 @@ mod case;
 mod choice;
 mod clean;
 mod completions;
-mod connects;
 mod demo;
 mod diagnose;
 mod diff;
 mod disk;
 mod drbd;
 mod events;
+mod explain;
 mod facts;
 mod hosts;
-mod http;
 mod import;
 mod inventory;
 mod iperf3;
 mod keep;
 mod knowledge;
 mod lab;
-mod latency;
 mod man;
 mod measure;
-mod mtu;
+mod old;
 mod open;
 mod out;
 mod pair;
 mod place;
 mod progress;
 mod quantity;
-mod report;
 mod runs;
+mod show;
 mod survey;
 mod sweep;
 mod targets;
 mod trial;
-mod udp;
 mod undo;
 mod via;
 mod watcher;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::fmt::Write as _;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use linerate_model::exit::ExitCode;
 
-/// Why is my network slower than my hardware, and what do I change?
+/// Find why a Linux cluster's network or disks are slower than the hardware, and prove the fix.
 #[derive(Debug, Parser)]
-#[command(name = "linerate", version = VERSION, max_term_width = 110, after_help = AFTER_HELP)]
+#[command(
+    name = "linerate",
+    version = VERSION,
+    max_term_width = 100,
+    after_help = AFTER_HELP,
+    after_long_help = AFTER_LONG_HELP,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -58,14 +64,20 @@ pub struct Cli {
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("LINERATE_COMMIT"));
 
 const AFTER_HELP: &str = "\
+Start with `linerate survey HOST HOST`. Without a cluster: `linerate demo`. Exit codes: `--help`.";
+
+const AFTER_LONG_HELP: &str = "\
 Examples:
   linerate demo                             break a virtual cluster, diagnose it and fix it
   linerate survey arc-1 arc-2 arc-3         over ssh: measure pairs, read settings, name the root cause
   linerate survey -i cluster.toml           same, with an inventory
-  linerate measure -i cluster.toml a b      measure one transfer in detail
+  linerate measure tcp arc-1 arc-2          measure one transfer in detail
   linerate diagnose mail.txt iperf3.json    diagnose output of other tools
   linerate try nic-gro-overlay --on vs-2    apply a fix, prove its effect, revert it
   linerate keep 20261121-083015-4f2a        persist a tried change
+  linerate undo                             list what can be undone
+
+Other programs: linerate iperf3, linerate lab, linerate demo; linerate man; linerate knowledge test.
 
 Exit codes:
   0    at ceiling, or done as asked
@@ -76,44 +88,71 @@ Exit codes:
   5    a change could not be taken back
   130  interrupted; everything was cleaned up
 
-Runs and trials are stored in LINERATE_DATA, or ~/.local/share/linerate.";
+Files:
+  LINERATE_DATA, or ~/.local/share/linerate    runs and trials
+  LINERATE_INVENTORY, or ./cluster.toml, or ~/.config/linerate/cluster.toml    inventory without -i";
+
+/// The commands in the order of the help. One that is in no group is hidden.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Find", &["survey", "diagnose"]),
+    ("Prove", &["try", "keep", "undo"]),
+    ("Look", &["show", "runs", "diff", "facts", "explain"]),
+    ("Measure", &["measure"]),
+    ("Storage", &["disk", "drbd"]),
+    ("Setup", &["inventory", "clean", "completions"]),
+];
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Survey(survey::Args),
-    // Much larger than the others.
-    Measure(Box<measure::Args>),
     Diagnose(diagnose::Args),
-    Import(import::Args),
-    Diff(diff::Args),
-    Disk(disk::Args),
-    Drbd(drbd::Args),
     Try(trial::Args),
     Keep(keep::Args),
     Undo(undo::Args),
+    Show(show::Args),
     Runs(runs::Args),
-    #[command(visible_alias = "show")]
-    Report(report::Args),
+    Diff(diff::Args),
     Facts(facts::Args),
+    Explain(explain::Args),
+    Measure(measure::Args),
+    Disk(disk::Args),
+    Drbd(drbd::Args),
     Inventory(inventory::Args),
-    Latency(latency::Args),
-    Udp(udp::Args),
-    Mtu(mtu::Args),
-    Connects(connects::Args),
-    Http(http::Args),
+    Clean(clean::Args),
+    Completions(completions::Args),
     Knowledge(knowledge::Args),
-    Case(case::Args),
     Iperf3(iperf3::Args),
     Lab(lab::Args),
-    Clean(clean::Args),
     Demo(demo::Args),
-    Completions(completions::Args),
     Man(man::Args),
+}
+
+/// The command line with its commands in groups.
+fn command() -> clap::Command {
+    let mut command = Cli::command();
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let is_shown = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
+    for name in names.iter().filter(|name| !is_shown(name)) {
+        command = command.mut_subcommand(name, |sub| sub.hide(true));
+    }
+    let mut groups = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(groups, "\n{heading}");
+        for name in *names {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            let _ = writeln!(groups, "  {name:<12} {}", about.map(ToString::to_string).unwrap_or_default());
+        }
+    }
+    command.help_template(format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
 }
 
 /// Parses the arguments, runs the command, words what went wrong.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = old::renamed(std::env::args_os().collect());
+    let parsed = command().try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors; clap prints each to the stream it belongs to.
@@ -124,32 +163,26 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Survey(args) => survey::run(&args),
-        Command::Measure(args) => measure::run(&args),
         Command::Diagnose(args) => diagnose::run(&args),
-        Command::Import(args) => import::run(&args),
-        Command::Diff(args) => diff::run(&args),
-        Command::Disk(args) => disk::run(&args),
-        Command::Drbd(args) => drbd::run(&args),
         Command::Try(args) => trial::run(&args),
         Command::Keep(args) => keep::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Show(args) => show::run(&args),
         Command::Runs(args) => runs::run(&args),
-        Command::Report(args) => report::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Facts(args) => facts::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Measure(args) => measure::run(&args),
+        Command::Disk(args) => disk::run(&args),
+        Command::Drbd(args) => drbd::run(&args),
         Command::Inventory(args) => inventory::run(&args),
-        Command::Latency(args) => latency::run(&args),
-        Command::Udp(args) => udp::run(&args),
-        Command::Mtu(args) => mtu::run(&args),
-        Command::Connects(args) => connects::run(&args),
-        Command::Http(args) => http::run(&args),
+        Command::Clean(args) => clean::run(&args),
+        Command::Completions(args) => completions::run(&args, command()),
         Command::Knowledge(args) => knowledge::run(&args),
-        Command::Case(args) => case::run(&args),
         Command::Iperf3(args) => iperf3::run(&args),
         Command::Lab(args) => lab::run(&args),
-        Command::Clean(args) => clean::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Completions(args) => completions::run(&args, Cli::command()),
-        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, command()),
     };
     match done {
         Ok(code) => code,
@@ -167,17 +200,21 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn the_help_names_every_exit_code() {
         for (code, meaning) in ExitCode::ALL {
             let line = format!("{:<5}{meaning}", *code as u8);
-            assert!(AFTER_HELP.contains(&line), "{line}");
+            assert!(AFTER_LONG_HELP.contains(&line), "{line}");
         }
     }
 }
+
+#[cfg(test)]
+#[path = "help_tests.rs"]
+mod help_tests;
 
 #[cfg(test)]
 #[path = "printed_tests.rs"]

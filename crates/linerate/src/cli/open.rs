@@ -19,7 +19,7 @@ use linerate_fleet::Fleet;
 use linerate_input as input;
 use linerate_inventory as inventory;
 use linerate_report as report;
-use linerate_store::{RunRow, Store};
+use linerate_store::{RunRow, Store, StoreError};
 
 /// Most files of a folder with knowledge.
 const KNOWLEDGE_FILES_MAX: usize = 10_000;
@@ -173,6 +173,27 @@ pub(super) fn verdict_code(snapshot: &Snapshot, diagnosis: &Diagnosis) -> ExitCo
     } else {
         ExitCode::PartlyBlind
     }
+}
+
+/// The run of this id, else the last one that can be diagnosed, which is then named.
+pub(super) fn run_to_diagnose(store: &Store, wanted: Option<&str>) -> Result<RunRow, StoreError> {
+    let row = store.find_diagnosable(wanted)?;
+    if wanted.is_none() {
+        name(&row);
+    }
+    Ok(row)
+}
+
+/// Says which run a command took by itself.
+pub(super) fn name(row: &RunRow) {
+    let ago_s = linerate_fleet::clock::now_ms().saturating_sub(row.start_ms) / 1000;
+    let ago = match ago_s {
+        0..60 => format!("{ago_s} s"),
+        60..3600 => format!("{} min", ago_s / 60),
+        3600..86_400 => format!("{} h", ago_s / 3600),
+        _ => format!("{} d", ago_s / 86_400),
+    };
+    out::note(&format!("run {} of {}, {ago} ago", row.id, row.cluster));
 }
 
 /// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in

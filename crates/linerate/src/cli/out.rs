@@ -10,6 +10,7 @@ use std::io::Write;
 
 use super::events::{self, Event};
 use linerate_fleet::clock;
+use linerate_inventory::InventoryError;
 pub(super) use linerate_model::shell::word;
 use linerate_report as report;
 use linerate_report::heat::Style;
@@ -84,8 +85,14 @@ pub(super) fn event(event: &Event<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// An error with its causes, each once; hints come last.
+/// An error with its causes, each once; hints come last. Each error of a file is one of its own.
 pub(super) fn say_error(error: &anyhow::Error) {
+    if let Some(first) = error.downcast_ref::<InventoryError>().filter(|error| !error.others.is_empty()) {
+        for one in std::iter::once(first).chain(&first.others) {
+            say_error(&anyhow::Error::msg(one.alone()));
+        }
+        return;
+    }
     let mut hints = Vec::new();
     let mut lines = Vec::new();
     for cause in error.chain() {

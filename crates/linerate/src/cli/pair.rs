@@ -1,24 +1,24 @@
 //! What the commands of one test between two hosts share: who, where the result goes, the run in the store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::kind::TestKind;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
 use super::place::{self, End};
-use super::targets::Ways;
+use super::targets::{Chosen, InventoryFile, Ways};
 use super::{events, open, out, progress};
 use crate::observe::addresses;
 use crate::observe::context::Context;
 use crate::observe::single;
 use linerate_fleet::Fleet;
-use linerate_inventory as inventory;
+use linerate_inventory::{self as inventory, THIS_MACHINE};
 use linerate_report::{self as report, Material};
 use linerate_store::Store;
 
@@ -32,22 +32,23 @@ pub(super) struct Output {
     #[arg(long)]
     json: bool,
     /// Also write one HTML file with histograms and time series
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     html: Option<PathBuf>,
 }
 
 /// Two hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Pair {
-    /// Sender: a host of the inventory; without an inventory, a host to reach over ssh, or `local` for both
-    /// ends on this machine's loopback. `HOST!container:NAME`, `HOST!pid:1234` and `HOST!netns:PATH` select a
-    /// namespace on a host
+    /// Sender: a host of the inventory or over ssh; `local` is this machine, alone its loopback;
+    /// HOST!container:NAME, HOST!pid:1234 and HOST!netns:PATH are namespaces on a host
     from: String,
     /// Receiver; omit with `local`
     to: Option<String>,
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE")]
-    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    inventory: InventoryFile,
+    /// Send from the receiver to the sender instead
+    #[arg(short = 'R', long)]
+    reverse: bool,
     /// Measure between the addresses of the overlay network
     #[arg(long)]
     overlay: bool,
@@ -70,60 +71,44 @@ impl Pair {
         }
         let to = match &self.to {
             Some(to) => to,
-            None if self.inventory.is_none() && self.from == "local" => &self.from,
+            None if THIS_MACHINE.contains(&self.from.as_str()) => &self.from,
             None => anyhow::bail!(
-                "two hosts are needed: from `{}` to whom?\nhint: or `local` without an inventory",
+                "two hosts are needed: from `{0}` to which one?\nhint: name the receiver behind {0}; one name is enough for `local`",
                 self.from
             ),
         };
-        let mut ends = [End::parse(&self.from)?, End::parse(to)?];
-        let (mut inventory, names) =
-            inventory_for(self.inventory.as_deref(), &[&ends[0].host, &ends[1].host])?;
-        self.ways.without_sudo(&mut inventory);
-        if ends.iter().any(|end| end.place.is_some()) {
-            for (end, name) in ends.iter_mut().zip(&names) {
-                end.host.clone_from(name);
-            }
-            let tests = [test(1, &ends[0].host, &ends[1].host, Layer::Overlay, kind)];
-            return run_with(inventory, &tests, tuning, Some(&self.ways), &self.output, Some(&ends));
+        let words = if self.reverse { [to, &self.from] } else { [&self.from, to] }.map(String::clone);
+        let mut chosen = chosen(&self.inventory, &words)?;
+        self.ways.without_sudo(&mut chosen.inventory);
+        let [from, to] = &chosen.names()[..] else { anyhow::bail!("two hosts are needed") };
+        if chosen.has_places() {
+            let tests = [test(1, from, to, Layer::Overlay, kind)];
+            let ends = Some(&chosen.ends[..]);
+            return run_with(chosen.inventory, &tests, tuning, Some(&self.ways), &self.output, ends);
         }
         let layer = if self.overlay { Layer::Overlay } else { Layer::Underlay };
-        for host in names.iter().filter(|_| !addresses::is_needed(&inventory)) {
+        let is_listed = |name: &&String| !THIS_MACHINE.contains(&name.as_str());
+        for host in [from, to].iter().filter(|name| is_listed(name)) {
             anyhow::ensure!(
-                inventory.endpoint(host, layer).is_some(),
+                addresses::is_needed(&chosen.inventory) || chosen.inventory.endpoint(host, layer).is_some(),
                 "host {host} has no {layer} endpoint in the inventory\nhint: add `[[host.endpoint]]` with its address"
             );
         }
-        let [from, to] = &names[..] else { anyhow::bail!("two hosts are needed") };
         let test = test(1, from, to, layer, kind);
-        run(inventory, &[test], tuning, Some(&self.ways), &self.output)
+        run(chosen.inventory, &[test], tuning, Some(&self.ways), &self.output)
     }
 }
 
-/// The inventory of a command and the names in it of these hosts: of the file, of this machine's loopback
-/// (`local`), or of hosts to reach over ssh.
-pub(super) fn inventory_for(
-    file: Option<&Path>,
-    hosts: &[&str],
-) -> anyhow::Result<(Inventory, Vec<HostName>)> {
-    let words: Vec<String> = hosts.iter().map(|h| (*h).to_owned()).collect();
-    let Some(path) = file else {
-        if words.iter().all(|word| word == "local") {
-            return Ok((inventory::loopback(), words));
-        }
-        let inventory = inventory::named(&words)?;
-        let names = inventory.hosts.iter().map(|h| h.name.clone()).collect();
-        return Ok((inventory, names));
-    };
-    let inventory = open::inventory(path, &[])?;
-    for host in &words {
-        anyhow::ensure!(
-            inventory.host(host).is_some(),
-            "no host `{host}` in the inventory\nhint: known are: {}",
-            inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", "),
-        );
+/// The hosts of these words; this machine alone is its loopback.
+pub(super) fn chosen(file: &InventoryFile, words: &[String]) -> anyhow::Result<Chosen> {
+    let is_own = |word: &String| THIS_MACHINE.contains(&word.as_str());
+    if words.iter().all(is_own) {
+        let inventory = inventory::loopback();
+        let name = inventory.hosts.first().map_or_else(String::new, |host| host.name.clone());
+        let ends = words.iter().map(|_| End { host: name.clone(), place: None }).collect();
+        return Ok(Chosen { inventory, file: None, ends });
     }
-    Ok((inventory, words))
+    file.choose(words)
 }
 
 /// A test by itself.
@@ -150,7 +135,7 @@ fn run_with(
     tuning: &Tuning,
     ways: Option<&Ways>,
     output: &Output,
-    ends: Option<&[End; 2]>,
+    ends: Option<&[End]>,
 ) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let short = single::expected(tests, tuning) < NEEDS_PROGRESS;
@@ -204,6 +189,8 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
         }));
     }
     out::print(&report::text::page(snapshot, diagnosis, report::heat::Style::detect()))?;
-    out::note(&format!("run {0}: `linerate report {0} --html` draws it", snapshot.id));
+    if !snapshot.id.is_empty() {
+        out::note(&format!("run {0}: `linerate show {0} --html` draws it", snapshot.id));
+    }
     Ok(())
 }

@@ -48,33 +48,36 @@ fn endpoint(address: IpAddr, netns: Option<PathBuf>) -> Endpoint {
     Endpoint { address, layer: Layer::Overlay, netns, link_bps: None }
 }
 
-/// The inventory in which the two ends have endpoints in the overlay: the place's own address, or the host's.
+/// The inventory in which the ends have endpoints in the overlay: the place's own address, or the host's.
 pub(super) async fn with_endpoints(
     fleet: &Fleet,
     inventory: &Inventory,
-    ends: &[End; 2],
+    ends: &[End],
 ) -> anyhow::Result<Inventory> {
-    anyhow::ensure!(
-        ends[0].host != ends[1].host,
-        "both ends are on host {}\nhint: the two ends of a test are on different hosts",
-        ends[0].host
-    );
+    for (at, end) in ends.iter().enumerate() {
+        anyhow::ensure!(
+            ends[..at].iter().all(|other| other.host != end.host),
+            "both ends are on host {0}: {0} was named twice\nhint: the ends of a test are on different hosts",
+            end.host
+        );
+    }
     let mut candidates = Vec::new();
     for end in ends {
         candidates.push(addresses(fleet, inventory, end).await?);
     }
-    let Some((from, to)) = choose(&candidates[0], &candidates[1]) else {
-        let told = |i: usize| candidates[i].iter().map(|(a, _)| a.to_string()).collect::<Vec<_>>().join(", ");
+    let Some(chosen) = choose(&candidates) else {
+        let known = |(end, all): (&End, &Vec<(IpAddr, u8)>)| {
+            let all: Vec<String> = all.iter().map(|(address, _)| address.to_string()).collect();
+            format!("{} ({})", end.host, all.join(", "))
+        };
+        let known: Vec<String> = ends.iter().zip(&candidates).map(known).collect();
         anyhow::bail!(
-            "{} ({}) and {} ({}) have no addresses of one family\nhint: name them in the inventory",
-            ends[0].host,
-            told(0),
-            ends[1].host,
-            told(1)
+            "{} have no addresses of one family\nhint: name them in the inventory",
+            known.join(" and ")
         );
     };
     let mut changed = inventory.clone();
-    for (end, address) in ends.iter().zip([from, to]) {
+    for (end, address) in ends.iter().zip(chosen) {
         for host in changed.hosts.iter_mut().filter(|host| host.name == end.host) {
             let known = host.endpoints.iter().find(|e| e.address == address && e.netns == end.place).cloned();
             let own = known.map_or_else(
@@ -132,14 +135,23 @@ fn addresses_in(facts: &HostFacts, prefix: &str) -> Vec<(IpAddr, u8)> {
 }
 
 /// One address of each, of the same family: in the same subnet where there is one, else the first.
-fn choose(from: &[(IpAddr, u8)], to: &[(IpAddr, u8)]) -> Option<(IpAddr, IpAddr)> {
-    let pairs = || from.iter().flat_map(|f| to.iter().map(move |t| (f, t)));
-    let same = pairs().find(|((f, bits), (t, more))| {
-        let bits = (*bits).max(*more);
-        bits > 0 && subnet(*f, bits).is_some() && subnet(*f, bits) == subnet(*t, bits)
+fn choose(all: &[Vec<(IpAddr, u8)>]) -> Option<Vec<IpAddr>> {
+    let first = all.first()?;
+    let of_each = |fits: &dyn Fn(&(IpAddr, u8)) -> bool| -> Option<Vec<IpAddr>> {
+        all.iter().map(|own| own.iter().find(|one| fits(one)).map(|(address, _)| *address)).collect()
+    };
+    let same = first.iter().find_map(|(wanted, bits)| {
+        of_each(&|(address, more)| {
+            let bits = (*bits).max(*more);
+            subnet(*wanted, bits).is_some() && subnet(*wanted, bits) == subnet(*address, bits)
+        })
+        .map(|mut chosen| {
+            chosen[0] = *wanted;
+            chosen
+        })
     });
-    let family = || pairs().find(|((f, _), (t, _))| f.is_ipv4() == t.is_ipv4());
-    same.or_else(family).map(|((f, _), (t, _))| (*f, *t))
+    let family = || first.iter().find_map(|(wanted, _)| of_each(&|(a, _)| a.is_ipv4() == wanted.is_ipv4()));
+    same.or_else(family)
 }
 
 /// The network part of an address.
@@ -165,11 +177,19 @@ mod tests {
         };
         let from = list(&["127.0.0.1/8", "172.17.0.2/16", "10.0.0.5/24", "fd00::5/64"]);
         assert_eq!(from.len(), 3);
-        let chosen = |to: &[&str]| choose(&from, &list(to)).map(|(f, t)| format!("{f} {t}"));
+        let chosen = |to: &[&str]| {
+            let addresses = choose(&[from.clone(), list(to)])?;
+            Some(addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        };
         assert_eq!(chosen(&["192.168.0.9/24", "10.0.0.6/24"]).unwrap(), "10.0.0.5 10.0.0.6");
         assert_eq!(chosen(&["fd00::6/64"]).unwrap(), "fd00::5 fd00::6");
         assert_eq!(chosen(&["192.168.0.9/24"]).unwrap(), "172.17.0.2 192.168.0.9");
-        assert_eq!(choose(&from[..1], &list(&["fd00::6/64"])), None);
+        assert_eq!(choose(&[from[..1].to_vec(), list(&["fd00::6/64"])]), None);
+        let three = [list(&["10.0.0.5/24", "10.9.0.5/24"]), list(&["10.9.0.6/24"]), list(&["10.9.0.7/24"])];
+        assert_eq!(
+            choose(&three).unwrap(),
+            ["10.9.0.5", "10.9.0.6", "10.9.0.7"].map(|a| a.parse::<IpAddr>().unwrap())
+        );
         assert!(list(&["x/24", "10.0.0.1", "10.0.0.1/999"]).is_empty());
     }
 }

@@ -8,18 +8,8 @@ use super::Cli;
 
 /// Mentions of a command that are no command to type: a name in a sentence, a text of the help, another
 /// topic's placeholder.
-const MENTIONS: &[&str] = &[
-    "clean",
-    "diff",
-    "disk durability write",
-    "disk undo",
-    "drbd up",
-    "import",
-    "inventory",
-    "survey",
-    "try",
-    "undo",
-];
+const MENTIONS: &[&str] =
+    &["clean", "diff", "disk durability write", "disk undo", "drbd up", "inventory", "survey", "try", "undo"];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
@@ -60,6 +50,9 @@ fn is_taken(command: &str) -> Result<(), String> {
     let name = words.trim_start_matches("linerate ").to_owned();
     if MENTIONS.contains(&name.as_str()) {
         return Ok(());
+    }
+    if super::old::is_old(&words) {
+        return Err(format!("`{command}`: this name is one of before"));
     }
     match Cli::try_parse_from(words.split_whitespace()) {
         Err(error) if error.use_stderr() => Err(format!("`{command}`: {error}")),
@@ -118,7 +111,8 @@ fn every_command_of_a_hint_runs_as_it_is_printed() {
 #[test]
 fn a_command_that_lacks_its_hosts_is_noticed() {
     assert_eq!(commands("see `linerate drbd status {hosts}` and `ls`"), ["linerate drbd status {hosts}"]);
-    assert_eq!(filled("linerate report {0} --html {path}"), "linerate report 1 --html 1");
+    assert_eq!(filled("linerate show {0} --html -o {path}"), "linerate show 1 --html -o 1");
     assert!(is_taken("linerate drbd status {hosts}").is_ok());
-    assert!(is_taken("linerate drbd status").is_err() && is_taken("linerate nonsense").is_err());
+    assert!(is_taken("linerate drbd verify").is_err() && is_taken("linerate nonsense").is_err());
+    assert!(is_taken("linerate report").is_err(), "names of before are in no hint");
 }

@@ -1,4 +1,30 @@
-//! Amounts as people write them on a command line: rates in powers of 1000, sizes in powers of 1024.
+//! Amounts as people write them on a command line: rates in powers of 1000, sizes in powers of 1024, times.
+
+use std::time::Duration;
+
+/// Bounds of a time, seconds: 100 ms to 7 days.
+const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=7.0 * 86_400.0;
+
+/// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(format!("`{unit}` is not a unit of time\nhint: such as 30s, 5m, 1h")),
+    };
+    let seconds =
+        number.parse::<f64>().map_err(|_| format!("`{text}` is not a time\nhint: such as 30s, 5m, 1h"))?;
+    let seconds = seconds * factor;
+    if !SECONDS.contains(&seconds) {
+        return Err(format!("{text} is out of range\nhint: 100ms to 7 days"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
 
 /// Reads `10G`, `2.5G`, `500M`, `64k` or plain bit/s.
 pub(super) fn rate(text: &str) -> Result<f64, String> {
@@ -53,6 +79,50 @@ pub(super) fn file_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Reads a rate of a drive, bytes/s: `180MB/s`, `0.5GB/s`, `200MiB/s`; a plain number is MB/s.
+pub(super) fn megabytes_per_s(text: &str) -> Result<f64, String> {
+    bytes_per_s(text, 1e6, "such as 180MB/s")
+}
+
+/// Reads a rate of a synchronisation, KiB/s: `100MiB/s`, `1GB/s`; a plain number is MiB/s.
+pub(super) fn resync_kib_per_s(text: &str) -> Result<u64, String> {
+    const HINT: &str = "such as 100MiB/s, from 1MiB/s to 100000MiB/s";
+    let bytes = bytes_per_s(text, f64::from(1 << 20), HINT)?;
+    let mib = bytes / f64::from(1 << 20);
+    if (1.0..=100_000.0).contains(&mib) {
+        Ok((bytes / 1024.0) as u64)
+    } else {
+        Err(format!("`{text}` is out of range\nhint: {HINT}"))
+    }
+}
+
+/// Reads how often something happens in a second: `200/s`, `200Hz` or a plain number.
+pub(super) fn per_s(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix("/s").or_else(|| text.strip_suffix("Hz")).unwrap_or(text);
+    number
+        .parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("`{text}` is no number per second\nhint: such as 200/s"))
+}
+
+fn bytes_per_s(text: &str, plain: f64, hint: &str) -> Result<f64, String> {
+    let units = [
+        ("KiB/s", 1024.0),
+        ("MiB/s", f64::from(1 << 20)),
+        ("GiB/s", f64::from(1 << 30)),
+        ("kB/s", 1e3),
+        ("MB/s", 1e6),
+        ("GB/s", 1e9),
+        ("", plain),
+    ];
+    let parsed = units.iter().find_map(|(unit, factor)| {
+        let number = text.strip_suffix(unit)?.trim_end().parse::<f64>().ok()?;
+        (number.is_finite() && number > 0.0).then_some(number * factor)
+    });
+    parsed.ok_or_else(|| format!("`{text}` is no rate\nhint: {hint}"))
+}
+
 fn scaled(text: &str, step: f64, hint: &str) -> Result<f64, String> {
     let wrong = || format!("`{text}` is not understood\nhint: {hint}");
     let (number, power) = match text.char_indices().last().ok_or_else(wrong)? {
@@ -69,6 +139,26 @@ fn scaled(text: &str, step: f64, hint: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("25s"), Ok(Duration::from_secs(25)));
+        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert!(["", "m", "5 parsecs", "-3s", "1e400s", "0s", "99999h"].iter().all(|t| duration(t).is_err()));
+    }
+
+    #[test]
+    fn rates_of_drives_and_of_synchronisations_have_units() {
+        assert_eq!((megabytes_per_s("180MB/s"), megabytes_per_s("180")), (Ok(180e6), Ok(180e6)));
+        assert_eq!(megabytes_per_s("1.5GiB/s"), Ok(1.5 * f64::from(1 << 30)));
+        assert_eq!((resync_kib_per_s("100MiB/s"), resync_kib_per_s("100")), (Ok(102_400), Ok(102_400)));
+        assert_eq!((per_s("200/s"), per_s("50Hz"), per_s("7")), (Ok(200), Ok(50), Ok(7)));
+        assert!(["", "0MB/s", "-1", "5 parsecs", "MB/s", "nan"].iter().all(|t| megabytes_per_s(t).is_err()));
+        assert!(["0.5MiB/s", "200000", "x"].iter().all(|t| resync_kib_per_s(t).is_err()));
+        assert!(["", "0", "0/s", "-1/s", "1.5", "/s"].iter().all(|t| per_s(t).is_err()));
+    }
 
     #[test]
     fn amounts_are_read_with_their_prefixes() {

@@ -7,9 +7,10 @@ use linerate_diagnose::disks::{self, SurveyedDrive};
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 
+use super::place::{self, End};
 use super::targets::{Targets, Ways};
 use super::via::{self, Hosts, Via};
-use super::{open, out, progress};
+use super::{open, out, progress, quantity};
 use crate::observe::run::{SurveyRequest, survey};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
@@ -21,7 +22,7 @@ use linerate_store::Store;
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(
     after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m\n  linerate survey --disks store-1 store-2 store-3    the drives too, after the pairs",
-    mut_arg("hosts", |hosts| hosts.required_unless_present("via").conflicts_with("via")),
+    mut_arg("hosts", |hosts| hosts.conflicts_with("via")),
     mut_arg("inventory", |inventory| inventory.conflicts_with("via"))
 )]
 pub(super) struct Args {
@@ -32,7 +33,7 @@ pub(super) struct Args {
     #[command(flatten)]
     via: Via,
     /// Time budget, e.g. 30s, 5m, 1h; skipped measurements are reported
-    #[arg(short, long, value_parser = duration)]
+    #[arg(short, long, alias = "budget", value_parser = quantity::duration)]
     time: Option<Duration>,
     /// Also read the drives of all hosts, gently, and compare each with its equals
     #[arg(long)]
@@ -57,37 +58,23 @@ pub(super) struct Args {
     verbose: bool,
 }
 
-/// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(format!("`{unit}` is not a unit of time\nhint: such as 30s, 5m, 1h")),
-    };
-    let seconds =
-        number.parse::<f64>().map_err(|_| format!("`{text}` is not a time\nhint: such as 30s, 5m, 1h"))?;
-    let seconds = seconds * factor;
-    if !(0.1..=7.0 * 86_400.0).contains(&seconds) {
-        return Err(format!("{text} is out of range\nhint: 100ms to 7 days"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 /// Opens the sessions, settles how the hosts are measured and works with them; ends them in every case.
 async fn on<T>(
     ways: &Ways,
     inventory: &mut Inventory,
+    ends: &[End],
+    needs_no_pair: bool,
     progress: &dyn Progress,
     work: impl AsyncFnOnce(&Fleet, &Inventory) -> anyhow::Result<T>,
 ) -> anyhow::Result<Option<T>> {
     ways.without_sudo(inventory);
+    anyhow::ensure!(
+        inventory.hosts.len() != 1 || needs_no_pair,
+        "one host is no pair: a survey measures between at least two\nhint: for one host: `linerate measure tcp local`, `linerate measure disk`, `linerate facts local`"
+    );
     let opened = open::unless_interrupted(async {
         let mut fleet = Fleet::open_told(inventory, |_| true, progress).await;
-        if !fleet.hosts().is_empty() {
+        if !fleet.hosts().is_empty() && ends.is_empty() {
             ways.settle(&mut fleet, inventory).await;
         }
         fleet
@@ -104,12 +91,20 @@ async fn on<T>(
             .collect::<Vec<_>>()
             .join("; ")
     );
-    open::with_fleet(fleet, async |fleet| work(fleet, inventory).await).await
+    open::with_fleet(fleet, async |fleet| {
+        if !ends.is_empty() {
+            *inventory = place::with_endpoints(fleet, inventory, ends).await?;
+        }
+        work(fleet, inventory).await
+    })
+    .await
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
-    let named = if args.via.is_asked() { None } else { Some(args.targets.hosts()?) };
+    let named = if args.via.is_asked() { None } else { Some(args.targets.chosen()?) };
+    let ends = named.as_ref().filter(|chosen| chosen.has_places()).map(|chosen| chosen.ends.clone());
+    let ends = ends.unwrap_or_default();
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;
     let parent = match &args.parent {
@@ -118,22 +113,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let surveyed = open::runtime()?.block_on(async {
         let hosts = match named {
-            Some(hosts) => Some(hosts),
+            Some(chosen) => Some(Hosts::from(chosen)),
             None => via::hosts(&args.via, args.time).await?,
         };
         let Some(Hosts { mut inventory, path, job }) = hosts else { return Ok(None) };
-        let surveyed = on(&args.ways, &mut inventory, progress.as_ref(), async |fleet, inventory| {
-            let order = SurveyRequest {
-                inventory,
-                inventory_path: path,
-                parent,
-                budget: args.time,
-                seed: args.seed,
-                drives: args.disks,
-            };
-            Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
-        })
-        .await;
+        let surveyed =
+            on(&args.ways, &mut inventory, &ends, args.disks, progress.as_ref(), async |fleet, inventory| {
+                let order = SurveyRequest {
+                    inventory,
+                    inventory_path: path,
+                    parent,
+                    budget: args.time,
+                    seed: args.seed,
+                    drives: args.disks,
+                };
+                Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)
+            })
+            .await;
         Hosts::end(job).await;
         surveyed
     })?;
@@ -150,7 +146,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&report::json::page(&snapshot, &diagnosis, path.as_deref()))?;
     } else {
         open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
-        out::note(&format!("run {0}; all of it: linerate report {0}", snapshot.id));
+        out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
     }
     Ok(code(&disks::surveyed_in(&snapshot), open::verdict_code(&snapshot, &diagnosis)))
 }
@@ -172,15 +168,6 @@ mod tests {
     use linerate_model::snapshot::Snapshot;
 
     use super::*;
-
-    #[test]
-    fn times_are_read_with_their_units() {
-        assert_eq!(duration("1m"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("25s"), Ok(Duration::from_secs(25)));
-        assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
-        assert!(["", "m", "5 parsecs", "-3s", "1e400s", "0s", "99999h"].iter().all(|t| duration(t).is_err()));
-    }
 
     #[test]
     fn a_blamed_drive_is_a_finding_and_one_that_was_not_read_leaves_the_survey_partly_blind() {

@@ -2,6 +2,7 @@
 //! keep it).
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Metric;
@@ -10,7 +11,7 @@ use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::sweep::Sweep;
 use super::watcher::{Watcher, takes_part};
-use super::{open, out, progress};
+use super::{open, out, progress, quantity};
 use crate::trial::machine::Course;
 use crate::trial::sweep::{self, SweepOptions, SweepSetting};
 use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
@@ -19,7 +20,7 @@ use linerate_fleet::clock;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Try a fix reversibly: baseline and changed interleaved, with an untouched control pair.
+/// Try a fix reversibly: old and new value in turns, beside an untouched control pair
 // Each is a flag of the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
@@ -52,9 +53,12 @@ pub(super) struct Args {
     /// Number of measurements, a multiple of four
     #[arg(long, default_value_t = Course::default().arms, value_parser = arms)]
     arms: usize,
-    /// Duration of each transfer in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0, hide_default_value = true)]
-    transfer_ms: u32,
+    /// Duration of each transfer, e.g. 500ms; defaults to what the pair needs
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with = "transfer_ms")]
+    transfer: Option<Duration>,
+    /// The same in milliseconds, as it was given before
+    #[arg(long, hide = true)]
+    transfer_ms: Option<u32>,
     /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
@@ -103,10 +107,18 @@ fn metric(text: &str) -> Result<Metric, String> {
     found.map(|(_, metric)| *metric).ok_or_else(|| format!("'{text}' is not measured\nhint: {}", names()))
 }
 
+impl Args {
+    /// Duration of each transfer in milliseconds; 0 where the pair decides.
+    fn transfer_ms(&self) -> u32 {
+        let given = self.transfer.map(|time| time.as_millis().min(u128::from(u32::MAX)) as u32);
+        given.or(self.transfer_ms).unwrap_or(0)
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
-    let row = store.find_run(args.run.as_deref())?;
+    let row = open::run_to_diagnose(&store, args.run.as_deref())?;
     let mut snapshot = store.load_snapshot(&row.id)?;
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {
@@ -122,11 +134,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             response: args.measure,
         };
         let (snapshot, diagnosis) = (&snapshot, &diagnosis);
-        let (transfer_ms, dry_run) = (args.transfer_ms, args.dry_run);
+        let (transfer_ms, dry_run) = (args.transfer_ms(), args.dry_run);
         let sweep = Sweep { snapshot, diagnosis, options, course, transfer_ms, dry_run };
         return sweep.run(&store, progress.as_ref(), args.json);
     };
-    let options = TrialOptions { remedy, on: args.on.clone(), course, transfer_ms: args.transfer_ms };
+    let options = TrialOptions { remedy, on: args.on.clone(), course, transfer_ms: args.transfer_ms() };
     let id = crate::run_id::new_id();
     let planned = choose::plan(&snapshot, &diagnosis, &options, id.clone())?;
     if args.dry_run {

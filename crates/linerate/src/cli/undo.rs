@@ -1,140 +1,132 @@
-//! `linerate undo`: a trial is taken back, also a kept one; `--all` asks every host what is still open.
+//! `linerate undo`: a trial, a volume or a replica is taken back; alone it lists what can be.
 
-use std::path::PathBuf;
+mod listed;
+mod replica;
+mod trials;
+mod volume;
+
+use std::path::Path;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::trial::{Trial, TrialStatus};
-use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
-use super::{open, out, progress};
-use crate::trial::{self, FleetActions, drive};
-use linerate_fleet::clock;
-use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
+use super::hosts::{Hosts, Needs};
+use super::targets::Chosen;
+use super::{builds, open, out};
+use crate::build::{DISK, DRBD};
 use linerate_store::Store;
 
-/// Restore the old values of one trial, or of all trials still open on hosts.
+/// Undo a trial, a volume or a replica; without a name, list what is open
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(
-    after_help = "Examples:\n  linerate undo 20261121-083015-4f2a\n  linerate undo --all -i cluster.toml"
+    after_help = "Examples:\n  linerate undo                                  what is open, each with its command\n  linerate undo 20261121-083015-4f2a             the trial of this ID: old values are restored\n  linerate undo data --yes=data store-1          the volume of `disk plan --apply`\n  linerate undo r0 --yes=r0 store-1 store-2      the replica of `drbd up`; its data stays\n\nA volume stays if it is mounted, in use, or holds what the build did not create; --discard NAME removes such\ncontent unless it is in use. Old file content stays on the drives; the output names drives that are not empty."
 )]
 pub(super) struct Args {
-    /// Trial ID
-    #[arg(required_unless_present = "all")]
-    trial: Option<String>,
+    /// Trial ID, or name of a volume or replica
+    name: Option<String>,
+    #[command(flatten)]
+    hosts: Hosts,
+    /// List what is open; all names are hosts
+    #[arg(long, conflicts_with_all = ["all", "yes", "discard"])]
+    list: bool,
     /// Undo all trials that are still open on any host
-    #[arg(long, conflicts_with = "trial")]
+    #[arg(long, conflicts_with_all = ["yes", "discard"])]
     all: bool,
-    /// Inventory file; defaults to the run's inventory
-    #[arg(short, long, value_name = "FILE")]
-    inventory: Option<PathBuf>,
+    /// Confirm non-interactively by repeating the name of the volume or replica
+    #[arg(long, alias = "really", value_name = "NAME")]
+    yes: Option<String>,
+    /// Also remove content or keep metadata that the build did not create; takes the name
+    #[arg(long, value_name = "NAME")]
+    discard: Option<String>,
+    /// The name is that of a volume
+    #[arg(long, hide = true, conflicts_with = "replica")]
+    volume: bool,
+    /// The name is that of a replica
+    #[arg(long, hide = true)]
+    replica: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
+impl Args {
+    /// The inventory file that was given.
+    fn given(&self) -> Option<&Path> {
+        self.hosts.given()
+    }
+
+    /// The hosts to ask for what is open: those named, else those of the last run.
+    fn hosts_to_ask(&self, store: &Store) -> anyhow::Result<Chosen> {
+        let first = self.name.iter().cloned();
+        let chosen = self.hosts.with_first(first);
+        if self.name.is_some() || self.given().is_some() {
+            return chosen;
+        }
+        chosen.or_else(|none| {
+            let Ok(row) = store.find_diagnosable(None) else { return Err(none) };
+            let inventory = open::inventory_of(None, &row, store)?;
+            Ok(Chosen { inventory, file: row.inventory_path, ends: Vec::new() })
+        })
+    }
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_default()?;
-    match &args.trial {
-        Some(id) => one(args, &store, store.load_trial(id)?),
-        None => all(args, &store),
-    }
-}
-
-fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
-    let row = store.find_run(Some(&stored.run))?;
-    let mut snapshot = store.load_snapshot(&row.id)?;
-    snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, store)?;
-    let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
-    let progress = progress::start(!args.json, args.json);
-    let inventory = snapshot.inventory.clone();
-    let trial = open::runtime()?.block_on(async {
-        let changed = |name: &str| stored.remedy.changes.iter().any(|c| c.host == name);
-        let fleet = Fleet::open(&inventory, |h| changed(&h.name)).await;
-        let mut hands = FleetActions::new(&fleet, &inventory);
-        let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
-        let mut watch = super::watcher::Watcher::new(store, progress.as_ref());
-        let trial =
-            trial::undo(&mut hands, scene, stored, &mut |t, step, left| watch.step(t, step, left)).await;
-        hands.bye().await;
-        fleet.bye().await;
-        trial
-    });
-    store.save_trial(&trial, clock::now_ms())?;
-    super::trial::show(&trial, args.json)?;
-    Ok(if trial.status == TrialStatus::Undone { ExitCode::Ok } else { ExitCode::RollbackFailed })
-}
-
-/// What became of one journal entry of one host.
-#[derive(Debug, serde::Serialize)]
-struct Undone {
-    host: String,
-    trial: String,
-    error: Option<String>,
-}
-
-fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
-    let inventory = match &args.inventory {
-        Some(path) => open::inventory(path, &[])?,
-        None => open::inventory_of(None, &store.find_run(None)?, store)?,
+    let name = match &args.name {
+        Some(name) if !args.list && !args.all => name,
+        _ if args.all => return trials::all(args, &store),
+        _ => return listed::list(args, &store),
     };
-    let undone = open::runtime()?.block_on(async {
-        let fleet = Fleet::open(&inventory, |_| true).await;
-        let mut undone: Vec<Undone> = fleet
-            .gaps
-            .iter()
-            .map(|g| Undone { host: g.what.to_string(), trial: String::new(), error: Some(g.reason.clone()) })
-            .collect();
-        for host in fleet.hosts() {
-            undone.extend(undo_host(&fleet, &host).await);
-        }
-        fleet.bye().await;
-        undone
-    });
-    for entry in undone.iter().filter(|u| u.error.is_none()) {
-        // A trial of another operator is not in our store.
-        if let Ok(mut trial) = store.load_trial(&entry.trial) {
-            trial.status = TrialStatus::Undone;
-            store.save_trial(&trial, clock::now_ms())?;
-        }
+    if args.volume {
+        return volume::run(args, name);
     }
-    if args.json {
-        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "undone": undone }))?;
-    } else {
-        let line = |u: &Undone| match &u.error {
-            None => format!("{}: trial {} undone", u.host, u.trial),
-            Some(error) => format!("{}: {error}", u.host),
-        };
-        let text: Vec<String> = undone.iter().map(line).collect();
-        out::print(
-            if text.is_empty() { "nothing is open on any host".to_owned() } else { text.join("\n") }.as_str(),
-        )?;
+    if args.replica {
+        return replica::run(args, name);
     }
-    Ok(if undone.iter().any(|u| u.error.is_some()) { ExitCode::RollbackFailed } else { ExitCode::Ok })
+    if let Ok(trial) = store.load_trial(name) {
+        return trials::one(args, &store, trial);
+    }
+    match kind_of(args, name)? {
+        Some(Kind::Volume) => volume::run(args, name),
+        Some(Kind::Replica) => replica::run(args, name),
+        None => Ok(open::after_interrupt()),
+    }
 }
 
-async fn undo_host(fleet: &Fleet, host: &str) -> Vec<Undone> {
-    let undone =
-        |trial: &str, error: Option<String>| Undone { host: host.to_owned(), trial: trial.to_owned(), error };
-    let journals = match journals(fleet, host).await {
-        Ok(journals) => journals,
-        Err(error) => return vec![undone("", Some(error.to_string()))],
-    };
-    let mut results = Vec::new();
-    for entry in journals {
-        let request = TrialRequest::Undo { trial: entry.trial.clone() };
-        let done = match fleet.link(host) {
-            Ok(link) => link.request(request, REQUEST_WAIT).await.map(|_| ()),
-            Err(error) => Err(error),
-        };
-        results.push(undone(&entry.trial, done.err().map(|e| e.to_string())));
-    }
-    results
+/// What a build is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Volume,
+    Replica,
 }
 
-async fn journals(fleet: &Fleet, host: &str) -> Result<Vec<JournalEntry>, LinkError> {
-    let events = fleet.link(host)?.request(TrialRequest::Journals, REQUEST_WAIT).await?;
-    Ok(events
-        .into_iter()
-        .find_map(|e| if let Event::Journals(list) = e { Some(list) } else { None })
-        .unwrap_or_default())
+/// What of this name was built on the hosts; `None` when it was interrupted.
+fn kind_of(args: &Args, name: &str) -> anyhow::Result<Option<Kind>> {
+    if args.hosts.is_none_named() {
+        anyhow::bail!(
+            "no trial `{name}` in the store\nhint: `linerate undo` lists what is open; a volume or replica needs its hosts: `linerate undo {} HOST`",
+            out::word(name)
+        );
+    }
+    let mut kinds = Vec::new();
+    let code = args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let all = builds::all(fleet).await?;
+        for (prefix, kind) in [(DISK, Kind::Volume), (DRBD, Kind::Replica)] {
+            if all.iter().any(|build| build.build == format!("{prefix}{name}")) {
+                kinds.push(kind);
+            }
+        }
+        Ok(ExitCode::Ok)
+    })?;
+    match (kinds.as_slice(), code) {
+        (_, ExitCode::Interrupted) => Ok(None),
+        ([kind], _) => Ok(Some(*kind)),
+        ([], _) => anyhow::bail!(
+            "no volume or replica `{name}` on these hosts, and no trial: it was undone, or never begun\nhint: `linerate undo --list {}` lists what is there",
+            args.hosts.words()
+        ),
+        _ => anyhow::bail!(
+            "a volume and a replica are called `{name}`\nhint: --volume or --replica says which one is meant"
+        ),
+    }
 }

@@ -29,11 +29,11 @@ pub(super) struct Via {
     #[arg(short = 'N', long, value_name = "NUMBER", requires = "via", help_heading = HEADING)]
     nodes: Option<u32>,
     /// Node list, e.g. n[1-4,7]
-    #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING)]
+    #[arg(long, value_name = "NODES", requires = "via", help_heading = HEADING, hide_short_help = true)]
     pub(super) nodelist: Option<String>,
     /// Start the node programs with one job step per node (each), or with one step for all (one), whose node
     /// programs connect back to this machine; defaults to `one` from 256 nodes on, else to `each`
-    #[arg(long, value_name = "STEPS", value_enum, requires = "via", help_heading = HEADING)]
+    #[arg(long, value_name = "STEPS", value_enum, requires = "via", help_heading = HEADING, hide_short_help = true)]
     slurm_steps: Option<Steps>,
 }
 

@@ -10,6 +10,7 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::kind::{DiskPlan, TestKind, TestPlan};
 use linerate_model::plan::Test;
+use linerate_model::sample::Outcome;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 use tokio::time::Instant;
@@ -68,6 +69,12 @@ pub async fn run(
     context.progress.step(total, "", None);
     context.progress.end();
     context.store.add_samples(&snapshot.id, &snapshot.samples)?;
+    context.store.set_measurement(&snapshot.id)?;
+    // A call that failed is no run.
+    if snapshot.samples.iter().all(|sample| matches!(sample.outcome, Outcome::Gap { .. })) {
+        context.store.discard(&snapshot.id)?;
+        snapshot.id.clear();
+    }
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -75,7 +82,9 @@ pub async fn run(
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    context.store.finish(&snapshot, &diagnosis)?;
+    if !snapshot.id.is_empty() {
+        context.store.finish(&snapshot, &diagnosis)?;
+    }
     Ok((snapshot, diagnosis))
 }
 

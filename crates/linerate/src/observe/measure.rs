@@ -123,11 +123,20 @@ async fn with(
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
             let rx = gather::damaged_on_the_way(rx.0, &sample.rx_counters);
-            gather::outcome(&test.kind, of_host(&test.from, tx.0), of_host(&test.to, rx))
+            gather::outcome(&test.kind, omitted(of_host(&test.from, tx.0), tuning), of_host(&test.to, rx))
         }
         Err(reason) => Outcome::Gap { reason },
     };
     sample
+}
+
+/// A report whose start-up lasts at least as long as is to be left out.
+fn omitted(mut report: LoadReport, tuning: &Tuning) -> LoadReport {
+    if tuning.omit_ms > 0 {
+        let omit_ms = f64::from(tuning.omit_ms);
+        report.started_ms = Some(report.started_ms.unwrap_or(0.0).max(omit_ms));
+    }
+    report
 }
 
 async fn both_ends(

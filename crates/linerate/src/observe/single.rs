@@ -1,7 +1,8 @@
 //! One test that somebody asked for, stored as a run of its own.
 //!
 //! What comes in: open sessions and tests. What goes out: a snapshot with their samples and a diagnosis that
-//! holds one sentence and the worst of what they show; both are in the store. It reads no facts and judges no
+//! holds one sentence and the worst of what they show; both are in the store, but for a call of which nothing
+//! came: it has no name and is not stored. It reads no facts and judges no
 //! setting: a survey does.
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::plan::Test;
-use linerate_model::sample::Sample;
+use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use tokio::time::Instant;
@@ -57,6 +58,12 @@ pub async fn run(
         context.progress.step(done + 1, "", None);
     }
     context.progress.end();
+    context.store.set_measurement(&snapshot.id)?;
+    // A call that failed is no run.
+    if snapshot.samples.iter().all(|sample| matches!(sample.outcome, Outcome::Gap { .. })) {
+        context.store.discard(&snapshot.id)?;
+        snapshot.id.clear();
+    }
     let diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -64,6 +71,8 @@ pub async fn run(
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    context.store.finish(&snapshot, &diagnosis)?;
+    if !snapshot.id.is_empty() {
+        context.store.finish(&snapshot, &diagnosis)?;
+    }
     Ok((snapshot, diagnosis))
 }

@@ -225,9 +225,9 @@ fn again(finding: &Finding) -> Option<HostCommand> {
         Metric::RttIdle | Metric::RttLoaded => "latency",
         Metric::PathMtu => "mtu",
         Metric::Storage | Metric::Setting => return None,
-        _ => "measure",
+        _ => "tcp",
     };
-    Some(command::own(&[test, from, to]))
+    Some(command::own(&["measure", test, from, to]))
 }
 
 fn fix(remedy: &Remedy) -> VerdictFix {
@@ -238,7 +238,7 @@ fn fix(remedy: &Remedy) -> VerdictFix {
         _ => Some(command::own(&["try", &remedy.id]).command),
     };
     let by_hand = if remedy.by_hand.is_empty() {
-        format!("by hand: {}", command::own(&["knowledge", "show", &remedy.id]).command)
+        format!("by hand: {}", command::own(&["explain", &remedy.id]).command)
     } else {
         located::by_hand(&remedy.by_hand, &remedy.host)
     };

@@ -221,7 +221,7 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
             Sign::OneStream { .. } | Sign::Conditions(_) => {
                 shell.on(&symptom.to, "mpstat -P ALL 1 5   # during a transfer")
             }
-            _ => command::own(&["measure", &symptom.from, &symptom.to]),
+            _ => command::own(&["measure", "tcp", &symptom.from, &symptom.to]),
         }),
         Remark::FrontEnds { slow, fine } => {
             let names = slow.iter().map(|(name, ..)| name.as_str()).chain(fine.iter().map(String::as_str));

@@ -204,7 +204,7 @@ impl Seen<'_> {
             found.push(self.alarm(
                 DrbdTrouble::Congested,
                 format!("{host} has more to send for {name} than the network takes"),
-                "`linerate measure HOSTS` shows what the path carries",
+                "`linerate measure tcp HOSTS` shows what the path carries",
             ));
         }
         found

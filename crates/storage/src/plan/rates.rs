@@ -51,7 +51,7 @@ pub struct DriveClass {
 }
 
 /// Classes of drives. Figures are for planning: a round value of the class, to be replaced by what
-/// `linerate disk bench` measures.
+/// `linerate measure disk` measures.
 ///
 /// `hdd`: the same figures with which `reach` judges what was measured. `sas`: 10,000 revolutions, 3 ms for
 /// half of one and 4 ms of seek. `ssd`: what a port of 6 Gbit/s carries behind its 8b/10b code. `nvme`: four

@@ -141,7 +141,7 @@ impl Replica {
     /// The command that the program itself names: in its last hint where it lived, else in the list of what
     /// is open.
     fn named(&self, ended: &Ended) -> Option<Vec<String>> {
-        ended.hinted().filter(|words| words[..2] == ["drbd", "undo"]).or_else(|| {
+        ended.hinted().filter(|words| words.first().is_some_and(|word| word == "undo")).or_else(|| {
             let builds = self.builds();
             let command = builds.lines().find_map(|line| line.trim().strip_prefix("linerate "));
             command.map(|command| command.split_whitespace().map(str::to_owned).collect())

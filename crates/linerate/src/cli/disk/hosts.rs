@@ -1,53 +1,47 @@
 //! The hosts whose block devices are meant.
 
-use std::path::{Path, PathBuf};
-
-use super::super::open;
+use super::super::targets::{self, InventoryFile};
 use super::super::via::{self, Hosts, Via};
-use linerate_inventory as inventory;
 
 /// Hosts of a command that loads block devices.
 #[derive(Debug, clap::Args)]
-pub(super) struct LoadedHosts {
-    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
-    /// defaults to all of its hosts
+pub(in crate::cli) struct LoadedHosts {
+    /// Hosts: of the inventory, or over ssh; defaults to all of -i, without it to this machine
     #[arg(value_name = "HOST")]
-    pub(super) hosts: Vec<String>,
-    /// Inventory file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "via")]
-    pub(super) inventory: Option<PathBuf>,
+    pub(in crate::cli) hosts: Vec<String>,
     #[command(flatten)]
-    pub(super) via: Via,
+    pub(in crate::cli) inventory: InventoryFile,
+    #[command(flatten)]
+    pub(in crate::cli) via: Via,
     /// Never use sudo on hosts
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_sudo: bool,
 }
 
 impl LoadedHosts {
     /// The hosts themselves; `None` after an interrupt.
-    pub(super) async fn open(&self) -> anyhow::Result<Option<Hosts>> {
-        hosts(&self.via, self.inventory.as_deref(), &self.hosts, self.no_sudo).await
+    pub(in crate::cli) async fn open(&self) -> anyhow::Result<Option<Hosts>> {
+        hosts(&self.via, &self.inventory, &self.hosts, self.no_sudo).await
     }
 }
 
 /// The hosts whose block devices are meant: those of a job, of an inventory, those named, or this one. `None`
 /// after an interrupt.
-pub(super) async fn hosts(
+pub(in crate::cli) async fn hosts(
     via: &Via,
-    inventory: Option<&Path>,
+    inventory: &InventoryFile,
     named: &[String],
     no_sudo: bool,
 ) -> anyhow::Result<Option<Hosts>> {
     if via.is_asked() {
         return via::hosts(via, None).await;
     }
-    let mut chosen = match inventory {
-        Some(path) => open::inventory(path, named)?,
-        None if named.is_empty() => inventory::named(&["localhost".to_owned()])?,
-        None => inventory::named(named)?,
-    };
+    // A load on drives is for hosts that somebody named: an inventory that is there by itself names none.
+    let here = ["localhost".to_owned()];
+    let named = if named.is_empty() && inventory.given().is_none() { &here } else { named };
+    let mut chosen = targets::machines(inventory.choose(named)?)?;
     if no_sudo {
-        chosen.without_sudo();
+        chosen.inventory.without_sudo();
     }
-    Ok(Some(Hosts::free(chosen, inventory.map(open::absolute))))
+    Ok(Some(chosen.into()))
 }

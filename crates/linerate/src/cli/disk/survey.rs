@@ -9,7 +9,7 @@ use linerate_model::inventory::Inventory;
 use linerate_model::tuning::Tuning;
 
 use super::super::via::Hosts;
-use super::super::{open, out, progress, quantity, survey};
+use super::super::{open, out, progress, quantity};
 use super::hosts::LoadedHosts;
 use crate::observe::context::Context;
 use crate::observe::disk_survey::{self, DiskSurveyOrder, DiskSurveyed};
@@ -20,6 +20,7 @@ use linerate_store::Store;
 /// Compare all drives of all hosts: read-only load, health, settings, one ranking against equals
 #[derive(Debug, clap::Args)]
 #[command(
+    mut_arg("inventory", |inventory| inventory.conflicts_with("via")),
     after_help = "Examples:\n  linerate disk survey store-1 store-2 store-3          all drives of three hosts, over ssh\n  linerate disk survey --inventory cluster.toml --promised 3000iops,125MB/s\n  linerate disk survey --device sdb --device sdc store-1\n\nNothing is written. Each drive is read for two tests of --time, at most --size each, around the cache; one\ndrive of a controller and two of a host at a time. A drive that other programs keep busy is not read. A slow\ndrive is measured three times before it is called slow."
 )]
 pub(in crate::cli) struct Args {
@@ -32,7 +33,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "RATES", value_parser = promise)]
     promised: Option<DrivePromise>,
     /// Time limit of each of the two tests of a drive
-    #[arg(short, long, default_value = "1500ms", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "1500ms", value_parser = quantity::duration)]
     time: Duration,
     /// Bytes read at most by each test
     #[arg(short, long, value_name = "BYTES", default_value = "256M", value_parser = quantity::file_size)]

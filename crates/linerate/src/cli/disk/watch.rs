@@ -16,8 +16,9 @@ use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
 use self::shown::Output;
+use super::super::targets::InventoryFile;
 use super::super::via::{Hosts, Via};
-use super::super::{open, out};
+use super::super::{open, out, quantity};
 use crate::observe::disk_watch::DiskWatch;
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
@@ -29,22 +30,21 @@ use linerate_store::Store;
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -i 5 --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --by cgroup store-1\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets mark devices that process many requests in parallel: busy does not mean saturated."
+    mut_arg("inventory", |inventory| inventory.conflicts_with("via")),
+    after_help = "Examples:\n  linerate disk watch\n  linerate disk watch -d 5s --count 12 store-1 store-2\n  linerate disk watch --inventory cluster.toml --json | jq .disks\n  linerate disk watch --by cgroup store-1\n  linerate disk watch --inventory cluster.toml store-1 > night.log\n\nPercentages in brackets mark devices that process many requests in parallel: busy does not mean saturated."
 )]
 pub(in crate::cli) struct Args {
-    /// Hosts to reach over ssh; defaults to this machine. With --inventory: names from the inventory;
-    /// defaults to all of its hosts
+    /// Hosts: of the inventory, or over ssh; defaults to all of -i, without it to this machine
     #[arg(value_name = "HOST")]
     hosts: Vec<String>,
-    /// Seconds between samples
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
-    interval: f64,
+    /// Time between samples, e.g. 500ms, 2s
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "2s", value_parser = interval)]
+    interval: Duration,
     /// Exit after this number of samples; defaults to running until Ctrl-C
     #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
-    /// Inventory file
-    #[arg(long, value_name = "FILE", conflicts_with = "via")]
-    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    inventory: InventoryFile,
     #[command(flatten)]
     via: Via,
     /// Include idle devices, and volume members that are not used on their own
@@ -83,11 +83,10 @@ impl By {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.2..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0.2 to 3600 is needed".into()),
-    }
+fn interval(text: &str) -> Result<Duration, String> {
+    let limits = Duration::from_millis(200)..=Duration::from_secs(3600);
+    let interval = quantity::duration(text).ok().filter(|interval| limits.contains(interval));
+    interval.ok_or_else(|| format!("`{text}` is no interval\nhint: 200ms to 1h"))
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -96,7 +95,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn watch(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(Hosts { inventory, path, job }) =
-        super::hosts::hosts(&args.via, args.inventory.as_deref(), &args.hosts, args.no_sudo).await?
+        super::hosts::hosts(&args.via, &args.inventory, &args.hosts, args.no_sudo).await?
     else {
         return Ok(open::after_interrupt());
     };
@@ -157,7 +156,7 @@ async fn watch_over(
 }
 
 async fn intervals(args: &Args, watch: &mut DiskWatch<'_>, output: Output) -> anyhow::Result<()> {
-    let mut tick = tokio::time::interval(Duration::from_secs_f64(args.interval));
+    let mut tick = tokio::time::interval(args.interval);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     tick.tick().await;
     let mut done = 0;
@@ -222,7 +221,8 @@ fn keep(
     };
     store.begin_run(&snapshot, path)?;
     store.add_facts(&snapshot.id, snapshot.facts.iter())?;
+    store.set_measurement(&snapshot.id)?;
     store.finish(&snapshot, &diagnosis)?;
-    out::note(&format!("run {}: kept", snapshot.id));
+    out::note(&format!("run {0}: `linerate show {0}` prints it", snapshot.id));
     Ok(())
 }

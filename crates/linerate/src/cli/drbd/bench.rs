@@ -17,7 +17,7 @@ use linerate_model::tuning::Tuning;
 use linerate_storage::drbd::shares;
 
 use super::super::hosts::{Hosts, Needs};
-use super::super::{open, out, progress, quantity, survey};
+use super::super::{open, out, progress, quantity};
 use crate::build;
 use crate::observe::context::Context;
 use crate::observe::drbd as seen;
@@ -54,7 +54,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, default_value_t = 3, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
     /// Time limit of each test
-    #[arg(short, long, default_value = "3s", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "3s", value_parser = quantity::duration)]
     time: Duration,
     /// Size of the test file; with --apart, this much is resynchronised after each round
     #[arg(short, long, value_name = "BYTES", default_value = "128M", value_parser = quantity::file_size)]

@@ -12,7 +12,7 @@ use crate::observe::drbd as seen;
 /// Promote the other side to primary: orderly while both are up, or after the primary died
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd failover r0 --to store-2 store-1 store-2\n  linerate drbd failover r0 --to store-2 --primary-is-dead --really store-1 store-2\n\nUnmount the filesystem first: a primary in use cannot be demoted. A primary that is only cut off and keeps writing causes a split brain; --primary-is-dead asserts that an operator has checked."
+    after_help = "Examples:\n  linerate drbd failover r0 --to store-2 store-1 store-2\n  linerate drbd failover r0 --to store-2 --primary-is-dead --yes=store-1 store-2\n\nUnmount the filesystem first: a primary in use cannot be demoted. A primary that is only cut off and keeps writing causes a split brain; --primary-is-dead asserts that an operator has checked."
 )]
 pub(in crate::cli) struct Args {
     /// Name of the resource
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     primary_is_dead: bool,
     /// Confirm non-interactively by repeating the host to promote
-    #[arg(long, value_name = "HOST", requires = "primary_is_dead")]
+    #[arg(long = "yes", alias = "really", value_name = "HOST", requires = "primary_is_dead")]
     really: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -10,7 +10,7 @@ use linerate_model::step::{Contents, HostQuery, check_device};
 use linerate_storage::drbd::{self, MetadataLocation, Release, ReplicaSide, ResourcePlan, ResourceSpec};
 
 use super::super::hosts::{Hosts, Needs};
-use super::super::out;
+use super::super::{out, quantity};
 use crate::build;
 use linerate_fleet::Fleet;
 use linerate_report::drbd as shown;
@@ -56,8 +56,8 @@ pub(super) struct What {
     /// Replication protocol: C waits for the peer's disk, B for its memory, A for the local disk only
     #[arg(long, default_value_t = 'C')]
     protocol: char,
-    /// Maximum synchronisation rate, MiB/s
-    #[arg(long, value_name = "MIB/S", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    /// Maximum synchronisation rate, e.g. 100MiB/s
+    #[arg(long, value_name = "RATE", value_parser = quantity::resync_kib_per_s)]
     resync_max: Option<u64>,
     /// DRBD release, 8.4 or 9; defaults to the release on the hosts
     #[arg(long, value_parser = release)]
@@ -133,7 +133,7 @@ impl What {
             minor: self.minor,
             port: self.port,
             protocol: self.protocol,
-            resync_max_kib_per_s: self.resync_max.map(|mib| mib << 10),
+            resync_max_kib_per_s: self.resync_max,
         })?)
     }
 

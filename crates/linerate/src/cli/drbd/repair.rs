@@ -26,7 +26,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "HOST")]
     victim: String,
     /// Confirm non-interactively by repeating the victim
-    #[arg(long, value_name = "HOST")]
+    #[arg(long = "yes", alias = "really", value_name = "HOST")]
     really: Option<String>,
     /// Print JSON
     #[arg(long)]

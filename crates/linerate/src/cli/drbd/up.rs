@@ -19,13 +19,13 @@ use linerate_report::heat::Style;
 /// Build a resource on both hosts and start the initial synchronisation from the named side
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drbd up r0 --disk /dev/sdb --from store-1 --really r0 store-1 store-2\n\nEach step is journalled on its host before it runs; if one fails, all steps are reverted. To revert later:\n  linerate drbd undo r0 --really r0 store-1 store-2"
+    after_help = "Examples:\n  linerate drbd up r0 --disk /dev/sdb --from store-1 --yes=r0 store-1 store-2\n\nEach step is journalled on its host before it runs; if one fails, all steps are reverted. To revert later:\n  linerate undo r0 --yes=r0 store-1 store-2"
 )]
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     what: What,
     /// Confirm non-interactively by repeating the resource name
-    #[arg(long, value_name = "RESOURCE")]
+    #[arg(long = "yes", alias = "really", value_name = "RESOURCE")]
     really: Option<String>,
     /// Skip waiting for the initial synchronisation
     #[arg(long)]

@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn list(knowledge: &Knowledge, area: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn list(knowledge: &Knowledge, area: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
     let causes: Vec<&Cause> = knowledge.causes().filter(|c| area.is_none_or(|a| c.area == a)).collect();
     if let Some(area) = area.filter(|_| causes.is_empty()) {
         let mut areas: Vec<&str> = knowledge.causes().map(|c| c.area.as_str()).collect();
@@ -96,7 +96,7 @@ fn list(knowledge: &Knowledge, area: Option<&str>, json: bool) -> anyhow::Result
     Ok(ExitCode::Ok)
 }
 
-fn found(knowledge: &Knowledge, words: &[String], json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn found(knowledge: &Knowledge, words: &[String], json: bool) -> anyhow::Result<ExitCode> {
     let causes = search::search(knowledge, words);
     if json {
         out::json(&causes)?;
@@ -104,19 +104,19 @@ fn found(knowledge: &Knowledge, words: &[String], json: bool) -> anyhow::Result<
     }
     anyhow::ensure!(
         !causes.is_empty(),
-        "no cause has all of: {}\nhint: fewer words, or `linerate knowledge list`",
+        "no cause has all of: {}\nhint: fewer words, or `linerate explain` for all causes",
         words.join(" ")
     );
     out::print(&report::cause::table(&causes))?;
     Ok(ExitCode::Ok)
 }
 
-fn show(knowledge: &Knowledge, id: &str, json: bool, markdown: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn show(knowledge: &Knowledge, id: &str, json: bool, markdown: bool) -> anyhow::Result<ExitCode> {
     let cause = knowledge.get(id).ok_or_else(|| {
         let near = search::search(knowledge, &[id.to_owned()]);
         let near: Vec<&str> = near.iter().take(3).map(|c| c.id.as_str()).collect();
         let hint = if near.is_empty() {
-            "`linerate knowledge list` shows what is known".to_owned()
+            "`linerate explain` lists all causes".to_owned()
         } else {
             format!("perhaps {}", near.join(", "))
         };

@@ -1,14 +1,14 @@
 //! The one host that a command is about: this machine, a host over ssh, or one of an inventory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use linerate_model::inventory::{Inventory, TransportSpec};
 
+use super::super::super::targets::{self, InventoryFile};
 use super::super::super::{open, out};
 use linerate_fleet::{Fleet, NodeLink};
-use linerate_inventory as inventory;
 
 /// Host of a command.
 #[derive(Debug, clap::Args)]
@@ -16,9 +16,8 @@ pub(super) struct Place {
     /// Host, reached over ssh or as the inventory specifies; defaults to this machine
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// Inventory file that specifies how to reach the host
-    #[arg(short, long, value_name = "FILE")]
-    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    inventory: InventoryFile,
     /// Never use sudo on the host
     #[arg(long)]
     no_sudo: bool,
@@ -27,33 +26,23 @@ pub(super) struct Place {
 impl Place {
     /// The inventory and the name of the host. `known` is the host of a list of promises.
     pub(super) fn host(&self, known: Option<&str>) -> anyhow::Result<(Inventory, String)> {
-        let wanted = self.on.as_deref().or(known);
-        let mut inventory = match (&self.inventory, wanted) {
-            (Some(path), _) => open::inventory(path, &[])?,
-            (None, wanted) => inventory::named(&[wanted.unwrap_or("localhost").to_owned()])?,
+        let wanted: Vec<String> = match self.on.as_deref().or(known) {
+            Some(host) => vec![host.to_owned()],
+            None if self.inventory.given().is_some() => Vec::new(),
+            None => vec!["localhost".to_owned()],
         };
+        let mut inventory = targets::machines(self.inventory.choose(&wanted)?)?.inventory;
         if self.no_sudo {
             inventory.without_sudo();
         }
         let names = || inventory.hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>().join(", ");
-        let name = match (wanted, self.inventory.is_some()) {
-            (Some(wanted), true) => {
-                anyhow::ensure!(
-                    inventory.host(wanted).is_some(),
-                    "host {wanted} is not in the inventory\nhint: it has {}",
-                    names()
-                );
-                wanted.to_owned()
-            }
-            (None, true) if inventory.hosts.len() != 1 => {
-                anyhow::bail!(
-                    "the inventory has {} hosts\nhint: name one with --on: {}",
-                    inventory.hosts.len(),
-                    names()
-                )
-            }
-            _ => inventory.hosts.first().map(|h| h.name.clone()).context("the inventory has no host")?,
-        };
+        anyhow::ensure!(
+            inventory.hosts.len() == 1,
+            "the inventory has {} hosts\nhint: name one with --on: {}",
+            inventory.hosts.len(),
+            names()
+        );
+        let name = inventory.hosts.first().map(|h| h.name.clone()).context("the inventory has no host")?;
         Ok((inventory, name))
     }
 

@@ -8,12 +8,15 @@ use linerate_model::SCHEMA;
 use linerate_model::durability::{self, Pattern, Promises, RECORDS_MAX, WritePlan};
 use linerate_model::exit::ExitCode;
 
-use super::super::super::{open, out, progress};
+use super::super::super::{open, out, progress, quantity};
 use super::host::Place;
 use crate::observe::durability::{WritePace, patterns, prepare, write};
 use crate::observe::promises::List;
 use linerate_fleet::clock;
 use linerate_report::durability as shown;
+
+/// Most records per second.
+const RATE_MAX: u32 = 100_000;
 
 /// Write records to a folder and log each promise locally until the host loses power
 #[derive(Debug, clap::Args)]
@@ -32,12 +35,12 @@ pub(in crate::cli) struct Args {
     /// Maximum number of records
     #[arg(long, value_name = "NUMBER", default_value_t = 12_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(RECORDS_MAX)))]
     records: u32,
-    /// Records per second
-    #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Records per second, e.g. 200/s
+    #[arg(long, value_name = "RATE", default_value = "200/s", value_parser = records_per_s)]
     rate: u32,
-    /// Time limit in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    time: u32,
+    /// Time limit, at most 1h
+    #[arg(short, long, default_value = "60s", value_parser = limit)]
+    time: Duration,
     /// Number of files for each pattern that rewrites its files
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(durability::FILES_MAX)))]
     files: u32,
@@ -51,6 +54,19 @@ pub(in crate::cli) struct Args {
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     open::runtime()?.block_on(run_async(args))
+}
+
+fn records_per_s(text: &str) -> Result<u32, String> {
+    let rate = quantity::per_s(text)?;
+    (rate <= RATE_MAX)
+        .then_some(rate)
+        .ok_or_else(|| format!("{text} is out of range\nhint: at most {RATE_MAX}/s"))
+}
+
+fn limit(text: &str) -> Result<Duration, String> {
+    let time = quantity::duration(text)?;
+    let fits = (Duration::from_secs(1)..=Duration::from_secs(3600)).contains(&time);
+    fits.then_some(time).ok_or_else(|| format!("{text} is out of range\nhint: 1s to 1h"))
 }
 
 /// The patterns that are wanted, of those that the host knows.
@@ -101,7 +117,7 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
         last_ms: 0,
         ended: String::new(),
     };
-    let pace = WritePace { rate: args.rate, time: Duration::from_secs(args.time.into()) };
+    let pace = WritePace { rate: args.rate, time: args.time };
     let progress = progress::start(false, false);
     let done = Place::with(&inventory, &host, async |link| {
         // The node's refusal comes before a list is begun.

@@ -1,6 +1,5 @@
 //! Options of `linerate disk plan`, and the plan that they ask for.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::SCHEMA;
@@ -11,14 +10,15 @@ use linerate_storage::plan::{
 };
 
 use crate::cli::choice::one_of;
-use crate::cli::{out, quantity, survey};
+use crate::cli::targets::InventoryFile;
+use crate::cli::{out, quantity};
 use linerate_report::heat::Style;
 use linerate_report::{disk_plan, steps};
 
 /// Compare volume layouts: capacity, throughput, failure impact; print the build commands
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --host store-1 --apply --really data\n\nWithout --apply, nothing is written. With --apply, every drive must be empty. Each step is journalled on the host before it runs. A failed build is reverted; to revert it later, use `linerate disk undo`. To resume an interrupted build, run the same command again.\n\nRates are estimates for the drive class; override them with --iops and --rate."
+    after_help = "Examples:\n  linerate disk plan --raid10 --drives 36 --size 3T\n  linerate disk plan --raid10 --shelf sda,sdb,sdc --shelf sdd,sde,sdf --size 4T --layout lvm\n  linerate disk plan --raid10 --raid5 --raid6 --drives 12 --size 4T\n  linerate disk plan --raid10 --drives 36 --size 3T --layout lvm --volume 2T --fs ext4\n  linerate disk plan --raid10 --drives 24 --size 1.92T --class nvme --chunk 128K --json\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --on store-1\n  linerate disk plan --raid10 --shelf sdb,sdc --shelf sdd,sde --on store-1 --apply --yes=data\n\nWithout --apply, nothing is written. With --apply, every drive must be empty. Each step is journalled on the host before it runs. A failed build is reverted; to revert it later, use `linerate undo`. To resume an interrupted build, run the same command again.\n\nRates are estimates for the drive class; override them with --iops and --rate."
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(in crate::cli) struct Args {
@@ -38,32 +38,32 @@ pub(in crate::cli) struct Args {
     /// shelves
     #[arg(long, value_name = "DEVICES", value_parser = shelf)]
     pub(super) shelf: Vec<Shelf>,
-    /// Drive size as labelled, e.g. 3T, or 465GiB; defaults to the smallest drive with --host
+    /// Drive size as labelled, e.g. 3T, or 465GiB; defaults to the smallest drive with --on
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, required_unless_present = "host")]
     pub(super) size: Option<u64>,
     /// Volume size, e.g. 2T or 500GiB, leaving the rest free for another volume; defaults to all capacity
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, hide_short_help = true)]
     pub(super) volume: Option<u64>,
     /// Filesystem to create on the volume: xfs, ext4
     #[arg(long, value_name = "TYPE", default_value = "xfs", value_parser = filesystem)]
     pub(super) fs: Filesystem,
     /// Stripe chunk size
-    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = quantity::bytes, hide_short_help = true)]
     pub(super) chunk: u32,
-    /// Drive class: hdd, sas, ssd, nvme; defaults to hdd, or with --host to the reported class
-    #[arg(long, value_parser = class)]
+    /// Drive class: hdd, sas, ssd, nvme; defaults to hdd, or with --on to the reported class
+    #[arg(long, value_parser = class, hide_short_help = true)]
     pub(super) class: Option<DriveClass>,
     /// Random requests per second of a drive
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(super) iops: Option<u32>,
-    /// Sequential throughput of a drive, MB/s
-    #[arg(long, value_name = "MB/S", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) rate: Option<u32>,
+    /// Sequential throughput of a drive, e.g. 180MB/s
+    #[arg(long, value_name = "RATE", value_parser = quantity::megabytes_per_s, hide_short_help = true)]
+    pub(super) rate: Option<f64>,
     /// Layout to print commands for; with several RAID levels, that of the first
-    #[arg(long, default_value = "md", value_parser = one_of(LayoutTool::ALL, LayoutTool::name))]
+    #[arg(long, default_value = "md", value_parser = one_of(LayoutTool::ALL, LayoutTool::name), hide_short_help = true)]
     pub(super) layout: LayoutTool,
     /// LVM volume group
-    #[arg(long, default_value = "vg0")]
+    #[arg(long, default_value = "vg0", hide_short_help = true)]
     pub(super) group: String,
     /// Name of the volume or array
     #[arg(long, default_value = "data")]
@@ -78,14 +78,13 @@ pub(in crate::cli) struct Args {
 /// Options of a plan on a host.
 #[derive(Debug, clap::Args)]
 pub(super) struct Live {
-    /// Host with the drives: reached over ssh, or localhost
-    #[arg(long, value_name = "HOST")]
+    /// Host with the drives: of the inventory, or over ssh, or `local`
+    #[arg(long = "on", alias = "host", value_name = "HOST")]
     pub(super) host: Option<String>,
-    /// Inventory file that contains the host
-    #[arg(short, long, value_name = "FILE", requires = "host")]
-    pub(super) inventory: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) inventory: InventoryFile,
     /// Never use sudo on the host
-    #[arg(long, requires = "host")]
+    #[arg(long, requires = "host", hide_short_help = true)]
     pub(super) no_sudo: bool,
     /// Build on empty drives of the host: volume, initial synchronisation, measurement, filesystem
     #[arg(long, requires = "host", requires = "shelf")]
@@ -98,16 +97,16 @@ pub(super) struct Live {
 #[derive(Debug, clap::Args)]
 pub(super) struct Building {
     /// Confirm non-interactively by repeating the volume name
-    #[arg(long, value_name = "NAME", requires = "apply")]
+    #[arg(long = "yes", alias = "really", value_name = "NAME", requires = "apply")]
     pub(super) really: Option<String>,
     /// Skip waiting for the initial synchronisation, and skip the measurement
-    #[arg(long, requires = "apply")]
+    #[arg(long, requires = "apply", hide_short_help = true)]
     pub(super) no_wait: bool,
     /// Skip measuring one drive before and the volume after the build
-    #[arg(long, requires = "apply")]
+    #[arg(long, requires = "apply", hide_short_help = true)]
     pub(super) no_measure: bool,
     /// Duration of each of the four tests, of the drive and of the volume
-    #[arg(short, long, value_name = "TIME", default_value = "5s", requires = "apply", value_parser = survey::duration)]
+    #[arg(short, long, value_name = "TIME", default_value = "5s", requires = "apply", value_parser = quantity::duration, hide_short_help = true)]
     pub(super) time: Duration,
 }
 
@@ -162,7 +161,7 @@ impl Args {
         let drive_bytes = self.size.or(seen.as_ref().map(|seen| seen.drive_bytes)).unwrap_or_default();
         let mut class = self.class.or(seen.map(|seen| seen.class)).unwrap_or(CLASSES[0]);
         class.requests_per_s = self.iops.map_or(class.requests_per_s, f64::from);
-        class.bytes_per_s = self.rate.map_or(class.bytes_per_s, |mb| f64::from(mb) * 1e6);
+        class.bytes_per_s = self.rate.unwrap_or(class.bytes_per_s);
         Ok(VolumeSpec {
             levels: self.levels(),
             shelves,

@@ -1,5 +1,5 @@
 //! One drive before a volume is built of it, and the volume before it gets a filesystem: measured by the load
-//! of `linerate disk bench`, which writes only what holds nothing and leaves it so.
+//! of `linerate measure disk`, which writes only what holds nothing and leaves it so.
 //!
 //! In: the place and the drives of a plan. Out: four figures each. Both get as many bytes and requests per
 //! drive, so that they can be compared.

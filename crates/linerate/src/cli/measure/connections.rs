@@ -1,28 +1,28 @@
-//! `linerate connects`: connections set up per second.
+//! `linerate measure connections`: connections set up per second.
 
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::ConnectsPlan;
 
-use super::{pair, survey};
+use crate::cli::{pair, quantity};
 
 /// Measure the connection rate: connections per second, one byte each.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate connects -i cluster.toml arc-1 arc-3\n  linerate connects local local --parallel 4"
+    after_help = "Examples:\n  linerate measure connections -i cluster.toml arc-1 arc-3\n  linerate measure connections local local --parallel 4"
 )]
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
     /// Number of concurrent connections
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
+    #[arg(short = 'P', long, alias = "streams", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=32))]
     parallel: u16,
     /// Total number of connections, at most 20000
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     count: u32,
     /// Time limit
-    #[arg(short, long, default_value = "2s", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "2s", value_parser = quantity::duration)]
     time: Duration,
 }
 

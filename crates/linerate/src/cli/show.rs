@@ -1,17 +1,19 @@
-//! `linerate report`: a stored run as one file.
+//! `linerate show`: a stored run as text or as one file.
 
 use std::path::PathBuf;
 
 use linerate_model::exit::ExitCode;
 
-use super::{open, out};
+use super::{case, open, out};
 use linerate_report::{self as report, Material};
 use linerate_store::Store;
 
-/// Show all of a run as text, or write it as HTML, JSON or Markdown.
+/// Print a run, or write it as HTML, JSON, Markdown or an anonymous case
+// Each is a flag of the command line.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate report --html                        the last run, to linerate-RUN.html\n  linerate report 20261121-083015-4f2a --md -o -"
+    after_help = "Examples:\n  linerate show                                 the last run\n  linerate show --html                          the same, to linerate-RUN.html\n  linerate show 20261121-083015-4f2a --md\n  linerate show --anonymize -o cases/slow-tuesday.toml"
 )]
 pub(super) struct Args {
     /// Run ID; defaults to the last run
@@ -25,15 +27,25 @@ pub(super) struct Args {
     /// Write Markdown
     #[arg(long, group = "format")]
     md: bool,
+    /// Write a case with pseudonyms for hosts, groups, addresses, MACs, identifiers and folders
+    #[arg(long, group = "format")]
+    anonymize: bool,
+    /// Title of the case, one line
+    #[arg(long, requires = "anonymize")]
+    title: Option<String>,
     /// Output file; `-` for stdout (default: HTML to a file, other formats to stdout)
-    #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    #[arg(short, long, alias = "out", value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Line with the actual fault, for reports of the lab
     #[arg(long, hide = true)]
     reveal: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.anonymize {
+        let file = args.output.as_deref().filter(|path| path.as_os_str() != "-");
+        return case::record(args.run.as_deref(), file, args.title.as_deref());
+    }
     let name = match (args.html, args.json, args.md) {
         (true, ..) => "html",
         (_, true, _) => "json",
@@ -43,6 +55,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format = report::format(name).ok_or_else(|| anyhow::anyhow!("no report format `{name}`"))?;
     let store = Store::open_to_read()?;
     let row = store.find_run(args.run.as_deref())?;
+    if args.run.is_none() {
+        open::name(&row);
+    }
     let snapshot = store.load_snapshot(&row.id)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {
         Some(diagnosis) => diagnosis,
@@ -56,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text =
         format.render(&Material { snapshot: &snapshot, diagnosis: &diagnosis, trials: &trials, reveal });
     let default = args.html.then(|| PathBuf::from(format!("linerate-{}.{}", row.id, format.extension())));
-    match args.out.clone().or(default).filter(|p| p.as_os_str() != "-") {
+    match args.output.clone().or(default).filter(|p| p.as_os_str() != "-") {
         Some(path) => {
             std::fs::write(&path, text)
                 .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;

@@ -1,4 +1,4 @@
-//! `linerate latency`: how long an answer takes, idle and loaded.
+//! `linerate measure latency`: how long an answer takes, idle and loaded.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use linerate_model::exit::ExitCode;
 use linerate_model::kind::LatencyPlan;
 use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 
-use super::{pair, survey};
+use crate::cli::{pair, quantity};
 
 /// Measure latency between two hosts: TCP and UDP histograms, idle and under load.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate latency -i cluster.toml arc-1 arc-3 --under-load\n  linerate latency local local --tcp --spin"
+    after_help = "Examples:\n  linerate measure latency -i cluster.toml arc-1 arc-3 --under-load\n  linerate measure latency local local --tcp --spin"
 )]
 // Flags of a command line are what they are.
 #[allow(clippy::struct_excessive_bools)]
@@ -34,13 +34,13 @@ pub(super) struct Args {
     #[arg(long)]
     under_load: bool,
     /// Number of load streams
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(short = 'P', long, alias = "parallel", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     streams: u16,
     /// Payload of a request and its response; at least 32 for datagrams
-    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1200))]
+    #[arg(short = 'l', long, alias = "length", value_name = "BYTES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1200))]
     size: u16,
     /// Duration of each phase
-    #[arg(short, long, default_value = "1s", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "1s", value_parser = quantity::duration)]
     time: Duration,
 }
 

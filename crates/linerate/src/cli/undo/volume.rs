@@ -1,36 +1,16 @@
-//! `linerate disk undo`: what `linerate disk plan --apply` built is taken back, from the journal on the host,
+//! A volume that `linerate disk plan --apply` built is taken back, from the journal on the host,
 //! and the drives are looked at again.
 
 use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DeviceRefusal, Step, given};
 
-use super::super::hosts::{Hosts, Needs};
-use super::super::{builds, out};
+use super::Args;
 use crate::build::{self, DISK};
+use crate::cli::hosts::Needs;
+use crate::cli::{builds, out};
 use linerate_fleet::Fleet;
 use linerate_report::builds as shown;
-
-/// Revert `disk plan --apply`: remove filesystem, volume, group, and their traces on the drives
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  linerate disk undo data store-1\n  linerate disk undo data --really data store-1\n\nA volume is left unchanged if it is mounted, in use, or holds content that the build did not create: files, another filesystem, an owner's mark, other data. `--discard NAME` discards such content unless it is in use. Former file content remains on the drives; the output reports whether they are empty again."
-)]
-pub(in crate::cli) struct Args {
-    /// Name of the volume
-    name: String,
-    #[command(flatten)]
-    hosts: Hosts,
-    /// Confirm non-interactively by repeating the volume name
-    #[arg(long, value_name = "NAME")]
-    really: Option<String>,
-    /// Also remove a volume with content that the build did not create; takes the volume name
-    #[arg(long, value_name = "NAME")]
-    discard: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
 
 /// Drives of a host that its build was given.
 async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<String>)>> {
@@ -43,14 +23,13 @@ async fn drives(fleet: &Fleet, build: &str) -> anyhow::Result<Vec<(String, Vec<S
     Ok(all)
 }
 
-pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args, name: &str) -> anyhow::Result<ExitCode> {
     let discard = args.discard.as_deref();
     let warning = format!(
-        "the volume {} is gone after this; where anything stands on it that the build did not make, it is left as it is",
-        args.name
+        "the volume {name} is gone after this; where anything stands on it that the build did not make, it is left as it is"
     );
-    builds::confirm(&args.name, args.really.as_deref(), discard, &warning)?;
-    let build = format!("{}{}", DISK, args.name);
+    builds::confirm(name, args.yes.as_deref(), discard, &warning)?;
+    let build = format!("{DISK}{name}");
     args.hosts.with(Needs::Sessions, async |fleet, _| {
         let drives = drives(fleet, &build).await?;
         let taken = builds::take_back(fleet, &build, discard).await?;

@@ -1,14 +1,14 @@
-//! `linerate mtu`: the largest packet that arrives, both ways.
+//! `linerate measure mtu`: the largest packet that arrives, both ways.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::PathMtuPlan;
 
-use super::pair;
+use crate::cli::pair;
 
 /// Find the path MTU in each direction, and black holes.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate mtu -i cluster.toml arc-1 arc-3\n  linerate mtu -i cluster.toml arc-1 arc-3 --most 1500"
+    after_help = "Examples:\n  linerate measure mtu -i cluster.toml arc-1 arc-3\n  linerate measure mtu -i cluster.toml arc-1 arc-3 --most 1500"
 )]
 pub(super) struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `linerate udp`: loss, order, jitter and delay of datagrams at a rate, or how many get through.
+//! `linerate measure udp`: loss, order, jitter and delay of datagrams at a rate, or how many get through.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use linerate_model::datagram::{Offload, UdpOptions};
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::UdpPlan;
 
-use super::{pair, quantity, survey};
+use crate::cli::{pair, quantity};
 
 /// Measure a UDP flow: packet loss, reordering, duplication, jitter, delay variation.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate udp -i cluster.toml arc-1 arc-3 --rate 200M\n  linerate udp -i cluster.toml arc-1 arc-3 --flat-out --size 64"
+    after_help = "Examples:\n  linerate measure udp -i cluster.toml arc-1 arc-3 --rate 200M\n  linerate measure udp -i cluster.toml arc-1 arc-3 --flat-out --size 64"
 )]
 pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
     /// Payload rate, e.g. 50M, 2.5G
-    #[arg(long, value_parser = quantity::rate, default_value = "100M", conflicts_with = "flat_out")]
+    #[arg(short = 'b', long, alias = "bitrate", value_parser = quantity::rate, default_value = "100M", conflicts_with = "flat_out")]
     rate: f64,
-    /// Send as fast as possible
+    /// Send as fast as possible (also -b 0)
     #[arg(long)]
     flat_out: bool,
     /// Payload size of a datagram, 32 to 65507
-    #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(32..=65_507))]
+    #[arg(short = 'l', long, alias = "length", value_name = "BYTES", default_value_t = 1200, value_parser = clap::value_parser!(u16).range(32..=65_507))]
     size: u16,
     /// Duration of the flow
-    #[arg(short, long, default_value = "2s", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "2s", value_parser = quantity::duration)]
     time: Duration,
     /// Segmentation offload: `auto`, `send` (segmented by the kernel, received one by one), `off`
     #[arg(long, value_parser = ["auto", "send", "off"], default_value = "auto")]

@@ -1,4 +1,4 @@
-//! `linerate disk bench`: what the disks of hosts do under a load made on purpose, beside what they should.
+//! `linerate measure disk`: what the disks of hosts do under a load made on purpose, beside what they should.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
-use super::super::via::Hosts;
-use super::super::{open, out, progress, quantity, survey};
-use super::hosts::LoadedHosts;
+use crate::cli::disk::hosts::LoadedHosts;
+use crate::cli::via::Hosts;
+use crate::cli::{open, out, progress, quantity};
 use crate::observe::bench;
 use crate::observe::context::Context;
 use linerate_fleet::Fleet;
@@ -28,9 +28,10 @@ const FOLDER: &str = "/var/tmp";
 /// Benchmark disks: throughput, latency, bottleneck, and expected volume performance
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate disk bench                                   a temporary file in /var/tmp, five tests\n  linerate disk bench --in /srv store-1 store-2         two hosts in parallel, over ssh\n  linerate disk bench --read sda --do random-read --depth 64\n  linerate disk bench --write-to sdx                    a provably empty drive; prompts for its name\n\nWithout --write-to, only an unnamed temporary file is written; it is removed afterwards, even after a crash.\nA figure in brackets is not evidence about the drive; the note below it gives the reason."
+    mut_arg("inventory", |inventory| inventory.conflicts_with("via")),
+    after_help = "Examples:\n  linerate measure disk                                   a temporary file in /var/tmp, five tests\n  linerate measure disk --in /srv store-1 store-2         two hosts in parallel, over ssh\n  linerate measure disk --read sda --do random-read --depth 64\n  linerate measure disk --write-to sdx                    a provably empty drive; prompts for its name\n\nWithout --write-to, only an unnamed temporary file is written; it is removed afterwards, even after a crash.\nA figure in brackets is not evidence about the drive; the note below it gives the reason."
 )]
-pub(in crate::cli) struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     on: LoadedHosts,
     /// Folder for the temporary test file
@@ -43,7 +44,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "DEVICE")]
     write_to: Option<PathBuf>,
     /// Confirm non-interactively by repeating the device name
-    #[arg(long, value_name = "DEVICE", requires = "write_to")]
+    #[arg(long = "yes", alias = "really", value_name = "DEVICE", requires = "write_to")]
     really: Option<String>,
     /// Size of the test file, or of the tested part of the device
     #[arg(short, long, value_name = "BYTES", default_value = "1G", value_parser = quantity::file_size)]
@@ -52,7 +53,7 @@ pub(in crate::cli) struct Args {
     #[arg(long = "do", value_name = "TEST", value_enum, value_delimiter = ',')]
     tests: Vec<Kind>,
     /// Time limit of each test
-    #[arg(short, long, default_value = "5s", value_parser = survey::duration)]
+    #[arg(short, long, default_value = "5s", value_parser = quantity::duration)]
     time: Duration,
     #[command(flatten)]
     shape: Shape,
@@ -60,10 +61,10 @@ pub(in crate::cli) struct Args {
     #[arg(long)]
     json: bool,
     /// Also write one HTML file with histograms and time series
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     html: Option<PathBuf>,
     /// Hide progress output
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     quiet: bool,
 }
 
@@ -77,28 +78,28 @@ struct Shape {
     #[arg(short, long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=4096))]
     depth: Option<u16>,
     /// Number of threads
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), hide_short_help = true)]
     threads: u16,
     /// Percentage of reads in the mixed test
-    #[arg(long, value_name = "PERCENT", default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100), hide_short_help = true)]
     reads: u8,
     /// Use the kernel's page cache; results served from the cache are detected and not counted as evidence
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     cached: bool,
     /// Writes per flush in the safe test
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     flush_every: u32,
     /// Method of making writes durable in the safe test
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Safe::Fdatasync)]
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Safe::Fdatasync, hide_short_help = true)]
     safe: Safe,
     /// Completions to reap per wait; higher values reduce CPU use and increase latency
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096), hide_short_help = true)]
     batch: u16,
     /// Stop each test after this number of requests
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     requests: Option<u64>,
     /// I/O method [default: the best one available on the host]
-    #[arg(long, value_name = "WAY", value_parser = ["io_uring", "calls"])]
+    #[arg(long, value_name = "WAY", value_parser = ["io_uring", "calls"], hide_short_help = true)]
     by: Option<String>,
 }
 
@@ -164,7 +165,7 @@ impl Shape {
 
 impl Args {
     fn is_for_one_host(&self) -> bool {
-        match (self.on.hosts.len(), &self.on.inventory) {
+        match (self.on.hosts.len(), self.on.inventory.given()) {
             (1, _) | (0, None) => !self.on.via.is_asked(),
             _ => false,
         }
@@ -226,7 +227,7 @@ fn ask(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     anyhow::ensure!(
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        "nobody is there to be asked whether {shown} may be written\nhint: --really with its name, such as --really sdx"
+        "nobody is there to be asked whether {shown} may be written\nhint: --yes with its name, such as --yes=sdx"
     );
     write!(std::io::stderr(), "{shown} will be written, if it holds nothing. Type its name to go on: ")?;
     let mut line = String::new();
@@ -234,7 +235,7 @@ fn ask(path: &Path) -> anyhow::Result<String> {
     Ok(line.trim().to_owned())
 }
 
-pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     open::runtime()?.block_on(async {
         let Some(Hosts { inventory, job, .. }) = args.on.open().await? else {
@@ -280,7 +281,9 @@ async fn measure(
         }))?;
     } else {
         out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
-        out::note(&format!("run {0}: `linerate report {0} --html` draws it", snapshot.id));
+        if !snapshot.id.is_empty() {
+            out::note(&format!("run {0}: `linerate show {0} --html` draws it", snapshot.id));
+        }
     }
     Ok(code(&snapshot))
 }

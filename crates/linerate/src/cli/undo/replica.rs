@@ -1,0 +1,19 @@
+//! A replica that `linerate drbd up` built is taken back, from the journals on the hosts.
+
+use linerate_model::exit::ExitCode;
+
+use super::Args;
+use crate::build::DRBD;
+use crate::cli::builds;
+use crate::cli::hosts::Needs;
+
+pub(super) fn run(args: &Args, resource: &str) -> anyhow::Result<ExitCode> {
+    let warning = format!("{resource} is not replicated any more after this, and its metadata are gone");
+    let discard = args.discard.as_deref();
+    builds::confirm(resource, args.yes.as_deref(), discard, &warning)?;
+    args.hosts.with(Needs::Sessions, async |fleet, _| {
+        let taken = builds::take_back(fleet, &format!("{DRBD}{resource}"), discard).await?;
+        taken.show()?;
+        Ok(taken.code())
+    })
+}
