@@ -100,6 +100,38 @@ pub fn arms(trial: &Trial) -> Markup {
     }
 }
 
+/// The same on one line each, for a first screen: hollow as it was, filled with the change. Logarithmic where the
+/// values span a decade.
+pub fn strip(trial: &Trial) -> Markup {
+    let unit = trial.response.unit();
+    let values = trial.arms.iter().filter_map(|arm| arm.value).filter(|v| v.is_finite() && *v >= 0.0);
+    let (low, high) = values.fold((f64::MAX, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+    if high <= 0.0 {
+        return html! {};
+    }
+    let floor = low.max(high / 1e4);
+    let is_log = high / floor >= 10.0;
+    let (left, right) = (12.0, 388.0);
+    let x = |v: f64| {
+        let share = if is_log { (v.max(floor) / floor).ln() / (high / floor).ln() } else { v / high };
+        left + share.clamp(0.0, 1.0) * (right - left)
+    };
+    html! {
+        svg class="chart strip" viewBox="0 0 400 62" role="img" aria-label="Every measurement of the trial" {
+            @for y in [12.0, 34.0] { line class="grid" x1=(px(left)) x2=(px(right)) y1=(px(y)) y2=(px(y)) {} }
+            @for arm in &trial.arms {
+                @if let Some(v) = arm.value {
+                    circle class=(if arm.changed { "dot b" } else { "dot a" }) cx=(px(x(v))) cy=(if arm.changed { "34" } else { "12" }) r="6" {
+                        title { (if arm.changed { "changed: " } else { "as it was: " }) (units::value(v, unit)) }
+                    }
+                }
+            }
+            text class="tick" x=(px(left - 8.0)) y="58" text-anchor="start" { (units::value(if is_log { floor } else { 0.0 }, unit)) }
+            text class="tick" x=(px(right + 8.0)) y="58" text-anchor="end" { (units::value(high, unit)) @if is_log { ", logarithmic" } }
+        }
+    }
+}
+
 /// The ratio after / before with its interval, beside the control's, on a logarithmic scale around "no
 /// change".
 pub fn effect(trial: &Trial) -> Markup {

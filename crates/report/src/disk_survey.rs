@@ -100,7 +100,6 @@ pub(crate) fn section(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
     let text = of(snapshot, diagnosis);
     html! {
         @if !text.is_empty() {
-            h2 { "Drives" }
             pre.wide { (text.trim_end()) }
         }
     }

@@ -268,8 +268,7 @@ mod tests {
         assert!(users(&[], None).contains("no process"));
     }
 
-    const SHOW: DiskView<'static> =
-        DiskView { all: false, many: true, wrong: &[], style: Style { colour: false, width: 100 } };
+    const SHOW: DiskView<'static> = DiskView { all: false, many: true, wrong: &[], style: Style::PLAIN };
 
     #[test]
     fn times_of_single_requests_stand_by_direction_and_what_is_wrong_is_marked() {
@@ -334,7 +333,7 @@ mod tests {
         assert_eq!(lines[4][6..11], ["0.25", "11.9", "4.80", "90.0", "33333"], "{text}");
         assert_eq!(lines[5][8..11], ["14.4", "270", "99999"], "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        let style = Style { colour: true, width: 100 };
+        let style = Style { colour: true, ..Style::default() };
         let marked = table(&layout(&facts), &interval, DiskView { wrong: &wrong, style, ..SHOW });
         assert!(marked.lines().all(|line| line.contains('\u{1b}') == line.contains("sdb")), "{marked}");
     }

@@ -9,6 +9,7 @@ use linerate_model::finding::{Cell, Diagnosis, Metric, TermName};
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::units;
 
+use super::heat::Heat;
 use super::names;
 
 /// Up to this many hosts a page draws the whole matrix; beyond, it lists the worst pairs and hosts.
@@ -47,8 +48,8 @@ pub struct Square {
     pub kind: SquareKind,
     /// At most nine characters.
     pub text: String,
-    /// 0 (as it should be) to 5 (dead).
-    pub heat: u8,
+    /// How bad it is.
+    pub heat: Heat,
     /// The whole truth about the pair, one line.
     pub title: String,
     /// 0 good to 1 dead, for sorting.
@@ -123,6 +124,27 @@ impl Grid {
         seen
     }
 
+    /// The same matrix with the hosts of a group beside each other, groups in the order of the inventory.
+    #[must_use]
+    pub fn by_group(&self, inventory: &Inventory) -> Self {
+        let number =
+            |group: &str| inventory.groups.iter().position(|g| g.name == group).unwrap_or(usize::MAX);
+        let mut order: Vec<usize> = (0..self.hosts.len()).collect();
+        order.sort_by_key(|i| (number(&self.groups[*i]), self.groups[*i].clone(), *i));
+        let mut at = vec![0; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            at[*old] = new;
+        }
+        let sorted = |of: &[String]| order.iter().map(|i| of[*i].clone()).collect::<Vec<_>>();
+        Self {
+            hosts: sorted(&self.hosts),
+            short: sorted(&self.short),
+            groups: sorted(&self.groups),
+            tested: self.tested.iter().map(|((r, c), square)| ((at[*r], at[*c]), square.clone())).collect(),
+            ..self.clone()
+        }
+    }
+
     /// Whether some square has this kind.
     pub fn has(&self, kind: SquareKind) -> bool {
         let pairs = self.hosts.len() * self.hosts.len().saturating_sub(1);
@@ -192,7 +214,7 @@ fn hosts_of(cells: &[&Cell], inventory: &Inventory) -> Vec<HostName> {
 }
 
 fn blank(kind: SquareKind, text: &str, title: String) -> Square {
-    Square { kind, text: text.to_owned(), heat: 0, title, effect: 0.0 }
+    Square { kind, text: text.to_owned(), heat: Heat::Fine, title, effect: 0.0 }
 }
 
 /// The number that a metric shows of a cell.
@@ -225,22 +247,26 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
     if throughput && let Some((high, low)) = cell.two_state_bps.map(|(a, b)| (a.max(b), a.min(b))) {
         let full = cell.ceiling.bps.filter(|_| metric == GridMetric::Share);
         let percent_of = full.filter(|_| !is_by_peers(cell));
-        let shown = |v: f64| percent_of.map_or_else(|| units::rate_cell(v), |c| units::percent_number(v / c));
+        let shown = |v: f64| percent_of.map_or_else(|| units::rate_cell(v), |c| percent_of_ceiling(v / c));
         let effect = (1.0 - low / full.unwrap_or(high).max(1.0)).clamp(0.0, 1.0);
         let text = format!("{}|{}", shown(high), shown(low));
-        return Square { kind: SquareKind::Two, text, heat: heat(effect), title, effect };
+        return Square { kind: SquareKind::Two, text, heat: Heat::of(effect), title, effect };
     }
     if throughput && cell.throughput_bps.is_some_and(|v| v <= 0.0) {
-        return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: 5, title, effect: 1.0 };
+        return Square { kind: SquareKind::Dead, text: "0".to_owned(), heat: Heat::Dead, title, effect: 1.0 };
     }
     // What comparable pairs reach is no ceiling: a share of it would claim too much.
     let by_peers = metric == GridMetric::Share && is_by_peers(cell);
     let Some(value) = number(cell, metric) else {
         // Seen, but its ceiling is not known: the rate itself is still worth showing.
         return match cell.throughput_bps.filter(|_| throughput) {
-            Some(bps) => {
-                Square { kind: SquareKind::One, text: units::rate_cell(bps), heat: 0, title, effect: 0.0 }
-            }
+            Some(bps) => Square {
+                kind: SquareKind::One,
+                text: units::rate_cell(bps),
+                heat: Heat::Fine,
+                title,
+                effect: 0.0,
+            },
             None => blank(SquareKind::Unseen, "?", title),
         };
     };
@@ -249,7 +275,7 @@ fn square(cell: &Cell, metric: GridMetric, typical: f64) -> Square {
         Some(bps) => units::rate_cell(bps),
         None => shown(value, metric),
     };
-    Square { kind: SquareKind::One, text, heat: heat(effect), title, effect }
+    Square { kind: SquareKind::One, text, heat: Heat::of(effect), title, effect }
 }
 
 /// Whether the only ceiling of a pair is what comparable ones reach.
@@ -259,11 +285,17 @@ fn is_by_peers(cell: &Cell) -> bool {
 
 fn shown(value: f64, metric: GridMetric) -> String {
     match metric {
-        GridMetric::Share | GridMetric::Other(Metric::Loss) => units::percent_number(value),
+        GridMetric::Share => percent_of_ceiling(value),
+        GridMetric::Other(Metric::Loss) => units::percent_number(value),
         GridMetric::Rate => units::rate_cell(value),
         GridMetric::Other(Metric::RttIdle | Metric::RttLoaded) => units::duration_us(value).replace(' ', ""),
         GridMetric::Other(_) => units::short(value),
     }
+}
+
+/// What is above its ceiling is at its ceiling; the rate stands in the title of the square.
+fn percent_of_ceiling(share: f64) -> String {
+    units::percent_number(share.min(1.0))
 }
 
 /// 0 good to 1 dead.
@@ -280,18 +312,6 @@ fn effect(value: f64, metric: GridMetric, typical: f64) -> f64 {
     };
     if raw.is_finite() { raw.clamp(0.0, 1.0) } else { 0.0 }
 }
-
-/// The lower borders of heat 1 to 5.
-const HEAT_FROM: [f64; 5] = [0.12, 0.25, 0.5, 0.75, 0.95];
-
-/// Class of an effect, 0 to 5.
-fn heat(effect: f64) -> u8 {
-    HEAT_FROM.iter().filter(|from| effect >= **from).count() as u8
-}
-
-/// What the classes of heat mean in a matrix of shares, for a legend.
-pub const HEAT_WORDS: [&str; 6] =
-    ["88 % and more", "75 to 88 %", "50 to 75 %", "25 to 50 %", "5 to 25 %", "under 5 %, or dead"];
 
 /// Everything that is known about a pair, one line.
 fn title(cell: &Cell) -> String {
@@ -359,6 +379,7 @@ fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Heat::{Bad, Dead, Fine, Low};
 
     fn cell(share: Option<f64>) -> Cell {
         Cell {
@@ -388,7 +409,7 @@ mod tests {
         let mut two = cell(Some(0.6));
         two.two_state_bps = Some((0.24e9, 0.95e9));
         let square = square(&two, GridMetric::Share, 0.0);
-        assert_eq!((square.kind, square.text.as_str(), square.heat), (SquareKind::Two, "95|24", 4));
+        assert_eq!((square.kind, square.text.as_str(), square.heat), (SquareKind::Two, "95|24", Bad));
         assert!(square.title.contains("jumps between 950 Mbit/s and 240 Mbit/s"));
     }
 
@@ -397,16 +418,17 @@ mod tests {
         let mut cell = cell(Some(0.3));
         cell.ceiling.binding = TermName::Peers;
         let square = square(&cell, GridMetric::Share, 0.0);
-        assert_eq!((square.text.as_str(), square.heat), ("300M", 3));
+        assert_eq!((square.text.as_str(), square.heat), ("300M", Bad));
     }
 
     #[test]
     fn heat_follows_the_share() {
-        let heats: Vec<u8> = [0.99, 0.8, 0.6, 0.3, 0.1, 0.001]
+        let heats: Vec<Heat> = [1.4, 0.99, 0.8, 0.6, 0.3, 0.1, 0.001]
             .iter()
             .map(|s| square(&cell(Some(*s)), GridMetric::Share, 0.0).heat)
             .collect();
-        assert_eq!(heats, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(heats, [Fine, Fine, Low, Low, Bad, Bad, Dead]);
+        assert_eq!(square(&cell(Some(1.4)), GridMetric::Share, 0.0).text, "100");
     }
 
     #[test]

@@ -141,7 +141,6 @@ pub fn section(snapshot: &Snapshot) -> Markup {
     let Some(imported) = &snapshot.imported else { return html! {} };
     let rows = rows(imported);
     html! {
-        h2 { "What was read" }
         table.plain {
             thead { tr { th { "file" } th { "format" } th { "host" } th.n { "readings" } th.n { "lines" } } }
             tbody {

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::card::{self, Card, RowStyle};
 use super::grid::{self, Grid};
+use super::heat::Heat;
 use super::material::{Format, Material};
 use super::text;
 
@@ -98,7 +99,7 @@ fn matrix(out: &mut String, grid: &Grid) {
         for square in grid.row(number) {
             // What is bad is bold: Markdown has no colours.
             let text = escape(&square.text);
-            let strong = if square.heat >= 2 { "**" } else { "" };
+            let strong = if square.heat >= Heat::Bad { "**" } else { "" };
             let _ = write!(out, " {strong}{text}{strong} |");
         }
         out.push('\n');

@@ -147,7 +147,7 @@ pub fn sections(snapshot: &Snapshot) -> Markup {
                 h2 { (view.title(sample)) }
                 @let facts = snapshot.facts.get(&sample.test.from);
                 pre.wide { (view.text_on(sample, (&tx, &rx), facts).trim_end()) }
-                (view.drawings(&tx, &rx))
+                div.scroll { (view.drawings(&tx, &rx)) }
             }
         }
     }

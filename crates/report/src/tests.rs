@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Clue, FactHit, Suspect};
+use linerate_model::trial::TrialStatus;
 
 use super::heat::Style;
 use super::material::Material;
@@ -55,7 +56,7 @@ fn the_verdict_is_last_on_the_screen_and_short() {
     check("sick-screen.txt", &screen);
     let (snapshot, diagnosis) = sample::healthy();
     check("healthy-screen.txt", &text::screen(&snapshot, &diagnosis, "`-v` lists them", Style::default()));
-    let colour = Style { colour: true, width: 100 };
+    let colour = Style { colour: true, ..Style::default() };
     let (snapshot, diagnosis) = sample::sick();
     assert!(text::screen(&snapshot, &diagnosis, "", colour).contains("\x1b[1;36mlinerate try"));
 }
@@ -107,8 +108,8 @@ fn text_fits_the_terminal_and_is_plain_without_colour() {
 fn colour_adds_codes_and_nothing_else() {
     let (snapshot, diagnosis) = sample::sick();
     let plain = text::page(&snapshot, &diagnosis, Style::default());
-    let colour = text::page(&snapshot, &diagnosis, Style { colour: true, width: 100 });
-    assert!(colour.contains("\x1b[48;5;88"));
+    let colour = text::page(&snapshot, &diagnosis, Style { colour: true, ..Style::default() });
+    assert!(colour.contains("\x1b[1;48;5;217"));
     let mut stripped = String::new();
     let mut rest = colour.as_str();
     while let Some(at) = rest.find('\x1b') {
@@ -122,7 +123,8 @@ fn colour_adds_codes_and_nothing_else() {
 fn the_page_loads_nothing() {
     let (snapshot, diagnosis) = sample::sick();
     let page = html::page(&snapshot, &diagnosis, &[sample::trial()], Some("gro on vs-4"));
-    let lower = page.to_lowercase();
+    // A link within the page loads nothing.
+    let lower = page.to_lowercase().replace("href=\"#", "");
     for bad in
         ["http://", "https://", "src=", "href=", "@import", "url(", "<script", "<link", "<img", "<iframe"]
     {
@@ -130,6 +132,53 @@ fn the_page_loads_nothing() {
     }
     assert!(page.contains("prefers-color-scheme:dark") && page.contains("@media print"));
     assert!(page.contains("gro on vs-4"));
+}
+
+#[test]
+fn a_page_names_the_next_command_and_what_is_cured() {
+    let (snapshot, diagnosis) = sample::sick();
+    let page = |trials: &[linerate_model::trial::Trial]| html::page(&snapshot, &diagnosis, trials, None);
+    let first = |page: &str| page.split("class=\"more\"").next().unwrap_or_default().to_owned();
+    let before = first(&page(&[]));
+    assert!(before.contains("<pre class=\"cmd\">linerate try ") && !before.contains("Proof"), "{before}");
+    let mut trial = sample::trial();
+    let proven = first(&page(std::slice::from_ref(&trial)));
+    assert!(proven.contains(&format!("<pre class=\"cmd\">linerate keep {}", trial.id)), "{proven}");
+    assert!(proven.contains("fix proven") && !proven.contains("linerate try"), "{proven}");
+    trial.status = TrialStatus::Kept;
+    let cured = first(&page(std::slice::from_ref(&trial)));
+    assert!(
+        cured.contains(&format!("cured by trial {}", trial.id)) && cured.contains("verdict good"),
+        "{cured}"
+    );
+    assert!(cured.contains(&format!("<pre class=\"cmd\">linerate undo {}", trial.id)), "{cured}");
+    // A kept change without an effect, and the fix of another cause, cure nothing.
+    trial.remedy.id = "another".to_owned();
+    assert!(!first(&page(std::slice::from_ref(&trial))).contains("cured by"));
+    let mut trial = sample::trial();
+    trial.status = TrialStatus::Kept;
+    if let Some(effect) = &mut trial.effect {
+        effect.effect = linerate_model::trial::Effect::NoEffect;
+    }
+    assert!(!first(&page(&[trial])).contains("cured by"));
+}
+
+#[test]
+fn the_suspect_is_in_a_bracket_and_groups_stand_together() {
+    let (snapshot, diagnosis) = sample::sick();
+    let page = html::page(&snapshot, &diagnosis, &[], None);
+    let first = page.split("class=\"more\"").next().unwrap_or_default();
+    let heads: Vec<&str> =
+        first.split("scope=\"col\"").skip(1).filter_map(|rest| rest.split('"').nth(1)).collect();
+    assert_eq!(heads, ["arc-1", "arc-2", "arc-4", "arc-3", "arc-5", "arc-6"]);
+    // What vs-4 receives: three rows of three columns, closed on all four sides.
+    for (edge, squares) in [(" bt", 3), (" bb", 3), (" bl", 3), (" br", 3)] {
+        let has = |class: &&str| {
+            class.split('"').next().is_some_and(|class| format!("{class} ").contains(&format!("{edge} ")))
+        };
+        assert_eq!(first.split("<td class=\"").filter(has).count(), squares, "{edge}");
+    }
+    assert_eq!(first.matches("class=\"legend\"").count(), 1);
 }
 
 #[test]

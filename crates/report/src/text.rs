@@ -18,7 +18,7 @@ use linerate_model::units;
 
 use super::card::{self, Card, RowStyle};
 use super::grid::{self, Grid, GridMetric, SquareKind};
-use super::heat::Style;
+use super::heat::{Heat, Style};
 use super::material::{Format, Material};
 use super::names;
 use super::wrap::wrap;
@@ -339,7 +339,7 @@ fn squares(out: &mut String, grid: &Grid, style: Style) {
 /// For many hosts: the worst cells, then the worst hosts.
 fn summary(out: &mut String, grid: &Grid, style: Style) {
     let worst = grid.worst();
-    let bad: Vec<_> = worst.iter().filter(|(_, _, s)| s.heat > 0).collect();
+    let bad: Vec<_> = worst.iter().filter(|(_, _, s)| s.heat > Heat::Fine).collect();
     let _ = writeln!(out, "  {} pairs seen, {} of them below what they should reach", worst.len(), bad.len());
     for (r, c, square) in bad.iter().take(WORST_MAX) {
         let pair = format!("{} to {}", names::host(&grid.short[*r], 20), names::host(&grid.short[*c], 20));
@@ -371,14 +371,14 @@ fn host_lines(out: &mut String, grid: &Grid, style: Style) {
         seen.sort_by(|a, b| a.effect.total_cmp(&b.effect));
         (
             seen.get(seen.len() / 2).map(|s| (s.text.clone(), s.heat)),
-            seen.iter().filter(|s| s.heat > 0).count(),
+            seen.iter().filter(|s| s.heat > Heat::Fine).count(),
         )
     };
     let mut lines: Vec<(usize, usize, String)> = (0..n)
         .map(|i| {
             let (tx, tx_bad) = median(&ends[i][0]);
             let (rx, rx_bad) = median(&ends[i][1]);
-            let shown = |m: Option<(String, u8)>| match m {
+            let shown = |m: Option<(String, Heat)>| match m {
                 Some((text, heat)) => style.square(&format!("{text:>9}"), heat),
                 None => format!("{:>9}", "?"),
             };

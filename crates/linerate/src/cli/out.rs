@@ -123,6 +123,7 @@ pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_report::heat::Heat;
 
     #[test]
     fn nothing_that_acts_on_a_terminal_gets_through() {
@@ -131,8 +132,11 @@ mod tests {
         // Hidden text is none of our colours.
         assert_eq!(shown("\u{1b}[8mx"), "\\u{1b}[8mx");
         let ours = Style { colour: true, ..Style::default() };
-        let text =
-            ours.alarm("x") + &ours.square("y", 3) + &ours.bold("z") + &ours.dim("z") + &ours.command("z");
+        let text = ours.alarm("x")
+            + &ours.square("y", Heat::Bad)
+            + &ours.bold("z")
+            + &ours.dim("z")
+            + &ours.command("z");
         assert_eq!(shown(&text), text.as_str());
     }
 }

@@ -32,7 +32,7 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
         out += text;
         out.push('\n');
     };
-    if let Some(effect) = verdict.effect.as_ref().and_then(|effect| self::effect(effect, style.width)) {
+    if let Some(effect) = verdict.effect.as_ref().and_then(|effect| effect_text(effect, style.width)) {
         line(&style.bold(&printable::clean(&effect)));
     }
     if verdict.findings.is_empty() {
@@ -41,8 +41,7 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
         }
     }
     for (i, item) in verdict.findings.iter().enumerate().take(FINDINGS_MAX) {
-        let same = verdict.findings[..i].iter().position(|other| is_same(other, item));
-        for text in self::item(i + 1, item, same, style) {
+        for text in self::item(i + 1, item, same_as(&verdict.findings, i), style) {
             line(&text);
         }
     }
@@ -50,10 +49,8 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
     if hidden > 0 {
         line(&style.dim(&format!("and {hidden} more findings: {more}")));
     }
-    match verdict.harmless {
-        0 => {}
-        1 => line(&style.dim(&format!("1 other difference is harmless: {more}"))),
-        many => line(&style.dim(&format!("{many} other differences are harmless: {more}"))),
+    if let Some(harmless) = harmless_text(verdict) {
+        line(&style.dim(&format!("{harmless}: {more}")));
     }
     for text in unseen(&verdict.unseen, style) {
         line(&text);
@@ -61,42 +58,91 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
     out
 }
 
-/// The lines of a finding.
-fn item(number: usize, item: &VerdictItem, same: Option<usize>, style: Style) -> Vec<String> {
-    let head = format!("{number}. ");
-    let width = style.width - head.len();
+/// A line of a finding below its first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LabelledLine {
+    /// Cause, Check, Fix or Next.
+    pub label: &'static str,
+    /// What stands behind it.
+    pub text: String,
+    /// Whether it is typed.
+    pub is_command: bool,
+    /// What a fix risks: a remark of the shell behind the command.
+    pub remark: Option<String>,
+}
+
+/// A finding in lines, for any medium.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FindingLines {
+    /// Where, and how much.
+    pub what: String,
+    /// At most three.
+    pub rows: Vec<LabelledLine>,
+}
+
+/// The lines of a finding: its first fits `first` columns, what stands behind a label fits `columns` where
+/// there is a shorter form. `same` is the earlier finding with the same cause, check and fix.
+pub(crate) fn finding_lines(
+    item: &VerdictItem,
+    same: Option<usize>,
+    first: usize,
+    columns: usize,
+) -> FindingLines {
     let what = match &item.what {
         VerdictSubject::Loss(loss) => {
             let line = located::line(loss, item.cause.as_ref());
             let or = located::or(loss);
             let with = format!("{line}; or {}", or.join(", or "));
-            if or.is_empty() || with.chars().count() > width { line } else { with }
+            if or.is_empty() || with.chars().count() > first { line } else { with }
         }
         VerdictSubject::Signs(remarks) => sign::line(remarks),
     };
-    let was_read = matches!(&item.what, VerdictSubject::Loss(loss) if loss.basis == LossBasis::Reading);
-    let mut lines = vec![style.alarm(&names::cut(&printable::clean(&format!("{head}{what}")), style.width))];
-    let columns = style.width - LABEL;
+    let row = |label, text: String, is_command| LabelledLine {
+        label,
+        text: printable::clean(&text),
+        is_command,
+        remark: None,
+    };
+    let mut found = FindingLines { what: printable::clean(&what), rows: Vec::new() };
     if let Some(same) = same {
-        lines.push(labelled("Cause", &format!("as in {}", same + 1), style));
-        return lines;
+        found.rows.push(row("Cause", format!("as in {}", same + 1), false));
+        return found;
     }
-    if let Some(text) = cause(item, was_read, columns) {
-        lines.push(labelled("Cause", &names::cut(&printable::clean(&text), columns), style));
-    }
-    if let Some(check) = &item.check {
-        lines.push(labelled(
-            "Check",
-            &style.command(&fitting(&printable::clean(&check.command), columns)),
-            style,
-        ));
-    }
+    let was_read = matches!(&item.what, VerdictSubject::Loss(loss) if loss.basis == LossBasis::Reading);
+    found.rows.extend(cause(item, was_read, columns).map(|text| row("Cause", text, false)));
+    found.rows.extend(item.check.as_ref().map(|check| row("Check", check.command.clone(), true)));
     match (&item.fix, &item.next) {
-        (Some(fix), _) => lines.push(labelled("Fix", &self::fix(fix, columns, style), style)),
-        (None, Some(next)) => {
-            lines.push(labelled("Next", &names::cut(&printable::clean(&self::next(next)), columns), style));
+        (Some(fix), _) => {
+            let (command, remark) = self::fix(fix, columns);
+            let is_command = fix.trial.is_some() || command.starts_with("on ");
+            found.rows.push(LabelledLine { remark, ..row("Fix", command, is_command) });
         }
+        (None, Some(next)) => found.rows.push(row("Next", self::next(next), false)),
         (None, None) => {}
+    }
+    found
+}
+
+/// The earlier finding with the same cause, check and fix.
+pub(crate) fn same_as(findings: &[VerdictItem], i: usize) -> Option<usize> {
+    findings[..i].iter().position(|other| is_same(other, &findings[i]))
+}
+
+/// The lines of a finding on a terminal.
+fn item(number: usize, item: &VerdictItem, same: Option<usize>, style: Style) -> Vec<String> {
+    let head = format!("{number}. ");
+    let columns = style.width - LABEL;
+    let found = finding_lines(item, same, style.width - head.len(), columns);
+    let mut lines = vec![style.alarm(&names::cut(&format!("{head}{}", found.what), style.width))];
+    for row in &found.rows {
+        let text = match row.label {
+            "Check" => style.command(&fitting(&row.text, columns)),
+            "Fix" => style.command(&row.text),
+            _ => names::cut(&row.text, columns),
+        };
+        let remark =
+            row.remark.as_ref().map_or(String::new(), |remark| style.dim(&format!("{REMARK}{remark}")));
+        lines.push(labelled(row.label, &(text + &remark), style));
     }
     lines
 }
@@ -152,8 +198,8 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     Some(all.find(|text| text.chars().count() <= columns).unwrap_or_else(|| format!("{title} ({word})")))
 }
 
-/// The command, and behind it what it risks as a remark of the shell: the longest that fits.
-fn fix(fix: &VerdictFix, columns: usize, style: Style) -> String {
+/// The command, and what it risks: the longest that fits.
+fn fix(fix: &VerdictFix, columns: usize) -> (String, Option<String>) {
     let risk = risk(fix);
     let hosts = if fix.hosts.len() > 1 { format!("on {} hosts; ", fix.hosts.len()) } else { String::new() };
     let (command, remarks) = match &fix.trial {
@@ -172,7 +218,7 @@ fn fix(fix: &VerdictFix, columns: usize, style: Style) -> String {
     let shorter = last.match_indices([';', ',']).map(|(at, _)| last[..at].to_owned()).collect::<Vec<_>>();
     let word = match fix.risk {
         // What is only pointed to risks nothing yet.
-        _ if fix.trial.is_none() && command.starts_with("by hand: ") => return style.command(&command),
+        _ if fix.trial.is_none() && command.starts_with("by hand: ") => return (command, None),
         Risk::Harmless => String::new(),
         risk => risk.to_string().split(':').next().unwrap_or_default().to_owned(),
     };
@@ -180,12 +226,8 @@ fn fix(fix: &VerdictFix, columns: usize, style: Style) -> String {
     let mut fits = all.filter(|remark| {
         !remark.is_empty() && command.chars().count() + REMARK.len() + remark.chars().count() <= columns
     });
-    match fits.next() {
-        Some(remark) => {
-            style.command(&command) + &style.dim(&format!("{REMARK}{}", printable::clean(&remark)))
-        }
-        None => style.command(&command),
-    }
+    let remark = fits.next().map(|remark| printable::clean(&remark));
+    (command, remark)
 }
 
 /// Between a command and its risk: a shell passes over it.
@@ -219,7 +261,7 @@ fn next(next: &NextTest) -> String {
 }
 
 /// What a fix achieved.
-fn effect(difference: &Difference, width: usize) -> Option<String> {
+pub(crate) fn effect_text(difference: &Difference, width: usize) -> Option<String> {
     let Difference::Effect { pairs, bps, ratio: times, interval, proof, .. } = difference else {
         return None;
     };
@@ -232,16 +274,30 @@ fn effect(difference: &Difference, width: usize) -> Option<String> {
 /// How the line of what could not be seen begins.
 const NOT_SEEN: &str = "Not seen: ";
 
-/// What could not be seen, and what to do.
+/// How many differences explain nothing.
+pub(crate) fn harmless_text(verdict: &Verdict) -> Option<String> {
+    match verdict.harmless {
+        0 => None,
+        1 => Some("1 other difference is harmless".to_owned()),
+        many => Some(format!("{many} other differences are harmless")),
+    }
+}
+
 fn unseen(unseen: &Unseen, style: Style) -> Vec<String> {
+    let Some(text) = not_seen(unseen) else { return Vec::new() };
+    wrap(&format!("{NOT_SEEN}{text}"), style.width).iter().map(|part| style.dim(part)).collect()
+}
+
+/// What could not be seen, and what to do.
+pub(crate) fn not_seen(unseen: &Unseen) -> Option<String> {
     let unread = match unseen.unread_lines {
         0 => None,
         1 => Some("1 line was not understood".to_owned()),
         many => Some(format!("{many} lines were not understood")),
     };
-    let text = if let Some(missing) = &unseen.asked {
+    if let Some(missing) = &unseen.asked {
         let unread = unread.map_or(String::new(), |unread| format!("; {unread}"));
-        format!("{}: {}{unread}", missing.what, missing.command)
+        Some(format!("{}: {}{unread}", missing.what, missing.command))
     } else {
         let mut parts: Vec<String> = unseen
             .pairs
@@ -260,12 +316,11 @@ fn unseen(unseen: &Unseen, style: Style) -> Vec<String> {
         parts.extend(gaps(&unseen.gaps));
         parts.extend(unread);
         match (parts.is_empty(), again) {
-            (true, _) => return Vec::new(),
-            (false, true) => format!("{}; survey again when the hosts are idle", parts.join("; ")),
-            (false, false) => parts.join("; "),
+            (true, _) => None,
+            (false, true) => Some(format!("{}; survey again when the hosts are idle", parts.join("; "))),
+            (false, false) => Some(parts.join("; ")),
         }
-    };
-    wrap(&format!("{NOT_SEEN}{text}"), style.width).iter().map(|part| style.dim(part)).collect()
+    }
 }
 
 /// The gravest gap with what to do, and how many more there are.

@@ -7,6 +7,7 @@ mod located;
 mod sign;
 
 pub use lines::{FINDINGS_MAX, text};
+pub(crate) use lines::{LabelledLine, effect_text, finding_lines, harmless_text, not_seen, same_as};
 
 use std::collections::BTreeSet;
 
