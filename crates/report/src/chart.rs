@@ -100,8 +100,8 @@ pub fn arms(trial: &Trial) -> Markup {
     }
 }
 
-/// The same on one line each, for a first screen: hollow as it was, filled with the change. Logarithmic where the
-/// values span a decade.
+/// The same on one line each, for a first screen: hollow as it was, filled with the change. Logarithmic where
+/// the values span a decade.
 pub fn strip(trial: &Trial) -> Markup {
     let unit = trial.response.unit();
     let values = trial.arms.iter().filter_map(|arm| arm.value).filter(|v| v.is_finite() && *v >= 0.0);

@@ -1,15 +1,16 @@
 //! Classes of the heat map, and their colours on a terminal; those of a page have the same names in
 //! `html/style.css`. Colour is never the only carrier: every square has its number too.
 //!
-//! The lightness goes one way from class to class, away from the background: the worst is what stands out most,
-//! also to the colour-blind and in grey.
+//! The lightness is monotone from class to class, away from the background: the worst is what stands out
+//! most, also to the colour-blind and in grey.
 
 use std::io::IsTerminal;
 
 /// How bad a square is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Heat {
-    /// 88 % of what it should be, and more: what TCP loses to its ramp and to other traffic is not worth a colour.
+    /// 88 % of what it should be, and more: what TCP loses to its ramp and to other traffic is not worth a
+    /// colour.
     #[default]
     Fine,
     /// Down to half.
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn lightness_goes_one_way_and_text_is_legible() {
+    fn lightness_is_monotone_and_text_is_legible() {
         for (background, start) in [(Background::Dark, 0.0), (Background::Light, 1.0)] {
             let mut before: f64 = start;
             for heat in Heat::ALL {

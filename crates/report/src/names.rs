@@ -39,6 +39,11 @@ pub fn members(suspect: &Suspect, inventory: &Inventory) -> String {
     }
 }
 
+/// Numbers stay with their percent sign at the end of a line.
+pub(crate) fn unbroken(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
+}
+
 /// A key without the prefix that everybody knows: `net.ipv4.tcp_rmem`, `eth0 feature.tx`.
 pub fn setting(key: &str) -> String {
     let (space, key) = match key.strip_prefix("netns.").and_then(|rest| rest.split_once('|')) {

@@ -1,4 +1,5 @@
-//! The sections of a page that are closed until they are opened, each with an anchor. Material in, markup out.
+//! The sections of a page that are closed until they are opened, each with an anchor. Material in, markup
+//! out.
 
 use linerate_model::SCHEMA;
 use linerate_model::finding::Diagnosis;
@@ -8,13 +9,14 @@ use linerate_model::units;
 use linerate_model::verdict::Verdict;
 use maud::{Markup, html};
 
-use super::{map, unbroken};
+use super::map;
 use crate::card::{self, Card, CardRow, RowStyle};
 use crate::grid::Grid;
+use crate::names::unbroken;
 use crate::{chart, differ, disk_survey, imported, names, single, text};
 
-/// A page stays one that a browser opens at once, however large the cluster: at most so many findings, remarks
-/// of a kind and groups.
+/// A page stays one that a browser opens at once, however large the cluster: at most so many findings,
+/// remarks of a kind and groups.
 const FINDINGS_MAX: usize = 50;
 const LINES_MAX: usize = 200;
 const GROUPS_MAX: usize = 60;

@@ -1,5 +1,5 @@
-//! The first screen of a page: whether it is cured, the lines of the verdict, the command to type and the proof.
-//! The verdict comes in as it is; no sentence of it is made here.
+//! The first screen of a page: whether it is cured, the lines of the verdict, the command to type and the
+//! proof. The verdict comes in as it is; no sentence of it is made here.
 
 use linerate_model::finding::Diagnosis;
 use linerate_model::remark::Overall;
@@ -9,7 +9,7 @@ use linerate_model::units;
 use linerate_model::verdict::{Verdict, VerdictItem};
 use maud::{Markup, html};
 
-use super::unbroken;
+use crate::names::unbroken;
 use crate::verdict::{self, LabelledLine};
 use crate::{card, chart, text, words};
 

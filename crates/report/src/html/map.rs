@@ -1,5 +1,5 @@
-//! Matrices of a page: sorted by group, with the suspect in a bracket, and one legend for all. Cells and a suspect
-//! in, markup out.
+//! Matrices of a page: sorted by group, with the suspect in a bracket, and one legend for all. Cells and a
+//! suspect in, markup out.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,8 @@ use crate::{card, names};
 const MANY: usize = 13;
 /// Worst pairs of a cluster that no matrix can show.
 const WORST_MAX: usize = 100;
-/// Of the body of a page at 1280 and 400 pixels, and of a character of a name: whether a matrix has to scroll.
+/// Of the body of a page at 1280 and 400 pixels, and of a character of a name: whether a matrix has to
+/// scroll.
 const WIDE_PX: usize = 1180;
 const NARROW_PX: usize = 376;
 const LETTER_PX: usize = 8;
@@ -27,7 +28,7 @@ pub(super) fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
         VerdictSubject::Loss(loss) => Some(loss),
         VerdictSubject::Signs(_) => None,
     });
-    let badness = |grid: &Grid| {
+    let rank = |grid: &Grid| {
         let is_of_layer = loss.is_none_or(|loss| match loss.layer {
             LayerScope::Only(layer) => layer == grid.layer,
             LayerScope::Any => true,
@@ -39,7 +40,7 @@ pub(super) fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
         (is_of_layer, shows, is_throughput, bad, low)
     };
     // Of equals the first.
-    (0..grids.len()).rev().max_by_key(|i| badness(&grids[*i])).unwrap_or(0)
+    (0..grids.len()).rev().max_by_key(|i| rank(&grids[*i])).unwrap_or(0)
 }
 
 /// The squares that a bracket surrounds.

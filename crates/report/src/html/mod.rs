@@ -1,8 +1,9 @@
 //! The report as one HTML page: works offline, prints, follows the dark mode of the reader. Material in, a
 //! page out. It loads nothing from anywhere, runs no script, and every name that came from a host is escaped.
 //!
-//! The first screen (`first.rs`, `map.rs`) answers what is wrong, what to type and what is proven; all else is closed
-//! until it is opened (`closed.rs`). To add a section: one function there and one line in `sections`.
+//! The first screen (`first.rs`, `map.rs`) answers what is wrong, what to type and what is proven; all else
+//! is closed until it is opened (`closed.rs`). To add a section: one function there and one line in
+//! `sections`.
 
 mod closed;
 mod first;
@@ -18,6 +19,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::grid::{self, Grid};
 use super::material::{Format, Material};
+use super::names::unbroken;
 use super::{card, single, verdict};
 use linerate_model::verdict::Verdict;
 
@@ -101,9 +103,4 @@ fn beside(verdict: &Verdict) -> Markup {
         @if let Some(text) = verdict::not_seen(&verdict.unseen) { p.small { b { "Not seen: " } (unbroken(&text)) } }
         @if let Some(text) = verdict::harmless_text(verdict) { p.small { (text) ": " a href="#evidence" { "evidence" } } }
     }
-}
-
-/// Numbers stay with their percent sign at the end of a line.
-fn unbroken(text: &str) -> String {
-    text.replace(" %", "\u{a0}%")
 }

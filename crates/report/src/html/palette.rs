@@ -1,4 +1,4 @@
-//! Whether the colours of the heat map can be told apart without seeing colours: the style sheet in, luminances
+//! Whether the colours of the heat map differ without colour: the style sheet in, luminances
 //! and contrasts out.
 
 /// Classes of the style sheet, the best first.
@@ -14,7 +14,7 @@ fn luminance(colour: &str) -> f64 {
     0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
 }
 
-/// Lightness L* of a colour, 0 to 100: equal steps look equal.
+/// Lightness L* of a colour, 0 to 100: equal steps seem equal.
 fn lightness(colour: &str) -> f64 {
     let y = luminance(colour);
     if y <= 216.0 / 24389.0 { y * 24389.0 / 27.0 } else { 116.0 * y.cbrt() - 16.0 }
@@ -38,7 +38,7 @@ fn of<'a>(mode: &'a str, name: &str) -> &'a str {
 }
 
 #[test]
-fn lightness_goes_one_way_from_the_paper() {
+fn lightness_is_monotone_from_the_paper() {
     let modes = modes();
     assert_eq!(modes.len(), 3);
     for mode in modes {
