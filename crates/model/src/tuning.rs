@@ -40,6 +40,9 @@ pub struct Tuning {
     /// Most that one stream sends, bit/s (`SO_MAX_PACING_RATE`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_bps: Option<f64>,
+    /// Most that all streams of one direction send together, bytes; the sender ends there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
     /// Small segments are not held back (`TCP_NODELAY`).
     pub no_delay: bool,
     /// As many streams from the receiver to the sender at the same time.
@@ -81,6 +84,7 @@ impl Default for Tuning {
             mss: None,
             window_bytes: None,
             pacing_bps: None,
+            bytes_max: None,
             no_delay: false,
             both_ways: false,
             verify: false,

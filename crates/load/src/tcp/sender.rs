@@ -154,6 +154,8 @@ pub(super) struct Sending {
     placement: Placement,
     alone: bool,
     verify: bool,
+    /// Most that one stream sends, bytes.
+    stream_bytes_max: u64,
 }
 
 impl Sending {
@@ -169,6 +171,8 @@ impl Sending {
                 reason: error.to_string(),
             })?;
         }
+        let stream_bytes_max =
+            job.spec.tuning.bytes_max.map_or(u64::MAX, |bytes| bytes / streams.len().max(1) as u64);
         let placement = Placement::of(&job.spec.tuning.pin, job.spec.bind);
         Ok(Self {
             method,
@@ -176,6 +180,7 @@ impl Sending {
             placement,
             alone: methods.receive.is_beside(),
             verify: job.spec.tuning.verify,
+            stream_bytes_max,
         })
     }
 
@@ -190,7 +195,13 @@ impl Sending {
                 let (mut position, mut hasher) = (0_u64, Hasher::new());
                 // A thread that got no CPU in all the time sends once all the same: no bytes would mean a
                 // dead path.
-                while end.error.is_none() && !crew.is_aborted() && (position == 0 || !crew.is_over()) {
+                let is_full = |position: u64| {
+                    position.saturating_add(self.content.len() as u64) > self.stream_bytes_max
+                };
+                while end.error.is_none()
+                    && !crew.is_aborted()
+                    && (position == 0 || !(crew.is_over() || is_full(position)))
+                {
                     match push.push(stream, position) {
                         Ok(length) => {
                             if self.verify {

@@ -223,6 +223,19 @@ fn options_reach_the_connections() {
 }
 
 #[test]
+fn a_sender_ends_at_its_limit_of_bytes() {
+    let limit = 1_000_000;
+    let tuning = Tuning { bytes_max: Some(limit), write_bytes: Some(16_384), ..Tuning::default() };
+    for streams in [1, 4] {
+        let (sent, received) = both(&tcp(streams, 2_000), V4, |spec| *spec.tuning = tuning.clone());
+        assert_agree(&sent, &received, "limited");
+        // Without it loopback moves thousands of times as much.
+        assert!((limit / 2..=limit).contains(&sent.bytes), "{streams} streams: {}", sent.bytes);
+        assert!(sent.elapsed_s < 1.9, "it does not wait for its time: {} s", sent.elapsed_s);
+    }
+}
+
+#[test]
 fn the_inside_of_each_connection_can_be_read_again() {
     let (sent, received) = both(&tcp(3, 1_500), V4, |spec| spec.tuning.sample_hz = 100);
     assert_eq!(sent.inside.len(), 3);

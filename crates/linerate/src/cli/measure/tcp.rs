@@ -113,6 +113,7 @@ impl Args {
             mss: self.mss,
             window_bytes: self.window,
             pacing_bps: self.pacing,
+            bytes_max: None,
             no_delay: self.no_delay,
             both_ways: self.both_ways,
             verify: self.verify,
