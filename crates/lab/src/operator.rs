@@ -68,6 +68,13 @@ impl Operator {
         Ok(Self { program, data, environment })
     }
 
+    /// The same with the colours of a terminal in what is captured.
+    #[must_use]
+    pub fn coloured(mut self, is_terminal: bool) -> Self {
+        self.environment.extend(is_terminal.then(|| ("CLICOLOR_FORCE", "1".into())));
+        self
+    }
+
     /// Runs it to its end, at most for `within`.
     ///
     /// # Errors

@@ -117,7 +117,10 @@ impl Style {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
         let background = std::env::var("COLORFGBG").map_or(Background::Dark, |value| Background::of(&value));
-        Self { colour: std::io::stdout().is_terminal() && !refused && !dumb, background, ..Self::default() }
+        // A program that shows our output on its own terminal asks for colours (bixense.com/clicolors).
+        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+        let can = forced || std::io::stdout().is_terminal() && !dumb;
+        Self { colour: can && !refused, background, ..Self::default() }
     }
 
     /// Text on the background of a heat class. What is fine has that of the terminal.
