@@ -48,6 +48,7 @@ mod symptoms;
 mod together;
 pub mod trial;
 
+pub use ceilings::{LinkSpeeds, link_speeds};
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Cell, Diagnosis, Finding};
 use linerate_model::plan::Test;
@@ -184,5 +185,6 @@ fn remarks(
     if findings.is_empty() && remarks.is_empty() {
         remarks.extend(remarks::read(context.facts.snapshot));
     }
+    remarks.extend(remarks::paced(context.facts.snapshot));
     remarks
 }

@@ -191,6 +191,14 @@ pub(crate) fn not_used(snapshot: &Snapshot, report: &[Cell], rules: &Rules) -> V
     refused
 }
 
+/// That a survey was paced to a share of each link, and which speeds it had to assume.
+pub(crate) fn paced(snapshot: &Snapshot) -> Option<Remark> {
+    let announced = snapshot.announced.as_ref()?;
+    let unknown: Vec<String> = announced.unknown().map(str::to_owned).collect();
+    let assumed = (!unknown.is_empty()).then_some((unknown, announced.assumed_bps));
+    Some(Remark::Paced { share: announced.pace?, assumed })
+}
+
 /// What could not be seen: gaps, and tests that could not run.
 pub(crate) fn blind(snapshot: &Snapshot) -> Vec<Gap> {
     let mut blind = snapshot.gaps.clone();

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use linerate_testkit::{self as testkit, Holder, TestEnvironment, run, wait_until};
 
@@ -153,6 +154,85 @@ fn a_survey_measures_every_pair_and_stores_it() {
         json["diagnosis"],
         "the stored run says the same"
     );
+}
+
+/// Bytes that the NIC of a host has carried so far: received, sent.
+fn carried(pid: &str) -> [u64; 2] {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
+    let numbers: Vec<u64> = line.split_ascii_whitespace().map(|n| n.parse().unwrap()).collect();
+    [numbers[0], numbers[8]]
+}
+
+/// Counters of the NICs while a survey runs: each with the time before and after it was read.
+type Readings = Vec<(Instant, Vec<[u64; 2]>, Instant)>;
+
+/// Runs a survey and reads the NICs meanwhile.
+fn counted(cluster: &Cluster, arguments: &[&str]) -> (serde_json::Value, Readings) {
+    let pids: Vec<String> = cluster.holders.iter().map(Holder::pid).collect();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let mut readings = Vec::new();
+            loop {
+                let is_last = ended.load(Ordering::Acquire);
+                let before = Instant::now();
+                let all = pids.iter().map(|pid| carried(pid)).collect();
+                readings.push((before, all, Instant::now()));
+                if is_last {
+                    return readings;
+                }
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        });
+        let json = cluster.json(arguments);
+        ended.store(true, Ordering::Release);
+        (json, reading.join().unwrap())
+    })
+}
+
+/// The highest rate of a direction of a NIC over windows of a second or a little more, bit/s: long enough
+/// that a busy machine, which keeps packets for a while and then lets them go, does not count. A window that
+/// was read late counts as longer, never as shorter.
+fn fastest_window(readings: &Readings, host: usize, direction: usize) -> f64 {
+    let mut most = 0.0_f64;
+    for (i, (begin, from, _)) in readings.iter().enumerate() {
+        let later = readings[i..].iter().find(|(at, ..)| *at - *begin >= Duration::from_secs(1));
+        let Some((_, to, end)) = later else { break };
+        let bits = (to[host][direction] - from[host][direction]) as f64 * 8.0;
+        most = most.max(bits / (*end - *begin).as_secs_f64());
+    }
+    most
+}
+
+/// What is announced before a survey is an upper bound, and a gentle one also keeps to its share at any time.
+#[test]
+fn no_link_carries_more_than_was_announced() {
+    const NAME: &str = "no_link_carries_more_than_was_announced";
+    if !inside(NAME) {
+        return;
+    }
+    let cluster = Cluster::new();
+    for gentle in [true, false] {
+        let mut arguments = vec!["survey", "-i", "cluster.toml", "--json"];
+        arguments.extend(gentle.then_some("--gentle"));
+        let (json, readings) = counted(&cluster, &arguments);
+        let (load, first, last) = (&json["load"], &readings[0].1, &readings[readings.len() - 1].1);
+        assert_eq!(load["share"].as_f64(), gentle.then_some(0.1), "{load}");
+        for (host, name) in ["h1", "h2", "h3"].iter().enumerate() {
+            let link = load["links"].as_array().unwrap().iter().find(|l| l["of"] == *name).unwrap();
+            let bytes: u64 = (0..2).map(|i| last[host][i] - first[host][i]).sum();
+            let rates = [0, 1].map(|direction| fastest_window(&readings, host, direction) / 1e6);
+            println!("gentle {gentle}: {name} carried {bytes} bytes, at most {rates:.1?} Mbit/s; {link}");
+            assert!(bytes > 0 && bytes <= link["most_bytes"].as_u64().unwrap(), "{name}: {bytes} of {link}");
+            // A tenth of 200 Mbit/s.
+            assert!(!gentle || rates.iter().all(|rate| *rate <= 20.0), "{name}: {rates:?} Mbit/s");
+        }
+        if gentle {
+            let paced = json["summary"]["unseen"]["paced"].as_f64();
+            assert!(paced.is_some_and(|share| (0.07..0.1).contains(&share)), "{}", json["summary"]);
+        }
+    }
 }
 
 /// The drives are read once, although three namespaces see them, after the pairs of the same run; its reports

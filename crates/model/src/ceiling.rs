@@ -17,6 +17,8 @@ pub enum TermName {
     Core,
     /// The link of a host.
     Link,
+    /// The rate that the tests were paced to.
+    Pace,
     /// The PCIe lanes of a NIC.
     Pcie,
     /// A guess: what pairs of the same kind reach.
@@ -65,6 +67,8 @@ pub enum TermBasis {
         /// GT/s of each.
         gts: f64,
     },
+    /// The rate that the tests were paced to, bit/s.
+    Pace(f64),
     /// What pairs of the same kind reach: no rate is known.
     Peers,
     /// The load of the tool itself, over the loopback of the weaker host.

@@ -322,6 +322,14 @@ pub enum Remark {
         /// Rate of the others, bit/s.
         bps: f64,
     },
+    /// The tests were paced to this share of each link: what is slower shows, what is faster does not.
+    Paced {
+        /// Share of each link, 0 to 1.
+        share: f64,
+        /// Hosts whose link has no known speed, and the rate that was assumed for it, bit/s.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        assumed: Option<(Vec<HostName>, f64)>,
+    },
     /// A pair on whose path a queue marks segments (CE) instead of dropping them.
     Marked {
         /// Sender.
@@ -350,6 +358,12 @@ pub enum TcpOption {
 }
 
 impl Remark {
+    /// Share of each link that the tests were paced to.
+    #[must_use]
+    pub fn pace(&self) -> Option<f64> {
+        if let Self::Paced { share, .. } = self { Some(*share) } else { None }
+    }
+
     /// Whether it names something that is wrong, without a finding: a symptom that is a fault, a slow front
     /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same.
     #[must_use]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::announced::Announcement;
 use crate::disk::DiskInterval;
 use crate::fact::{Gap, HostFacts};
 use crate::imported::Imported;
@@ -49,6 +50,9 @@ pub struct Snapshot {
     /// What the time budget left out.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// The load that was announced before the measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Box<Announcement>>,
     /// Where it comes from, when it was not measured by us but read from what others measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "foreign")]

@@ -74,6 +74,11 @@ pub fn rate(bps: f64) -> String {
     prefixed(bps, "bit/s")
 }
 
+/// An amount of data: `46.2 MB`.
+pub fn bytes(count: f64) -> String {
+    prefixed(count, "B")
+}
+
 /// A rate in five characters for a cell of a table: `187M`, `9.41G`, `0`.
 pub fn rate_cell(bps: f64) -> String {
     prefixed(bps, "").trim_end().replace(' ', "")

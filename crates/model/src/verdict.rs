@@ -194,6 +194,9 @@ pub struct VerdictFix {
 /// What could not be seen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unseen {
+    /// Share of each link that the tests were paced to, 0 to 1: a limit above it was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paced: Option<f64>,
     /// Layers with too many pairs that have no valid transfer: how many, of how many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<(Layer, usize, usize)>,

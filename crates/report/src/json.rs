@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use linerate_diagnose::disks::{SurveyedDrive, surveyed_in};
 use linerate_model::SCHEMA;
+use linerate_model::announced::Announcement;
 use linerate_model::finding::Diagnosis;
 use linerate_model::imported::Imported;
 use linerate_model::printable::is_control;
@@ -25,6 +26,9 @@ struct Page<'a> {
     diagnosis: &'a Diagnosis,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     trials: &'a [Trial],
+    /// What a survey announced before it measured: share, seconds and bytes of each link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<&'a Announcement>,
     /// The drives of a run that surveyed them, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     drives: Vec<SurveyedDrive>,
@@ -37,13 +41,14 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn of(snapshot: &Snapshot, diagnosis: &'a Diagnosis) -> Self {
+    fn of(snapshot: &'a Snapshot, diagnosis: &'a Diagnosis) -> Self {
         Self {
             schema: SCHEMA,
             run: &diagnosis.run,
             summary: verdict::of(snapshot, diagnosis),
             diagnosis,
             trials: &[],
+            load: snapshot.announced.as_deref(),
             drives: surveyed_in(snapshot),
             snapshot_path: None,
             reveal: None,

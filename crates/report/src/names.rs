@@ -109,6 +109,7 @@ pub fn binding(term: TermName) -> &'static str {
         TermName::Window => "the TCP window",
         TermName::Core => "one CPU core",
         TermName::Tool => "the measuring tool on these hosts",
+        TermName::Pace => "the pace of the tests",
         TermName::Peers => "what comparable pairs reach",
         TermName::Unknown => "nothing known",
     }

@@ -159,14 +159,14 @@ impl Store {
         Ok(())
     }
 
-    /// Figures of storage that a run worked out.
-    pub fn set_storage(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+    /// What a run has beside facts, samples and gaps: figures of storage, the announced load.
+    pub fn set_shell(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
         self.connection
             .execute(
                 "update run set json = ?2 where id = ?1",
                 params![snapshot.id, to_json(&shell(snapshot))],
             )
-            .map_err(at("write figures of storage"))?;
+            .map_err(at("write a run"))?;
         Ok(())
     }
 

@@ -52,7 +52,7 @@ fn a_run_comes_back_as_it_was_written() {
         what: linerate_model::snapshot::StorageSubject::Transport,
         ..Default::default()
     });
-    store.set_storage(&run).unwrap();
+    store.set_shell(&run).unwrap();
     run.left_out.push("second repeat".into());
     let diagnosis =
         Diagnosis { schema: 1, run: "r1".into(), headline: "fine".into(), ..Diagnosis::default() };

@@ -25,6 +25,7 @@ pub(crate) fn of(facts: &Facts<'_>, cell: &CellEvidence<'_>, peers: Option<f64>)
         hardware.extend(peers.map(|bps| term(TermName::Peers, bps, TermBasis::Peers)));
     }
     hardware.extend(tool(facts, cell));
+    hardware.extend(pace(cell));
     hardware.sort_by(|a, b| a.bps.total_cmp(&b.bps));
     let (bps, binding) = hardware.first().map_or((None, TermName::Unknown), |t| (Some(t.bps), t.name));
     let mut terms = hardware;
@@ -136,6 +137,12 @@ fn core(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
     Some(term(TermName::Core, bps / busy.min(1.0), TermBasis::Core { sends, busy, bps }))
 }
 
+/// What the transfers were paced to: what is faster cannot show.
+fn pace(cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
+    let bps = cell.pace_bps?;
+    Some(term(TermName::Pace, bps.max(cell.throughput_bps.unwrap_or(0.0)), TermBasis::Pace(bps)))
+}
+
 /// What the tool's own load reaches over the loopback of the weaker host, where that was measured. A pair
 /// that did better shows that it can do at least that.
 fn tool(facts: &Facts<'_>, cell: &CellEvidence<'_>) -> Option<CeilingTerm> {
@@ -155,6 +162,7 @@ mod tests {
     use super::*;
     use crate::rules::Rules;
     use linerate_model::kind::TcpPlan;
+    use linerate_model::sample::Outcome;
 
     fn framing(mtu: f64, layer: Layer) -> f64 {
         super::framing(mtu, layer, &Rules::DEFAULT.ceilings)
@@ -171,7 +179,7 @@ mod tests {
         use linerate_model::fact::HostFacts;
         use linerate_model::inventory::{Endpoint, Host, Inventory, TransportSpec};
         use linerate_model::plan::Test;
-        use linerate_model::sample::{Measurement, Outcome, Sample};
+        use linerate_model::sample::{Measurement, Sample};
         let host = |name: &str, last: u8| Host {
             name: name.to_owned(),
             transport: TransportSpec::Local,
@@ -201,6 +209,19 @@ mod tests {
         let snapshot = fast_pair(tool_bps);
         let cells = crate::evidence::collect(&snapshot, &Rules::DEFAULT);
         of(&Facts::new(&snapshot, &Rules::DEFAULT), &cells[0], None)
+    }
+
+    #[test]
+    fn a_transfer_is_held_against_its_pace() {
+        let mut snapshot = fast_pair(None);
+        let Outcome::Measured(measured) = &mut snapshot.samples[0].outcome else { panic!() };
+        (measured.asked_bps, measured.throughput_bps) = (Some(8e9), Some(7.9e9));
+        let cells = crate::evidence::collect(&snapshot, &Rules::DEFAULT);
+        let ceiling = of(&Facts::new(&snapshot, &Rules::DEFAULT), &cells[0], None);
+        assert_eq!((ceiling.binding, ceiling.bps), (TermName::Pace, Some(8e9)));
+        let knowledge = linerate_knowledge::Knowledge::builtin().unwrap();
+        let diagnosis = crate::diagnose(&snapshot, &knowledge);
+        assert_eq!(diagnosis.findings.len(), 0, "{:?}", diagnosis.findings);
     }
 
     #[test]

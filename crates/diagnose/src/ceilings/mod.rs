@@ -7,7 +7,9 @@
 mod ceiling;
 mod matrix;
 mod ports;
+mod speeds;
 
 pub(crate) use ceiling::lanes_bps;
 pub(crate) use matrix::{report, with_ceilings};
 pub(crate) use ports::Ports;
+pub use speeds::{LinkSpeeds, link_speeds};

@@ -38,6 +38,8 @@ pub(crate) struct CellEvidence<'a> {
     pub rates: Vec<f64>,
     /// Median throughput, bit/s.
     pub throughput_bps: Option<f64>,
+    /// Median of the rates that its transfers were paced to.
+    pub pace_bps: Option<f64>,
     /// Share of datagrams that its UDP probes lost: the mean, for what is lost intermittently is lost.
     pub loss: Option<f64>,
     /// Median of the idle RTT.
@@ -290,6 +292,7 @@ fn cell<'a>(
         samples,
         worthless,
         throughput_bps: None,
+        pace_bps: None,
         loss: None,
         rtt_idle_us: None,
         rtt_loaded_us: None,
@@ -302,6 +305,7 @@ fn cell<'a>(
         core_busy_rx: None,
     };
     cell.throughput_bps = median(&cell.rates);
+    cell.pace_bps = median(&tcp_values(&cell, |m| m.asked_bps));
     cell.loss = mean(&cell.losses());
     cell.rtt_idle_us = median(&cell.values(|m| m.rtt_idle_us));
     cell.rtt_loaded_us = median(&cell.values(|m| m.rtt_loaded_us));

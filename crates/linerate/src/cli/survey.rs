@@ -21,7 +21,7 @@ use linerate_store::Store;
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(
-    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey --via slurm -p compute -N 16 --time 5m\n  linerate survey --disks store-1 store-2 store-3    the drives too, after the pairs",
+    after_help = "Examples:\n  linerate survey arc-1 arc-2 ops@arc-3\n  linerate survey -i cluster.toml\n  linerate survey -i cluster.toml --time 1m --json > result.json\n  linerate survey -i cluster.toml --gentle             at most 10 % of each link\n  linerate survey --via slurm -p compute -N 16 --time 5m\n  linerate survey --disks store-1 store-2 store-3    the drives too, after the pairs",
     mut_arg("hosts", |hosts| hosts.conflicts_with("via")),
     mut_arg("inventory", |inventory| inventory.conflicts_with("via"))
 )]
@@ -35,6 +35,9 @@ pub(super) struct Args {
     /// Time budget, e.g. 30s, 5m, 1h; skipped measurements are reported
     #[arg(short, long, alias = "budget", value_parser = quantity::duration)]
     time: Option<Duration>,
+    /// Use at most this share of each link, for clusters in production [default: 10 %]
+    #[arg(long, value_name = "PERCENT", value_parser = share, num_args = 0..=1, require_equals = true, default_missing_value = "10")]
+    gentle: Option<f64>,
     /// Also read the drives of all hosts, gently, and compare each with its equals
     #[arg(long)]
     disks: bool,
@@ -56,6 +59,13 @@ pub(super) struct Args {
     /// Print everything: evidence, other causes, advice, unused tests, all that could not be seen
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
+}
+
+/// Reads `10` or `10%` as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches(['%', ' ']).parse::<f64>().ok();
+    let percent = number.filter(|percent| (0.1..=100.0).contains(percent));
+    Ok(percent.ok_or_else(|| format!("`{text}` is no share of a link\nhint: 0.1 to 100 percent"))? / 100.0)
 }
 
 /// Opens the sessions, settles how the hosts are measured and works with them; ends them in every case.
@@ -125,6 +135,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                     parent,
                     budget: args.time,
                     seed: args.seed,
+                    share: args.gentle,
                     drives: args.disks,
                 };
                 Ok(survey(&order, fleet, &mut store, &knowledge, progress.as_ref()).await?)

@@ -138,7 +138,7 @@ pub async fn run(
     let all = rounds(fleet, inventory, request, &layers, (&snapshot.id, context)).await?;
     snapshot.storage = figures(&all, request, variant(&snapshot, request));
     snapshot.samples = all.into_iter().map(|(_, sample)| sample).collect();
-    context.store.set_storage(&snapshot)?;
+    context.store.set_shell(&snapshot)?;
     // Of the transport one pair was measured, with nothing to compare it to: it is a figure here, and no
     // survey.
     let alone = Snapshot { samples: Vec::new(), ..snapshot.clone() };

@@ -106,7 +106,8 @@ pub async fn measure_tuned(fleet: &Fleet, inventory: &Inventory, test: &Test, tu
     with(fleet, inventory, test, Patience::Usual, tuning).await
 }
 
-async fn with(
+/// The same with options of the transfer and a patience.
+pub async fn with(
     fleet: &Fleet,
     inventory: &Inventory,
     test: &Test,

@@ -14,6 +14,7 @@ pub mod drbd_bench;
 pub mod durability;
 mod gather;
 pub mod join;
+pub mod limits;
 pub mod measure;
 pub mod nic;
 mod own_limit;

@@ -12,6 +12,8 @@ mod mark;
 mod repeat;
 mod unreachable;
 
+pub(super) use repeat::REPEATS_MAX;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -23,7 +25,7 @@ use linerate_model::fact_map::KeyLists;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::kind::TcpPlan;
-use linerate_model::plan::{Round, Test};
+use linerate_model::plan::{Plan, Round, Test};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use linerate_model::statistics::median;
@@ -32,6 +34,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::unreachable::Unreachable;
+use super::limits::{Ledger, Limits};
 use super::measure::Patience;
 use super::slow::SmallTestTimes;
 use super::{disturb, gather, join, measure, nic, owned, plan};
@@ -62,6 +65,8 @@ pub struct SurveyRequest<'a> {
     pub budget: Option<Duration>,
     /// Chooses pairs and breaks ties.
     pub seed: u64,
+    /// Share of each link that tests may use, 0 to 1; `None`: all of it.
+    pub share: Option<f64>,
     /// Whether the drives of all hosts are read as well.
     pub drives: bool,
 }
@@ -110,6 +115,8 @@ pub async fn survey(
         slow: SmallTestTimes::default(),
         strict: true,
         for_drives: Duration::ZERO,
+        limits: None,
+        ledger: Ledger::default(),
         knowledge,
     };
     for gap in &fleet.gaps {
@@ -130,7 +137,7 @@ pub async fn survey(
     survey.second_stage().await?;
     survey.lost_hosts().await?;
     survey.drives().await?;
-    survey.snapshot.left_out.extend(survey.slow.left_out());
+    survey.snapshot.left_out.extend(survey.slow.left_out().chain(survey.ledger.left_out()));
     let diagnosis = linerate_report::words::diagnose(&survey.snapshot, knowledge);
     let snapshot = survey.snapshot;
     store.finish(&snapshot, &diagnosis)?;
@@ -161,6 +168,9 @@ struct Survey<'a> {
     /// A load that waited for a CPU makes its test worthless. Not in the last repetition: a host that is
     /// always so busy is what there is to see.
     strict: bool,
+    /// What tests may send; none before the facts were read.
+    limits: Option<Limits<'a>>,
+    ledger: Ledger,
     knowledge: &'a Knowledge,
 }
 
@@ -237,11 +247,37 @@ impl Survey<'_> {
             budget: self.left(),
             seed: self.order.seed,
         };
-        let plan = plan::plan(&spec);
+        let mut plan = plan::plan(&spec);
+        self.announce(&mut plan)?;
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
         self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());
         self.rounds("measuring", &plan.rounds, plan.expected_s).await
+    }
+
+    /// Keeps the planned tests to the share of each link, and announces what they send.
+    fn announce(&mut self, plan: &mut Plan) -> Result<(), StoreError> {
+        let limits = Limits::new(&self.snapshot, self.order.inventory, self.order.share);
+        if self.order.share.is_some() {
+            plan.rounds = limits.rounds(std::mem::take(&mut plan.rounds));
+            plan.expected_s = plan.rounds.iter().map(round_s).sum();
+        }
+        let (announced, ledger) = limits.announced(&plan.rounds);
+        for line in linerate_report::words::announced(&announced) {
+            self.progress.note(&line);
+        }
+        self.snapshot.announced = Some(Box::new(announced));
+        self.store.set_shell(&self.snapshot)?;
+        (self.limits, self.ledger) = (Some(limits), ledger);
+        Ok(())
+    }
+
+    /// The test at the rate that it has in this survey, if the announced load covers it.
+    fn afforded(&mut self, test: &Test) -> Option<Test> {
+        let test = self.with_rate(test);
+        let Some(limits) = &self.limits else { return Some(test) };
+        let test = limits.paced(test);
+        (limits.allows(&test) && self.ledger.pays(limits, &test)).then_some(test)
     }
 
     /// Runs rounds one after the other. A budget that is used up ends them.
@@ -326,9 +362,9 @@ impl Survey<'_> {
     }
 
     async fn one_round(&mut self, round: &Round, patience: Patience) -> Result<(), StoreError> {
-        let tests: Vec<Test> = round.tests.iter().map(|t| self.with_rate(t)).collect();
-        let (fleet, inventory) = (self.fleet, self.order.inventory);
-        let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t, patience))).collect();
+        let tests: Vec<Test> = round.tests.iter().filter_map(|t| self.afforded(t)).collect();
+        let (fleet, inventory, limits) = (self.fleet, self.order.inventory, self.limits.as_ref());
+        let running = tests.iter().map(|t| boxed(ended(fleet, inventory, t, patience, limits))).collect();
         let results = join::all(running).await;
         let back = self.lost_hosts().await?;
         self.mark_unanswered(&back)?;
@@ -393,7 +429,8 @@ impl Survey<'_> {
             let room =
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
             let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
-            let wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
+            let mut wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
+            wanted.retain(|test| self.limits.as_ref().is_none_or(|limits| limits.allows(test)));
             let mut rounds = Vec::new();
             let mut expected_s = 0.0;
             for (test, id) in wanted.into_iter().filter(|t| self.alive(t)).zip(next_id..) {
@@ -432,9 +469,21 @@ struct Ended {
     took_ms: u64,
 }
 
-async fn ended(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Ended {
+async fn ended(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    patience: Patience,
+    limits: Option<&Limits<'_>>,
+) -> Ended {
     let begun = Instant::now();
-    let sample = measure::measure(fleet, inventory, test, patience).await;
+    let tuning = limits.map(|limits| limits.tuning(test)).unwrap_or_default();
+    let mut sample = measure::with(fleet, inventory, test, patience, &tuning).await;
+    if let (Some(pace), Outcome::Measured(m)) =
+        (limits.and_then(|limits| limits.pace_bps(test)), &mut sample.outcome)
+    {
+        m.asked_bps = Some(pace);
+    }
     Ended { sample, at_ms: clock::now_ms(), took_ms: begun.elapsed().as_millis() as u64 }
 }
 

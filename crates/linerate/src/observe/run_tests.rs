@@ -38,6 +38,7 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
         parent: None,
         budget: Some(Duration::from_secs(60)),
         seed: 1,
+        share: None,
         drives: false,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

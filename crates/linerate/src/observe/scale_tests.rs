@@ -82,6 +82,7 @@ fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Sn
         parent: None,
         budget: Some(BUDGET),
         seed: 7,
+        share: None,
         drives: false,
     };
     let runtime =

@@ -12,7 +12,7 @@ pub struct Measurement {
     /// TCP payload received after the start-up was left out, bit/s; for UDP the payload received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<f64>,
-    /// UDP payload that the test asked for, bit/s; `None` for as much as the sender can send.
+    /// Payload rate that the test was paced to, bit/s; `None` for as much as the sender can send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_bps: Option<f64>,
     /// UDP payload that the sender sent, bit/s.

@@ -13,8 +13,8 @@ use linerate_model::verdict::{
 
 use super::{located, sign};
 use crate::heat::Style;
-use crate::names;
 use crate::wrap::wrap;
+use crate::{names, words};
 
 /// Findings of a screen; the rest is counted.
 pub const FINDINGS_MAX: usize = 5;
@@ -51,6 +51,11 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
     }
     if let Some(harmless) = harmless_text(verdict) {
         line(&style.dim(&format!("{harmless}: {more}")));
+    }
+    if let Some(share) = verdict.unseen.paced {
+        for part in wrap(&format!("{PACED}{}", words::pace(share)), style.width) {
+            line(&style.dim(&part));
+        }
     }
     for text in unseen(&verdict.unseen, style) {
         line(&text);
@@ -273,6 +278,8 @@ pub(crate) fn effect_text(difference: &Difference, width: usize) -> Option<Strin
 
 /// How the line of what could not be seen begins.
 const NOT_SEEN: &str = "Not seen: ";
+/// Before what tests at a share of each link can show.
+const PACED: &str = "Gentle: ";
 
 /// How many differences explain nothing.
 pub(crate) fn harmless_text(verdict: &Verdict) -> Option<String> {

@@ -48,6 +48,7 @@ pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
         effect: diagnosis.summary.fix.and_then(|_| effect(diagnosis)),
         harmless: harmless(diagnosis),
         unseen: Unseen {
+            paced: diagnosis.remarks.iter().find_map(Remark::pace),
             pairs: diagnosis.summary.unmeasured.clone(),
             untested: diagnosis.summary.untested.clone(),
             gaps: gaps(snapshot, diagnosis),

@@ -17,6 +17,7 @@ pub(super) fn why(basis: &TermBasis) -> String {
         TermBasis::Pcie { host, nic, lanes, gts } => {
             format!("{host} {nic}: {lanes} PCIe lanes of {gts} GT/s")
         }
+        TermBasis::Pace(bps) => format!("the tests were paced to {}", rate(*bps)),
         TermBasis::Peers => "no link or uplink rate is known: what pairs of the same kind reach".to_owned(),
         TermBasis::Tool { host, bps } => {
             format!("the tool's own load reaches {} over the loopback of {host}", rate(*bps))

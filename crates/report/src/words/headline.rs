@@ -70,6 +70,9 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
     let drive =
         |r: &Remark| matches!(r, Remark::Disk(DiskRemark::Slow { .. } | DiskRemark::Saturated { .. }));
     match diagnosis.summary.overall {
+        Overall::AtCeiling(_) if diagnosis.remarks.iter().any(|r| r.pace().is_some()) => {
+            "no loss at the pace of the tests".to_owned()
+        }
         Overall::AtCeiling(share) => format!("at ceiling: {} % of it", (share * 100.0).min(100.0).floor()),
         Overall::OfCeiling(share) => format!("nothing stands out: {} of the ceiling", percent(share)),
         Overall::NoCeiling => {

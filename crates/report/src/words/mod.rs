@@ -2,6 +2,7 @@
 //! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
 
 mod advice;
+mod announced;
 mod cause;
 mod ceiling;
 mod diff;
@@ -14,11 +15,12 @@ mod symptom;
 mod trial;
 pub mod volumes;
 
+pub use announced::announced;
 pub(crate) use diff::verdict as verdict_of_fix;
 pub use diff::{RunDifference, difference};
 pub use finding::{location, loss};
 pub use headline::whole;
-pub(crate) use remark::{note, step, unmeasured};
+pub(crate) use remark::{note, pace, step, unmeasured};
 
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::Gap;

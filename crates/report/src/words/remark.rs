@@ -69,20 +69,36 @@ pub(crate) fn note(remark: &Remark) -> String {
              that is structure, no fault",
             percent(1.0 - 1.0 / *hosts as f64)
         ),
-        Remark::OtherTraffic { host, direction, share, bps } => {
-            let does = if *direction == Direction::Rx { "received" } else { "sent" };
-            format!(
-                "host {host} {does} other traffic of about {} during the tests, {} of what its NIC counted; `ss -tinp` there lists connections with their bytes",
-                rate(*bps),
-                percent(*share)
-            )
-        }
+        Remark::OtherTraffic { host, direction, share, bps } => other_traffic(host, *direction, *share, *bps),
+        Remark::Paced { share, assumed } => paced(*share, assumed.as_ref()),
         Remark::OptionLost { option, pairs, lost, kept } => option_lost(*option, pairs, *lost, *kept),
         Remark::Marked { from, to, layer, share } => format!(
             "{from} to {to} ({layer}): a queue on the path marks {} of the segments (CE) instead of dropping them: it is congested there",
             percent(*share)
         ),
     }
+}
+
+fn other_traffic(host: &str, direction: Direction, share: f64, bps: f64) -> String {
+    let does = if direction == Direction::Rx { "received" } else { "sent" };
+    format!(
+        "host {host} {does} other traffic of about {} during the tests, {} of what its NIC counted; `ss -tinp` there lists connections with their bytes",
+        rate(bps),
+        percent(share)
+    )
+}
+
+fn paced(share: f64, assumed: Option<&(Vec<String>, f64)>) -> String {
+    let assumed = assumed.map_or(String::new(), |(hosts, bps)| {
+        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        format!("; the link speed of {} is not known: {} assumed", ranges(&hosts), rate(*bps))
+    });
+    format!("{}{assumed}", pace(share))
+}
+
+/// What tests that are paced to a share of each link can show.
+pub(crate) fn pace(share: f64) -> String {
+    format!("transfers took {} of each link: slower than that is seen, faster is not", percent(share))
 }
 
 fn option_lost(option: TcpOption, pairs: &[(String, String)], lost: usize, kept: usize) -> String {

@@ -17,6 +17,10 @@ impl Survey<'_> {
     /// What the tool reaches on the hosts where it may be what binds: machines of their own at the same time,
     /// hosts on this one after the other.
     pub(super) async fn own_limits(&mut self) -> Result<(), StoreError> {
+        if self.order.share.is_some() {
+            // A loopback at full speed takes CPUs from whatever runs there.
+            return Ok(());
+        }
         let inventory = self.order.inventory;
         let all = own_limit::hosts_in_question(inventory, &self.snapshot.facts, &self.snapshot.samples);
         let (here, there): (Vec<HostName>, Vec<HostName>) =

@@ -17,7 +17,7 @@ use linerate_store::StoreError;
 
 /// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
 /// and then is not.
-pub(super) const REPEATS_MAX: usize = 4;
+pub(crate) const REPEATS_MAX: usize = 4;
 /// From this repetition on a load that waited for a CPU counts: a host that is always so busy is what there
 /// is to see.
 const STRICT_MAX: usize = 2;
