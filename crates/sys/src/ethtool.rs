@@ -22,6 +22,9 @@ const GENL_HEADER_BYTES: usize = 4;
 
 const HEADER: u16 = 1;
 const HEADER_DEV_NAME: u16 = 2;
+const LINKMODES_GET: u8 = 4;
+const LINKMODES_OURS: u16 = 3;
+const LINKMODES_PEER: u16 = 4;
 const FEATURES_GET: u8 = 11;
 const FEATURES_SET: u8 = 12;
 const FEATURES_HW: u16 = 2;
@@ -170,6 +173,48 @@ pub fn set_number(name: &str, family: EthtoolFamily, field: &str, value: u32) ->
         request.u32(*kind, value)
     };
     Ok(netlink.ask(&request, |_| {})?)
+}
+
+/// Highest speeds that a link could have, Mbit/s; 0 where nothing is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkModes {
+    /// Of the modes that the device supports with what is plugged in.
+    pub supported_mbit: u64,
+    /// Of the modes that it offers to its peer.
+    pub advertised_mbit: u64,
+    /// Of the modes that it supports and its peer offers.
+    pub common_mbit: u64,
+}
+
+/// What a link could be, by ethtool netlink alone.
+pub fn read_link_modes(name: &str) -> Result<LinkModes, EthtoolError> {
+    let mut netlink = Ethtool::open().map_err(|_| EthtoolError::NoNetlink)?;
+    let mut modes = LinkModes::default();
+    let request = netlink.request_for(LINKMODES_GET, name);
+    netlink.ask(&request, |body| modes = parse_link_modes(body))?;
+    Ok(modes)
+}
+
+fn parse_link_modes(body: &[u8]) -> LinkModes {
+    let set = |kind| attribute(body, kind).map(|a| bits(&a)).unwrap_or_default();
+    let (ours, peer) = (set(LINKMODES_OURS), set(LINKMODES_PEER));
+    let best = |names: &mut dyn Iterator<Item = &String>| names.filter_map(|n| mbit_of(n)).max().unwrap_or(0);
+    LinkModes {
+        supported_mbit: best(&mut ours.iter().map(|(name, _)| name)),
+        advertised_mbit: best(&mut ours.iter().filter(|(_, on)| *on).map(|(name, _)| name)),
+        common_mbit: best(
+            &mut ours
+                .iter()
+                .map(|(name, _)| name)
+                .filter(|name| peer.iter().any(|(other, _)| other == *name)),
+        ),
+    }
+}
+
+/// `10000baseT/Full` -> 10000; nothing for `Autoneg` and `FIBRE`.
+fn mbit_of(mode: &str) -> Option<u64> {
+    let digits = mode.find(|c: char| !c.is_ascii_digit())?;
+    mode[digits..].starts_with("base").then(|| mode[..digits].parse().ok()).flatten()
 }
 
 /// Speed, duplex and autonegotiation of a link, all at once: a fixed speed needs the three together.
@@ -416,6 +461,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse_link_modes(&bytes);
             let _ = (parse_features(&bytes), parse_numbers(&bytes, EthtoolFamily::Rings.info().fields), device_of(&bytes));
         }
     }

@@ -96,6 +96,35 @@ fn tied(command: &mut Command, signal: libc::c_int) {
     }
 }
 
+/// Makes the command end by `SIGXCPU` when it has used so many seconds of CPU, and by `SIGKILL` one later.
+pub fn limited_cpu(command: &mut Command, seconds: u32) {
+    let limit = libc::rlimit {
+        rlim_cur: libc::rlim_t::from(seconds),
+        rlim_max: libc::rlim_t::from(seconds).saturating_add(1),
+    };
+    // SAFETY: between fork and exec one system call on a copy of plain numbers is made.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// CPU time (user and system) of this process and of the children that it waited for.
+pub fn cpu_time() -> Duration {
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1000);
+    [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN].into_iter().fold(Duration::ZERO, |sum, who| {
+        // SAFETY: an all-zero rusage is a valid value of that plain C struct, and the pointer is valid for
+        // the call.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        unsafe { libc::getrusage(who, &raw mut usage) };
+        sum + time(usage.ru_utime) + time(usage.ru_stime)
+    })
+}
+
 /// Files of [`keep_until_exec`] that are on their way to a child.
 #[derive(Debug)]
 pub struct HandOver(JoinHandle<()>);
@@ -163,6 +192,16 @@ pub fn terminate(child: &std::process::Child, hard: bool) -> io::Result<()> {
     }
 }
 
+/// Kills the process group that a child leads (`process_group(0)`), the child as well. It was not waited for
+/// yet.
+pub fn kill_group(child: &std::process::Child) -> io::Result<()> {
+    let group = libc::pid_t::try_from(child.id()).ok().filter(|number| *number > 1);
+    let group = group.ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: a plain system call; the child was not reaped, so that its number cannot have been given to
+    // another, and neither can that of its group.
+    if unsafe { libc::kill(-group, libc::SIGKILL) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Whether a child has ended, and then how, and the CPU time (user and system) of all its threads and of the
 /// children that it waited for. Once it gave an answer the child is reaped and must not be waited for again.
 pub fn try_wait_cost(child: &std::process::Child) -> io::Result<Option<(ExitStatus, Duration)>> {
@@ -215,6 +254,16 @@ mod tests {
             drop(stdin);
             child.wait().unwrap();
         }
+    }
+
+    #[test]
+    fn a_child_that_uses_its_cpu_time_ends() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        limited_cpu(&mut command, 1);
+        let status = command.status().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGXCPU));
+        assert!(cpu_time() >= Duration::from_millis(900));
     }
 
     fn holders(inode: u64) -> usize {
