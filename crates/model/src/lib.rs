@@ -14,6 +14,7 @@ pub mod announced;
 pub mod audit;
 pub mod ceiling;
 pub mod change;
+pub mod check;
 pub mod clue;
 pub mod connects;
 pub mod datagram;
