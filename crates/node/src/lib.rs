@@ -1,15 +1,17 @@
 //! The part of linerate that runs on a measured host, `linerate-node`: reads facts, makes load, applies and
-//! undoes changes on the host it runs on.
+//! undoes changes on the host it runs on, and checks it.
 //!
 //! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names.
 //! Out: answers. It listens on nothing but the loads it was told to receive (and as `iperf3 -s`, started by
-//! hand, for iperf3's clients), changes nothing whose old value is not on its disk, and never decides.
+//! hand, for iperf3's clients), changes nothing whose old value is not on its disk, and decides nothing but
+//! whether a check fails.
 
 mod against_iperf3;
 mod audit;
 mod build;
 mod change;
 mod change_worker;
+mod check;
 mod dial;
 mod disk_times;
 mod facts;
@@ -44,6 +46,7 @@ usage: linerate-node [--netns PLACE] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
   dial               read from stdin where an operator waits and with which key, connect and serve it
+  check [OPTIONS]    check this host, for people, Slurm, Nagios, Prometheus; `check --help` lists the options
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
   declarations       print what can be read and set, as JSON
   iperf3 FLAGS...    client or server of iperf3's protocol; `iperf3 --help` lists the flags
@@ -59,6 +62,9 @@ usage: linerate-node [--netns PLACE] [COMMAND]
 enum Command {
     Serve,
     Dial,
+    Check(Vec<OsString>),
+    CheckCore(Vec<OsString>),
+    CheckWorker,
     Facts(Vec<String>),
     Declarations,
     Iperf3(Vec<String>),
@@ -88,6 +94,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<(Options, Command), lexopt::Error
             Long("help") | Short('h') => Command::Help,
             Value(word) => match word.to_str() {
                 Some("dial") => Command::Dial,
+                Some("check") => Command::Check(parser.raw_args()?.collect()),
+                Some(check::CORE) => Command::CheckCore(parser.raw_args()?.collect()),
+                Some(check::WORKER) => Command::CheckWorker,
                 Some("facts") => Command::Facts(rest(&mut parser)?),
                 Some("iperf3") => Command::Iperf3(rest(&mut parser)?),
                 Some("declarations") => Command::Declarations,
@@ -149,6 +158,9 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, MainError>
     match command {
         Command::Serve => serve::serve(gap),
         Command::Dial => dial::run(gap)?,
+        Command::Check(words) => return Ok(check::run(&words)?),
+        Command::CheckCore(words) => return Ok(check::run_core(words)),
+        Command::CheckWorker => return Ok(check::run_worker()),
         Command::Facts(prefixes) => {
             let mut facts = facts::read(&Root::live(), &prefixes, &[]);
             facts.gaps.extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".into(), reason }));

@@ -22,8 +22,10 @@ use thiserror::Error;
 
 /// The state folder and the one below it belong to the node alone.
 const OURS: usize = 2;
-/// Folders of journals in the state folder.
-pub(crate) const FOLDERS: [&str; 2] = ["trials", "builds"];
+/// Folder of what checks remember, in the state folder.
+pub(crate) const CHECK_FOLDER: &str = "check";
+/// Folders in the state folder.
+pub(crate) const FOLDERS: [&str; 3] = ["trials", "builds", CHECK_FOLDER];
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Of missing folders above the state folder, which other programs use too.

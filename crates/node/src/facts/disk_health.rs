@@ -96,36 +96,41 @@ impl Fact for DiskHealth {
         let root = view.root;
         let Ok(names) = root.list("/sys/block") else { return };
         for name in names.iter().take(DRIVES_MAX) {
-            let device = format!("/sys/block/{name}/device");
-            let key = format!("disk_health.{}", name.replace('.', "/"));
-            if let Ok(state) = root.line(&format!("{device}/state")) {
-                out.text(format!("{key}.state"), state);
-            }
-            for (file, fact) in SCSI {
-                let count = root.line(&format!("{device}/{file}")).ok();
-                if let Some(count) = count.as_deref().and_then(hexadecimal) {
-                    out.int(format!("{key}.{fact}"), count);
-                }
-            }
-            if let Some(controller) = controller(name) {
-                match root.answer(&format!("nvme-health/{controller}"), || health(controller)) {
-                    Ok(health) => put_nvme(&key, &health, out),
-                    Err(reason) => out.gap_of("disk_health.*.media_errors", &reason, name),
-                }
-            }
-            let has_thermometer = temperatures(root, &device, &key, out);
-            if is_sata(root, &device) {
-                match root.answer(&format!("ata-health/{name}"), || Ok(ata::health(name)?)) {
-                    Ok(health) => put_ata(&key, &health, has_thermometer, out),
-                    Err(reason) => out.gap_of("disk_health.*.smart_status", &reason, name),
-                }
-            }
-            if let Ok(errors) = root.number(&format!("/sys/fs/ext4/{name}/errors_count")) {
-                out.int(format!("{key}.filesystem_errors"), errors);
-            }
-            md(root, name, out);
+            of_drive(root, name, out);
         }
     }
+}
+
+/// Reads all of one drive. Asks the drive itself, which may not answer.
+pub(super) fn of_drive(root: &Root, name: &str, out: &mut Readings) {
+    let device = format!("/sys/block/{name}/device");
+    let key = format!("disk_health.{}", name.replace('.', "/"));
+    if let Ok(state) = root.line(&format!("{device}/state")) {
+        out.text(format!("{key}.state"), state);
+    }
+    for (file, fact) in SCSI {
+        let count = root.line(&format!("{device}/{file}")).ok();
+        if let Some(count) = count.as_deref().and_then(hexadecimal) {
+            out.int(format!("{key}.{fact}"), count);
+        }
+    }
+    if let Some(controller) = controller(name) {
+        match root.answer(&format!("nvme-health/{controller}"), || health(controller)) {
+            Ok(health) => put_nvme(&key, &health, out),
+            Err(reason) => out.gap_of("disk_health.*.media_errors", &reason, name),
+        }
+    }
+    let has_thermometer = temperatures(root, &device, &key, out);
+    if is_sata(root, &device) {
+        match root.answer(&format!("ata-health/{name}"), || Ok(ata::health(name)?)) {
+            Ok(health) => put_ata(&key, &health, has_thermometer, out),
+            Err(reason) => out.gap_of("disk_health.*.smart_status", &reason, name),
+        }
+    }
+    if let Ok(errors) = root.number(&format!("/sys/fs/ext4/{name}/errors_count")) {
+        out.int(format!("{key}.filesystem_errors"), errors);
+    }
+    md(root, name, out);
 }
 
 /// What SMART of SATA drives has.

@@ -81,6 +81,7 @@ use linerate_sys::root::{RecordError, Root};
 
 use crate::change::setting::Setting;
 use fact::Fact;
+pub(crate) use mount::holds_data;
 use namespace::InNamespace;
 use readings::Readings;
 use view::View;
@@ -179,6 +180,19 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
 pub(crate) fn setting_for(key: &str) -> Option<&'static dyn Setting> {
     writable(key)?;
     SETTINGS.iter().find(|(serves, _)| serves(key)).map(|(_, setting)| *setting)
+}
+
+/// Health of one drive (`disk_health.<dev>.…`). Asks the drive itself, which may not answer.
+pub(crate) fn drive_health(root: &Root, name: &str) -> HostFacts {
+    let mut out = Readings::default();
+    disk_health::of_drive(root, name, &mut out);
+    out.finish()
+}
+
+/// Failed legs and those that are being filled, of an array or volume.
+pub(crate) fn legs(root: &Root, name: &str) -> (Vec<String>, Vec<String>) {
+    let legs = disk_legs::of(root, name, &format!("/sys/block/{name}"));
+    (legs.failed, legs.rebuilding)
 }
 
 /// Counters whose change around a test is kept. Cheap: called before and after every test.

@@ -39,6 +39,11 @@ const PSEUDO: [&str; 24] = [
 ];
 const MOUNTS_MAX: usize = 256;
 
+/// Whether a file system of this kind has data of people.
+pub(crate) fn holds_data(kind: &str) -> bool {
+    !PSEUDO.contains(&kind) && !kind.starts_with("overlay")
+}
+
 impl Fact for Mounts {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![fact("mount.*", "text", "File system by its folder: type, source, options.")]
@@ -54,10 +59,7 @@ impl Fact for Mounts {
             Err(error) => return out.gap("mount.*", &error),
         };
         let all = procfs::mounts(&text);
-        let real: Vec<_> = all
-            .iter()
-            .filter(|m| !PSEUDO.contains(&m.kind.as_str()) && !m.kind.starts_with("overlay"))
-            .collect();
+        let real: Vec<_> = all.iter().filter(|m| holds_data(&m.kind)).collect();
         for mount in real.iter().take(MOUNTS_MAX) {
             let folder: String =
                 mount.point.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect();

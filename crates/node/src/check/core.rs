@@ -1,0 +1,326 @@
+//! One call of the checks: configuration, lock, past, readings, judgement, and what is printed.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Command;
+
+use linerate_model::check::{CHECK_REPORT_VERSION, CheckReport, CheckResult};
+use linerate_sys::ancestors::{Trusted, WRITABLE_BY_OTHERS};
+use linerate_sys::root::Root;
+use linerate_sys::{bounded, process, sched, spawn};
+use serde::{Deserialize, Serialize};
+
+use super::config::{self, Config};
+use super::contexts::CONTEXTS;
+use super::judge;
+use super::kind::{Check, Lane};
+use super::lanes::{self, Outcome};
+use super::list::CHECKS;
+use super::options::Options;
+use super::past::{Memory, Stuck};
+use super::rule::{Moment, Severity};
+use super::worker::{Answer, Job};
+use crate::private::{CHECK_FOLDER, Folder};
+
+/// CPU time after which a worker, or a script that it runs, is ended.
+pub(super) const WORKER_CPU_S: u32 = 3;
+/// When workers that have not answered are left: before the deadline of the process that was called.
+const READING_S: u64 = 30;
+/// How long one reading may take, milliseconds.
+const PATIENCE_MS: u64 = 3_000;
+/// The same for a script of the site.
+const SCRIPT_PATIENCE_MS: u64 = 10_000;
+const CONFIG: &str = "/etc/linerate/checks.toml";
+const CONFIG_BYTES_MAX: usize = 1 << 20;
+const STATE: &str = "state.json";
+const LOCK: &str = ".lock";
+/// A last result that is older is none.
+const LAST_MAX_S: i64 = 3600;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What the process that was called prints and exits with.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Printed {
+    pub(super) text: String,
+    pub(super) code: u8,
+}
+
+/// Name of the host: as given, as slurmd has it, as the kernel has it.
+pub(super) fn host_name(options: &Options) -> String {
+    let given = options.name.clone().or_else(|| std::env::var("SLURMD_NODENAME").ok());
+    given.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        Root::live().line("/proc/sys/kernel/hostname").unwrap_or_else(|_| "localhost".to_owned())
+    })
+}
+
+/// One call.
+pub(super) fn run(options: &Options, make: &dyn Fn() -> Command) -> Printed {
+    let shown = match checked(options, make) {
+        Ok(report) => options.context.show(&report),
+        Err(reason) => options.context.unable(&reason),
+    };
+    let Some(path) = options.to.as_ref().filter(|_| !shown.text.is_empty()) else {
+        return Printed { text: shown.text, code: shown.code };
+    };
+    match write_in_one_step(path, &shown.text) {
+        Ok(()) => Printed { text: String::new(), code: shown.code },
+        Err(error) => {
+            let unable = options.context.unable(&format!("cannot write {}: {error}", path.display()));
+            Printed { text: unable.text, code: unable.code }
+        }
+    }
+}
+
+/// A reader of the file sees the old text or the new one. Other users may read it: the node exporter does.
+fn write_in_one_step(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut fresh = std::ffi::OsString::from(".");
+    fresh.push(name);
+    fresh.push(format!(".{}", std::process::id()));
+    let fresh = path.with_file_name(fresh);
+    let fill = || {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&fresh)?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        std::fs::rename(&fresh, path)
+    };
+    fill().inspect_err(|_| {
+        let _ = std::fs::remove_file(&fresh);
+    })
+}
+
+/// The configuration; a missing file at its usual path is an empty one.
+fn read_config(options: &Options) -> Result<Config, String> {
+    let path = options.config.as_deref().unwrap_or(Path::new(CONFIG));
+    let named = |flaw: String| format!("{}: {flaw}", path.display());
+    let bytes = match bounded::read(path, CONFIG_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && options.config.is_none() => {
+            return Ok(Config::default());
+        }
+        other => other.map_err(|error| named(error.to_string()))?,
+    };
+    let meta = std::fs::metadata(path).map_err(|error| named(error.to_string()))?;
+    let is_ours = meta.uid() == 0 || meta.uid() == process::effective_user();
+    if !is_ours || meta.mode() & WRITABLE_BY_OTHERS != 0 {
+        let mode = meta.mode() & 0o7777;
+        return Err(named(format!("others can write it (owner uid {}, mode {mode:04o})", meta.uid())));
+    }
+    if let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) {
+        let meta = std::fs::metadata(folder).map_err(|error| named(error.to_string()))?;
+        Trusted::new().check(folder, &meta).map_err(|error| error.to_string())?;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| named("not UTF-8".to_owned()))?;
+    config::parse(&text, CHECKS).map_err(named)
+}
+
+/// The folder of the past, locked.
+struct State {
+    folder: Folder,
+    _lock: File,
+}
+
+enum Opened {
+    Ours(State),
+    /// Another call has the lock; the text of the last state.
+    Busy(Option<String>),
+}
+
+fn open_state(options: &Options) -> io::Result<Opened> {
+    let folder = Folder::make(&options.state_dir.join(CHECK_FOLDER))?;
+    let lock = folder.lock_file(OsStr::new(LOCK))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Opened::Ours(State { folder, _lock: lock })),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Ok(Opened::Busy(folder.read(OsStr::new(STATE)).ok().flatten()))
+        }
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn moment(root: &Root) -> Moment {
+    let up = root.line("/proc/uptime").unwrap_or_default();
+    let up_s = up.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Moment { up_s, unix_s: unix.map_or(0, |since| since.as_secs() as i64) }
+}
+
+fn checked(options: &Options, make: &dyn Fn() -> Command) -> Result<CheckReport, String> {
+    let begun_ns = sched::monotonic_ns();
+    let config = read_config(options)?;
+    let root = Root::live();
+    let (now, host) = (moment(&root), host_name(options));
+    let mut notes = Vec::new();
+    let state = match open_state(options) {
+        Ok(Opened::Busy(text)) => return Ok(last(text.as_deref(), &host, now)),
+        Ok(Opened::Ours(state)) => Some(state),
+        Err(error) => {
+            notes.push(format!("no past, so nothing can fail: {error}"));
+            None
+        }
+    };
+    let boot_id = root.line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let text = match state.as_ref().map(|state| state.folder.read(OsStr::new(STATE))) {
+        Some(Ok(text)) => text,
+        Some(Err(error)) => {
+            notes.push(format!("state file cannot be read, history begins anew: {error}"));
+            None
+        }
+        None => None,
+    };
+    let (mut memory, more) = Memory::restore(text.as_deref(), &boot_id, now);
+    notes.extend(more);
+    let is_asked =
+        |check: &&&dyn Check| options.only.is_empty() || options.only.iter().any(|id| id == check.about().id);
+    let asked: Vec<&dyn Check> = CHECKS.iter().filter(is_asked).copied().collect();
+    let outcome = read(&root, &asked, &config, &mut memory, make, begun_ns + READING_S * SECOND_NS, now);
+    let results = judged(&asked, &config, &outcome, &mut memory, now);
+    notes.extend(outcome.notes);
+    let mut report = CheckReport {
+        version: CHECK_REPORT_VERSION,
+        host,
+        at_unix_s: now.unix_s,
+        boot_id,
+        dry_run: options.is_dry_run || !config.enforce,
+        results,
+        notes,
+        took_ms: (sched::monotonic_ns() - begun_ns) / 1_000_000,
+        cpu_ms: u64::try_from(spawn::cpu_time().as_millis()).unwrap_or(u64::MAX),
+        busy_age_s: None,
+    };
+    if let Some(state) = state {
+        if options.only.is_empty() {
+            memory.last = Some(report.clone());
+        }
+        let stored = memory
+            .text()
+            .map_err(io::Error::from)
+            .and_then(|text| state.folder.write(OsStr::new(STATE), &text));
+        if let Err(error) = stored {
+            report.notes.push(format!("state cannot be stored: {error}"));
+        }
+    }
+    Ok(report)
+}
+
+/// The last result, for who comes while another call runs.
+pub(super) fn last(text: Option<&str>, host: &str, now: Moment) -> CheckReport {
+    let memory = text.and_then(|text| serde_json::from_str::<Memory>(text).ok());
+    let report = memory.and_then(|memory| memory.last);
+    let age_s = report.as_ref().map_or(i64::MAX, |report| now.unix_s.saturating_sub(report.at_unix_s));
+    match report {
+        Some(report) if (0..=LAST_MAX_S).contains(&age_s) => {
+            CheckReport { busy_age_s: Some(age_s as u64), ..report }
+        }
+        _ => CheckReport {
+            version: CHECK_REPORT_VERSION,
+            host: host.to_owned(),
+            at_unix_s: now.unix_s,
+            dry_run: true,
+            busy_age_s: Some(0),
+            notes: vec!["another check is running, and there is no result yet".to_owned()],
+            ..CheckReport::default()
+        },
+    }
+}
+
+/// Has workers read everything that is asked for and not switched off.
+fn read(
+    root: &Root,
+    asked: &[&dyn Check],
+    config: &Config,
+    memory: &mut Memory,
+    make: &dyn Fn() -> Command,
+    deadline_ns: u64,
+    now: Moment,
+) -> Outcome {
+    memory.stuck.retain(lanes::is_there);
+    let mut jobs: Vec<Vec<Job>> = Lane::ALL.iter().map(|_| Vec::new()).collect();
+    let mut hanging = Vec::new();
+    for check in asked {
+        let (about, settings) = (check.about(), config.of(check.about().id));
+        if is_off(*check, config) {
+            continue;
+        }
+        for item in check.items(root, &settings) {
+            let patience_ms = if about.lane == Lane::Site { SCRIPT_PATIENCE_MS } else { PATIENCE_MS };
+            let cursor = memory.cursor(about.id, &item);
+            let job =
+                Job { check: about.id.to_owned(), item, settings: settings.clone(), cursor, patience_ms };
+            // One child that hangs there is enough: a second one would hang as well, and so on.
+            if memory.stuck.iter().any(|stuck| stuck.check == job.check && stuck.item == job.item) {
+                hanging.push((job, Answer::Silent));
+            } else if let Some(lane) = jobs.get_mut(about.lane as usize) {
+                lane.push(job);
+            }
+        }
+    }
+    let mut outcome = lanes::run(jobs, make, deadline_ns);
+    outcome.answers.extend(hanging);
+    for (job, pid) in &outcome.stuck {
+        if let Some(began) = lanes::began(*pid) {
+            let (check, item) = (job.check.clone(), job.item.clone());
+            memory.stuck.push(Stuck { check, item, pid: *pid, began, since_unix_s: now.unix_s });
+        }
+    }
+    outcome
+}
+
+fn is_off(check: &dyn Check, config: &Config) -> bool {
+    config.of(check.about().id).off.unwrap_or(!check.about().is_on)
+}
+
+fn judged(
+    asked: &[&dyn Check],
+    config: &Config,
+    outcome: &Outcome,
+    memory: &mut Memory,
+    now: Moment,
+) -> Vec<CheckResult> {
+    let mut results = Vec::new();
+    for check in asked {
+        let id = check.about().id;
+        if is_off(*check, config) {
+            results.push(judge::off(*check));
+            continue;
+        }
+        let answers = outcome.answers.iter().filter(|(job, _)| job.check == id);
+        let answers: Vec<(&str, &Answer)> =
+            answers.map(|(job, answer)| (job.item.as_str(), answer)).collect();
+        results.extend(judge::results(*check, &answers, memory.of(id), now, &config.of(id)));
+    }
+    results
+}
+
+/// All checks, their thresholds and the contexts, as tables of Markdown; the guide has them.
+pub(super) fn listed() -> String {
+    let mut text =
+        String::from("| check | bad when | reads | by itself | rule |\n| --- | --- | --- | --- | --- |\n");
+    let abouts = || CHECKS.iter().map(|check| check.about());
+    // Writing into a `String` cannot fail.
+    for about in abouts() {
+        let rule = about.rule;
+        let severity = if about.severity == Severity::Fail { "fails" } else { "warns" };
+        let switch = if about.is_on { "" } else { ", off" };
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {severity}{switch} | {} bad in {} s, over after {} good |",
+            about.id, about.title, about.reads, rule.strikes, rule.window_s, rule.passes
+        );
+    }
+    text += "\n| check | threshold | default | meaning |\n| --- | --- | --- | --- |\n";
+    for (about, threshold) in abouts().flat_map(|about| about.thresholds.iter().map(move |one| (about, one)))
+    {
+        let (id, name, unit) = (about.id, threshold.name, threshold.unit);
+        let _ =
+            writeln!(text, "| `{id}` | `{name}` | {} {unit} | {} |", threshold.default, threshold.meaning);
+    }
+    text += "\n| `--as` | exit codes |\n| --- | --- |\n";
+    for context in CONTEXTS {
+        let _ = writeln!(text, "| `{}` | {} |", context.word(), context.codes());
+    }
+    text
+}

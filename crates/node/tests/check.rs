@@ -1,0 +1,126 @@
+//! `linerate-node check` as it is called: state, lock, configuration, contexts, time and CPU.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use linerate_model::check::{CheckReport, CheckState};
+
+fn call(state: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
+    command.arg("check").arg("--state").arg(state).args(words).env_remove("SLURMD_NODENAME");
+    command.output().unwrap()
+}
+
+fn json(state: &Path, words: &[&str]) -> CheckReport {
+    let output = call(state, &[&["--as", "json"], words].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn config(folder: &Path, text: &str) -> String {
+    let path = folder.join("checks.toml");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_call_is_quick_cheap_and_fails_nothing_at_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let report = json(&state, &["--name", "n1"]);
+    println!("{} results, {} ms, {} ms of CPU", report.results.len(), report.took_ms, report.cpu_ms);
+    assert_eq!((report.host.as_str(), report.dry_run, report.version), ("n1", true, 1));
+    assert!(
+        report.results.iter().all(|one| one.state != CheckState::Failing && one.state != CheckState::Warning)
+    );
+    assert!(report.results.iter().any(|one| one.check == "mounts"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&state.join("check")), mode(&state.join("check/state.json"))), (0o700, 0o600));
+    let second = json(&state, &[]);
+    assert!(second.notes.is_empty(), "{:?}", second.notes);
+}
+
+#[test]
+fn a_second_call_answers_at_once_with_the_last_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let first = json(&state, &[]);
+    let lock = File::open(state.join("check/.lock")).unwrap();
+    lock.lock().unwrap();
+    let busy = json(&state, &[]);
+    assert!(busy.busy_age_s.is_some());
+    assert_eq!((busy.at_unix_s, busy.results), (first.at_unix_s, first.results));
+    assert_eq!(call(&state, &["--as", "prolog"]).status.code(), Some(0));
+    drop(lock);
+    assert_eq!(json(&state, &[]).busy_age_s, None);
+}
+
+#[test]
+fn a_damaged_state_file_is_named_and_one_of_others_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    json(&state, &[]);
+    let file = state.join("check/state.json");
+    fs::write(&file, "{ half").unwrap();
+    let report = json(&state, &[]);
+    assert_eq!(report.notes, ["state file is damaged: history begins anew"]);
+    assert!(json(&state, &[]).notes.is_empty());
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+    let report = json(&state, &[]);
+    assert!(report.notes[0].contains("is writable by other users"), "{:?}", report.notes);
+}
+
+#[test]
+fn kill_switches_count_and_flaws_name_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let path = config(folder.path(), "enforce = true\n[mounts]\noff = true\n");
+    let report = json(&state, &["--config", &path]);
+    let mounts: Vec<CheckState> =
+        report.results.iter().filter(|one| one.check == "mounts").map(|one| one.state).collect();
+    assert_eq!((mounts, report.dry_run), (vec![CheckState::Off], false));
+    assert!(json(&state, &["--config", &path, "--dry-run"]).dry_run);
+    let path = config(folder.path(), "[mounts]\nof = true\n");
+    let output = call(&state, &["--config", &path]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, format!("could not check: {path}: line 2: unknown key `of` of check `mounts`\n"));
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(call(&state, &["--as", "nagios", "--config", &path]).status.code(), Some(3));
+    assert_eq!(call(&state, &["--as", "prolog", "--config", &path]).status.code(), Some(0));
+    for (context, code) in [("--as=prolog", 0), ("--as=npd", 2), ("--as=x", 2)] {
+        assert_eq!(call(&state, &[context, "--misspelled"]).status.code(), Some(code), "{context}");
+    }
+    fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+    let text = String::from_utf8(call(&state, &["--config", &path]).stdout).unwrap();
+    assert!(text.contains("others can write it"), "{text}");
+}
+
+#[test]
+fn the_collector_of_the_node_exporter_gets_a_whole_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, file) = (folder.path().join("state"), folder.path().join("linerate.prom"));
+    let words = ["--as", "prometheus", "--to", file.to_str().unwrap(), "--only", "pressure,clock"];
+    let output = call(&state, &words);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("# TYPE linerate_check_state gauge\n") && text.ends_with('\n'));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    let names: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let missing = folder.path().join("gone/x.prom");
+    let output = call(&state, &["--as", "prometheus", "--to", missing.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_call_without_a_folder_for_its_past_fails_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let report = json(&folder.path().join("file"), &["--only", "pressure"]);
+    assert!(report.notes[0].starts_with("no past, so nothing can fail: "), "{:?}", report.notes);
+}
