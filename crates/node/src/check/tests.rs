@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use linerate_model::check::{CheckReport, CheckState};
+use linerate_sys::root::Root;
 use linerate_sys::sched;
 
 use super::judge;
@@ -258,4 +259,40 @@ fn the_guide_has_the_list_of_checks() {
     let page = include_str!("../../../../docs/guide/health-checks.md");
     let list = super::core::listed();
     assert!(page.ends_with(&list), "the end of docs/guide/health-checks.md is not:\n{list}");
+}
+
+/// Subjects by check and verdict of one recorded host, at its first call.
+fn recorded(tree: &str) -> Vec<(&'static str, String, Verdict, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/roots").join(tree);
+    let root = Root::recorded(&folder);
+    let (settings, now) = (Settings::default(), Moment { up_s: 1000, unix_s: 1000 });
+    let mut seen = Vec::new();
+    // File systems are asked themselves, which a record cannot answer.
+    for check in super::list::CHECKS.iter().filter(|check| check.about().id != "mounts") {
+        let mut past = Past::default();
+        for item in check.items(&root, &settings) {
+            let reading = Reading { root: &root, item: &item, settings: &settings, cursor: None };
+            let Ok(evidence) = check.read(&reading) else { continue };
+            for row in &evidence.rows {
+                let one = check.judge(row, &mut past, now, &settings);
+                seen.push((check.about().id, one.subject, one.verdict, one.text));
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn recorded_hosts_are_read_and_their_first_call_finds_no_growth() {
+    for tree in ["many-nics", "old-sparse", "storage-stack", "veth-host"] {
+        let seen = recorded(tree);
+        for (check, subject, verdict, text) in &seen {
+            println!("{tree}: {check} {subject}: {verdict:?} {text}");
+            let is_growth = ["frame-errors", "frame-drops", "carrier", "kernel-log"].contains(check);
+            assert!(!is_growth || *verdict != Verdict::Bad, "{check} {subject}");
+        }
+        let count = |id: &str| seen.iter().filter(|(check, ..)| *check == id).count();
+        // Hosts with recorded links have their counters judged.
+        assert!(tree == "storage-stack" || count("frame-errors") > 0 || count("frame-drops") > 0, "{tree}");
+    }
 }

@@ -38,7 +38,12 @@ impl Check for Volumes {
                 name.starts_with("dm-")
                     && root.line(&format!("/sys/block/{name}/dm/uuid")).is_ok_and(|id| id.starts_with("LVM-"))
             };
-            name.starts_with("md") || is_lvm()
+            // What holds the arrays of a firmware RAID is no array, and always inactive.
+            let is_array = || {
+                let level = root.line(&format!("/sys/block/{name}/md/level"));
+                name.starts_with("md") && level.is_ok_and(|level| level != "container")
+            };
+            is_array() || is_lvm()
         };
         let names = root.list("/sys/block").unwrap_or_default();
         names.into_iter().filter(is_volume).take(VOLUMES_MAX).collect()
@@ -70,5 +75,42 @@ impl Check for Volumes {
             Some(missing) if missing > 0.0 => bad(format!("{missing} legs are missing")),
             _ => Observation::good(row, "whole"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_without_a_leg_is_bad_and_a_container_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("md0/md/level", "raid1"),
+            ("md0/md/array_state", "clean"),
+            ("md0/md/degraded", "0"),
+            ("md1/md/level", "raid10"),
+            ("md1/md/array_state", "active"),
+            ("md1/md/degraded", "1"),
+            ("md127/md/level", "container"),
+            ("md127/md/array_state", "inactive"),
+            ("dm-0/dm/uuid", "CRYPT-LUKS2-x"),
+            ("sda/size", "9"),
+        ] {
+            let path = folder.path().join("sys/block").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let (root, settings) = (Root::recorded(folder.path()), Settings::default());
+        let items = Volumes.items(&root, &settings);
+        assert_eq!(items, ["md0", "md1"]);
+        let judge = |item: &String| {
+            let reading = Reading { root: &root, item, settings: &settings, cursor: None };
+            let rows = Volumes.read(&reading).unwrap().rows;
+            let now = Moment { up_s: 1, unix_s: 1 };
+            Volumes.judge(&rows[0], &mut Past::default(), now, &settings).text
+        };
+        let texts: Vec<String> = items.iter().map(judge).collect();
+        assert_eq!(texts, ["whole", "1 legs are missing"]);
     }
 }
