@@ -58,6 +58,17 @@ impl Heat {
         }
     }
 
+    /// What it means of lost datagrams: 1 % already breaks TCP, 5 % everything.
+    #[must_use]
+    pub fn of_loss(self) -> &'static str {
+        match self {
+            Self::Fine => "below 0.1 %",
+            Self::Low => "0.1 to 1.3 %",
+            Self::Bad => "1.3 to 4.5 %",
+            Self::Dead => "4.5 % and more",
+        }
+    }
+
     /// A sign beside the number, for a page without colours.
     #[must_use]
     pub fn sign(self) -> &'static str {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::finding::{Direction, LayerScope, LossLocation, Suspect};
+use linerate_model::finding::{Direction, LayerScope, LossLocation, Metric, Suspect};
 use linerate_model::inventory::{GroupName, HostName, Inventory};
 use linerate_model::verdict::{Verdict, VerdictItem, VerdictSubject};
 use maud::{Markup, html};
@@ -247,7 +247,7 @@ pub(super) fn legend(grid: &Grid, bracket: &Bracket) -> Markup {
             @for heat in Heat::ALL {
                 li {
                     i class={ "box " (heat.name()) } { (heat.sign()) } b { (heat.name()) }
-                    @if grid.metric == GridMetric::Share && !grid.is_by_peers { " " (heat.of_ceiling()) }
+                    @if let Some(bounds) = bounds(grid, heat) { " " (bounds) }
                 }
             }
             li { i.box.unseen { "?" } b { "not seen" } }
@@ -257,7 +257,16 @@ pub(super) fn legend(grid: &Grid, bracket: &Bracket) -> Markup {
     }
 }
 
-/// Title and ceilings of a matrix.
+/// What a class means where its bounds have a unit.
+fn bounds(grid: &Grid, heat: Heat) -> Option<&'static str> {
+    match grid.metric {
+        GridMetric::Share if !grid.is_by_peers => Some(heat.of_ceiling()),
+        GridMetric::Other(Metric::Loss) => Some(heat.of_loss()),
+        _ => None,
+    }
+}
+
+/// Title of a matrix.
 pub(super) fn title(grid: &Grid) -> String {
     card::sentence(&grid.title()).trim_end_matches('.').to_owned()
 }
