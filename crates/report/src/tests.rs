@@ -164,6 +164,18 @@ fn a_page_names_the_next_command_and_what_is_cured() {
 }
 
 #[test]
+fn a_page_without_a_finding_names_what_was_not_seen() {
+    let (snapshot, mut diagnosis) = sample::healthy();
+    diagnosis.blind.clear();
+    diagnosis.summary.unmeasured.clear();
+    let page = |diagnosis: &linerate_model::finding::Diagnosis| html::page(&snapshot, diagnosis, &[], None);
+    assert!(page(&diagnosis).contains("<b class=\"state\">no finding</b>"));
+    diagnosis.summary.unmeasured.push((linerate_model::inventory::Layer::Overlay, 22, 30));
+    let page = page(&diagnosis);
+    assert!(page.contains("no finding, not all seen") && page.contains("22 of 30 pairs (overlay)"));
+}
+
+#[test]
 fn the_suspect_is_in_a_bracket_and_groups_stand_together() {
     let (snapshot, diagnosis) = sample::sick();
     let page = html::page(&snapshot, &diagnosis, &[], None);

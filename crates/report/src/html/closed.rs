@@ -168,8 +168,10 @@ fn differences(rows: &[differ::FactDifference], all: usize) -> Markup {
     let shown = |value: &str| if value.is_empty() { "(lacks it)".to_owned() } else { value.to_owned() };
     html! {
         @if !rows.is_empty() {
-            @if rows.iter().any(|row| row.suspect) { p.small { "In bold what a finding rests on." } }
-            p.small { "A difference alone proves nothing." }
+            p.small {
+                @if rows.iter().any(|row| row.suspect) { "In bold what a finding rests on. " }
+                "A difference alone proves nothing."
+            }
             div.scroll {
                 table.plain {
                     thead { tr { th { "setting" } th { "most hosts" } th { "others" } } }

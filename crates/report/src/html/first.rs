@@ -49,6 +49,8 @@ fn state(verdict: &Verdict, trials: &[Trial]) -> (&'static str, String) {
     let cured = treated.iter().filter(|(t, _)| *t == Treatment::Cured).map(|(_, trial)| *trial);
     let cured: Vec<&Trial> = cured.collect();
     match (all, cured.as_slice()) {
+        // What was not seen may be what is wrong.
+        (0, _) if !verdict.unseen.is_nothing() => ("good", "no finding, not all seen".to_owned()),
         (0, _) => ("good", "no finding".to_owned()),
         (_, [first, ..]) if cured.len() == all => ("good", format!("cured by trial {}", first.id)),
         (_, [_, ..]) => ("wrong", format!("{} of {all} findings cured", cured.len())),
