@@ -60,7 +60,7 @@ pub(super) fn sections(of: &Contents<'_>) -> Markup {
                 (section(id, &counted(title, lines.len()), &list(lines)))
             }
             (section("tests", "Tests", &tests(snapshot)))
-            (section("read", "Files that were read", &imported::section(snapshot)))
+            (section("read", "What was read", &imported::section(snapshot)))
             @if !is_single { (section("how-to-read", "How to read this page", &how_to_read())) }
             (section("about", "About this run", &about(snapshot, diagnosis)))
         }
