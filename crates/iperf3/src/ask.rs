@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_sys::cpu::ThreadTimes;
-use linerate_sys::{socket, socket_options};
+use linerate_sys::socket;
+use linerate_sys::socket_options::{self, TcpPaths};
 
 use super::SLICE;
 use super::client::{Client, ClientAction, ClientFailure};
@@ -29,7 +30,7 @@ use super::traffic::Traffic;
 
 pub use error::AskError;
 pub(super) use error::io_error;
-pub(super) use options::{Before, finish_accepted, finish_tcp, finish_udp, prepare};
+pub(super) use options::{Before, bind_device, finish_accepted, finish_tcp, finish_udp, prepare};
 pub use spec::{AddressFamily, ClientSpec, Credentials};
 
 /// Default block of TCP when time ends the test: divides well into what the kernel sends at once.
@@ -158,11 +159,15 @@ impl<'a> Asking<'a> {
             control: Control::new(stream).map_err(io_error("prepare the control connection"))?,
             machine: Client::new(&record.cookie, parameters.to_json())
                 .wanting_output(parameters.get_server_output),
-            traffic: Traffic::new(&parameters, false, record.block, spec.interval),
+            traffic: Traffic::new(&parameters, false, record.block, spec.interval, spec.cpu),
             parameters,
             running: false,
             last_event: Instant::now(),
         };
+        asking
+            .control
+            .tune(spec.keep_alive, spec.send_timeout_ms)
+            .map_err(io_error("prepare the control connection"))?;
         if let Some(time) = spec.time {
             asking.traffic.set_time(time);
         }
@@ -312,12 +317,27 @@ impl<'a> Asking<'a> {
         };
         let wanted = self.spec.bind.is_some() || port != 0;
         let local = wanted.then(|| SocketAddr::new(self.spec.bind.unwrap_or(any), port));
-        let prepare = |socket: BorrowedFd<'_>| prepare(&self.parameters, socket, self.peer.is_ipv6());
+        let (parameters, device) = (&self.parameters, self.spec.device.as_deref());
+        let label = parameters.flow_label;
+        let prepare = |socket: BorrowedFd<'_>| {
+            prepare(parameters, device, socket, self.peer.is_ipv6())?;
+            match (self.peer, label) {
+                (SocketAddr::V6(peer), Some(label)) => socket_options::set_flow_label(&socket, peer, label),
+                _ => Ok(()),
+            }
+        };
+        let peer = labelled(self.peer, label);
+        let paths = if parameters.mptcp { TcpPaths::Several } else { TcpPaths::One };
         match self.parameters.protocol {
             Iperf3Protocol::Tcp => {
-                let stream = connect(local, self.peer, self.spec.connect_wait, self.stop, &prepare)
+                let stream = connect(local, peer, paths, self.spec.connect_wait, self.stop, &prepare)
                     .map_err(|source| AskError::Connect { peer: self.peer, source })?;
-                finish_tcp(&self.parameters, &stream).map_err(io_error("set the options of a stream"))?;
+                finish_tcp(&self.parameters, &stream)
+                    .and_then(|()| {
+                        let ms = self.spec.send_timeout_ms;
+                        ms.map_or(Ok(()), |ms| socket_options::set_user_timeout(&stream, ms))
+                    })
+                    .map_err(io_error("set the options of a stream"))?;
                 let mut first = Control::new(stream.try_clone().map_err(io_error("open a stream"))?)
                     .map_err(io_error("open a stream"))?;
                 first.send(&record.cookie).map_err(io_error("show the cookie on a stream"))?;
@@ -331,7 +351,7 @@ impl<'a> Asking<'a> {
                     .map_err(io_error("open a UDP socket"))?;
                 prepare(udp.as_fd()).map_err(io_error("set the options of a stream"))?;
                 finish_udp(&self.parameters, &udp);
-                udp.connect(self.peer).map_err(io_error("open a stream"))?;
+                udp.connect(peer).map_err(io_error("open a stream"))?;
                 self.handshake(&udp)?;
                 Ok(Wire::Udp(Arc::new(udp)))
             }
@@ -362,6 +382,17 @@ impl<'a> Asking<'a> {
     }
 }
 
+/// An address with a flow label, which only IPv6 has.
+fn labelled(peer: SocketAddr, label: Option<u32>) -> SocketAddr {
+    match (peer, label) {
+        (SocketAddr::V6(mut peer), Some(label)) => {
+            peer.set_flowinfo(label.to_be());
+            peer.into()
+        }
+        _ => peer,
+    }
+}
+
 fn notify(watcher: &mut dyn Watcher, record: &TestRecord) {
     if let Some(interval) = record.intervals.last() {
         watcher.interval(record, interval);
@@ -377,7 +408,8 @@ fn dial(spec: &ClientSpec, stop: &dyn Fn() -> bool) -> Result<(TcpStream, Socket
     };
     for peer in addresses.filter(fits) {
         let local = spec.bind.map(|bind| socket::local_end(bind, peer));
-        match connect(local, peer, spec.connect_wait, stop, &|_| Ok(())) {
+        let prepare = |socket: BorrowedFd<'_>| bind_device(spec.device.as_deref(), socket);
+        match connect(local, peer, TcpPaths::One, spec.connect_wait, stop, &prepare) {
             Ok(stream) => return Ok((stream, peer)),
             Err(source) => last = AskError::Connect { peer, source },
         }

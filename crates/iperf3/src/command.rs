@@ -4,17 +4,34 @@
 //! stopped, or for one test; nothing else in this program ever starts one.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 
 use linerate_sys::interrupt::Interrupt;
 
-use super::flags::{self, Iperf3Command};
-use super::printer::Printer;
+use super::flags::{self, Iperf3Command, OutputStyle};
+use super::printer::{Printer, Stamped};
 use super::{ask, serve};
 
 /// A test that did not go through.
 const FAILED: u8 = 1;
+
+/// Where the output goes.
+fn sink(show: &OutputStyle) -> Result<Box<dyn Write>, String> {
+    let out: Box<dyn Write> = match &show.logfile {
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path);
+            Box::new(file.map_err(|e| format!("cannot write {}: {e}", path.display()))?)
+        }
+        None => Box::new(std::io::stdout()),
+    };
+    // A time before JSON would make it none.
+    Ok(match show.timestamps.clone().filter(|_| !show.json) {
+        Some(format) => Box::new(Stamped::new(out, format)),
+        None => out,
+    })
+}
 
 /// Runs the command.
 pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
@@ -29,7 +46,11 @@ pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
         }
         stopped.get()
     };
-    let mut printer = Printer::new(std::io::stdout(), show);
+    if let Some(path) = &show.pidfile {
+        std::fs::write(path, format!("{}\n", std::process::id()))
+            .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    }
+    let mut printer = Printer::new(sink(&show)?, show);
     match order {
         Iperf3Command::Help => printer.line(flags::HELP.trim_end()),
         Iperf3Command::Version => printer.line(&format!("linerate-node {}", env!("CARGO_PKG_VERSION"))),

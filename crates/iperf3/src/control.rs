@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use linerate_sys::socket::{self, Ready};
-use linerate_sys::socket_options;
+use linerate_sys::socket_options::{self, KeepAlive, TcpPaths};
 
 use super::SLICE;
 
@@ -37,6 +37,14 @@ impl Control {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         Ok(Self { stream })
+    }
+
+    /// Options of a control connection that a user can choose.
+    pub(super) fn tune(&self, keep_alive: Option<KeepAlive>, send_timeout_ms: Option<u32>) -> io::Result<()> {
+        if let Some(probes) = keep_alive {
+            socket_options::set_keep_alive(&self.stream, probes)?;
+        }
+        send_timeout_ms.map_or(Ok(()), |ms| socket_options::set_user_timeout(&self.stream, ms))
     }
 
     pub(super) fn stream(&self) -> &TcpStream {
@@ -85,11 +93,12 @@ impl Control {
 pub(super) fn connect(
     local: Option<SocketAddr>,
     peer: SocketAddr,
+    paths: TcpPaths,
     wait: Duration,
     stop: &dyn Fn() -> bool,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
-    let stream = socket_options::connect_prepared(local, peer, prepare)?;
+    let stream = socket_options::connect_prepared(local, peer, paths, prepare)?;
     let until = Instant::now() + wait;
     while !socket::wait(&[stream.as_fd()], Ready::Writable, SLICE)? {
         if stop() {

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, ValueExt};
+use linerate_sys::socket_options::KeepAlive;
 
 use super::ask::{self, AddressFamily, Credentials};
 use super::auth::{Padding, Rsa};
-use super::parameters::{DataDirection, Iperf3Protocol};
+use super::parameters::{CPU_MAX, DataDirection, FLOW_LABEL_MAX, Iperf3Protocol};
 use super::serve::{self, AccessPolicy};
 use super::text::RateUnit;
 
@@ -33,11 +34,23 @@ pub enum Iperf3Command {
     Version,
 }
 
-/// How it is shown.
-#[derive(Debug, Clone, Copy, Default)]
+/// How it is shown, and where.
+// Each is a flag.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Clone, Default)]
 pub struct OutputStyle {
     /// As JSON.
     pub json: bool,
+    /// As a line of JSON for each thing that happens.
+    pub json_stream: bool,
+    /// Then the whole document too.
+    pub json_stream_full: bool,
+    /// A time before each line of text, in this format of `strftime`.
+    pub timestamps: Option<String>,
+    /// A file that the output is added to.
+    pub logfile: Option<PathBuf>,
+    /// A file for the process id.
+    pub pidfile: Option<PathBuf>,
     /// Details at the end.
     pub verbose: bool,
     /// Unit of rates.
@@ -90,6 +103,13 @@ pub fn parse(
     };
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
+        if let Arg::Long(name @ ("timestamps" | "cntl-ka")) = argument {
+            let flag = format!("--{name}");
+            let value =
+                parser.optional_value().map(ValueExt::string).transpose().map_err(|e| e.to_string())?;
+            draft.optional(&flag, value.as_deref())?;
+            continue;
+        }
         let flag = match argument {
             Arg::Short('h') | Arg::Long("help") => return Ok((Iperf3Command::Help, draft.show)),
             Arg::Short('v') | Arg::Long("version") => return Ok((Iperf3Command::Version, draft.show)),
@@ -122,8 +142,14 @@ impl Draft {
             "--get-server-output" => parameters.get_server_output = true,
             "--udp-counters-64bit" => parameters.udp_counters_64bit = true,
             "--dont-fragment" => parameters.dont_fragment = true,
-            // Ours always is.
-            "--repeating-payload" => {}
+            "-Z" | "--zerocopy" => parameters.zerocopy = true,
+            // Our receivers never copy; a server of iperf3 gets the flag.
+            "--skip-rx-copy" => parameters.skip_rx_copy = true,
+            "--gsro" => parameters.gsro = true,
+            "-m" | "--mptcp" => parameters.mptcp = true,
+            // It does nothing any more in iperf3 either: --fq-rate has the kernel pace.
+            // The payload of ours always is repeating.
+            "--no-fq-socket-pacing" | "--repeating-payload" => {}
             _ => client = false,
         }
         if client {
@@ -137,6 +163,10 @@ impl Draft {
                 self.only_server.get_or_insert_with(|| flag.to_owned());
             }
             "-J" | "--json" => self.show.json = true,
+            "--json-stream" => (self.show.json, self.show.json_stream) = (true, true),
+            "--json-stream-full-output" => {
+                (self.show.json, self.show.json_stream, self.show.json_stream_full) = (true, true, true);
+            }
             "-V" | "--verbose" => self.show.verbose = true,
             "-4" | "--version4" => self.family(AddressFamily::V4),
             "-6" | "--version6" => self.family(AddressFamily::V6),
@@ -152,6 +182,49 @@ impl Draft {
         (self.ask.family, self.serve.family) = (family, family);
     }
 
+    /// A flag that may have a value behind `=`.
+    fn optional(&mut self, flag: &str, value: Option<&str>) -> Result<(), String> {
+        if flag == "--timestamps" {
+            self.show.timestamps = Some(value.unwrap_or(TIMESTAMP_FORMAT).to_owned());
+            return Ok(());
+        }
+        let wrong = || format!("{flag} is `{}`, allowed is IDLE/INTERVAL/COUNT", value.unwrap_or_default());
+        let mut parts = value.unwrap_or_default().split('/').map(|part| match part {
+            "" => Ok(0),
+            part => part.parse::<u32>().map_err(|_| wrong()),
+        });
+        let mut next = || parts.next().unwrap_or(Ok(0));
+        let probes = KeepAlive { idle_s: next()?, interval_s: next()?, count: next()? };
+        // As iperf3 has it: the kernel would probe once only.
+        if probes.idle_s > 0
+            && u64::from(probes.idle_s) <= u64::from(probes.count) * u64::from(probes.interval_s)
+        {
+            return Err(format!("{flag}: the idle time is not above the time of all probes"));
+        }
+        (self.ask.keep_alive, self.serve.keep_alive) = (Some(probes), Some(probes));
+        Ok(())
+    }
+
+    fn device(&mut self, name: Option<&str>) {
+        if let Some(name) = name {
+            (self.ask.device, self.serve.device) = (Some(name.to_owned()), Some(name.to_owned()));
+        }
+    }
+
+    /// `N`, or `N,M` with the server's CPU.
+    fn cpus(&mut self, value: &str) -> Result<(), String> {
+        let wrong = || format!("-A is `{value}`, allowed is N or N,M with numbers of CPUs up to {CPU_MAX}");
+        let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n <= CPU_MAX).ok_or_else(wrong);
+        let (own, server) = value.split_once(',').map_or((value, None), |(own, server)| (own, Some(server)));
+        let own = Some(number(own)?);
+        (self.ask.cpu, self.serve.cpu) = (own, own);
+        if let Some(server) = server {
+            self.ask.parameters.server_cpu = Some(number(server)?);
+            self.only_client.get_or_insert_with(|| "-A N,M".to_owned());
+        }
+        Ok(())
+    }
+
     fn value(&mut self, flag: &str, value: &str) -> Result<(), String> {
         if is_in(CLIENT_VALUES, flag) {
             self.only_client.get_or_insert_with(|| flag.to_owned());
@@ -161,13 +234,29 @@ impl Draft {
         }
         let wrong = |limit: &str| format!("{flag} is `{value}`, allowed is {limit}");
         match flag {
-            "-c" | "--client" => self.client = Some(value.to_owned()),
+            "-c" | "--client" => {
+                let (host, device) = with_device(value);
+                self.device(device);
+                self.client = Some(host.to_owned());
+            }
+            "--bind-dev" => self.device(Some(value)),
+            "-A" | "--affinity" => self.cpus(value)?,
+            "-I" | "--pidfile" => self.show.pidfile = Some(value.into()),
+            "--logfile" => self.show.logfile = Some(value.into()),
+            "--snd-timeout" => {
+                let ms = value.parse().ok().filter(|ms| *ms <= 86_400_000);
+                let ms = ms.ok_or_else(|| wrong("0 to 86400000 ms"))?;
+                let ms = Some(ms).filter(|ms| *ms > 0);
+                (self.ask.send_timeout_ms, self.serve.send_timeout_ms) = (ms, ms);
+            }
             "-p" | "--port" => {
                 self.port =
                     value.parse().ok().filter(|port| *port != 0).ok_or_else(|| wrong("1 to 65535"))?;
             }
             "-B" | "--bind" => {
-                let address: IpAddr = value.parse().map_err(|_| wrong("an address of this host"))?;
+                let (address, device) = with_device(value);
+                self.device(device);
+                let address: IpAddr = address.parse().map_err(|_| wrong("an address of this host"))?;
                 (self.ask.bind, self.serve.bind) = (Some(address), Some(address));
             }
             "-i" | "--interval" => {
@@ -212,10 +301,8 @@ impl Draft {
         let parameters = &mut self.ask.parameters;
         match flag {
             "-t" | "--time" => {
-                parameters.time_s = whole("1 to 86400 s")?;
-                if parameters.time_s == 0 {
-                    return Err(wrong("1 to 86400 s: a test that never ends is not offered"));
-                }
+                // 0 is until it is interrupted.
+                parameters.time_s = whole("0 to 86400 s")?;
                 self.ends += 1;
             }
             "-n" | "--bytes" => {
@@ -254,6 +341,10 @@ impl Draft {
             "--cport" => self.ask.client_port = value.parse().map_err(|_| wrong("1 to 65535"))?,
             "--connect-timeout" => {
                 self.ask.connect_wait = milliseconds(value).ok_or_else(|| wrong("100 to 86400000 ms"))?;
+            }
+            "-L" | "--flowlabel" => {
+                let label = flow_label(value).ok_or_else(|| wrong("1 to 0xfffff"))?;
+                parameters.flow_label = Some(label);
             }
             "-T" | "--title" => parameters.title = Some(value.to_owned()),
             "--extra-data" => parameters.extra_data = Some(value.to_owned()),
@@ -319,6 +410,22 @@ impl Draft {
     }
 }
 
+/// `%c ` of iperf3.
+const TIMESTAMP_FORMAT: &str = "%c ";
+
+/// `host%device` or `host`. A link-local address of IPv6 keeps its scope, which is the same device.
+fn with_device(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('%') {
+        Some((host, device)) if !device.is_empty() => (host, Some(device)),
+        _ => (text, None),
+    }
+}
+
+/// Decimal, `0x…` or `0…` (octal), of 20 bits.
+fn flow_label(text: &str) -> Option<u32> {
+    whole_number(text).filter(|label| (1..=FLOW_LABEL_MAX).contains(label))
+}
+
 /// A number with K, M, G or T behind it.
 fn scaled(text: &str, step: u64) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -339,17 +446,20 @@ fn milliseconds(text: &str) -> Option<Duration> {
     text.parse().ok().filter(|ms| (100..=86_400_000).contains(ms)).map(Duration::from_millis)
 }
 
-/// Decimal, `0x…` or `0…` (octal), as in C.
+/// Decimal, `0x…` or `0…` (octal), as in C, of 8 bits.
 fn number(text: &str) -> Option<u32> {
+    whole_number(text).filter(|value| *value <= 255)
+}
+
+fn whole_number(text: &str) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
-    let value = if let Some(hex) = lower.strip_prefix("0x") {
+    if let Some(hex) = lower.strip_prefix("0x") {
         u32::from_str_radix(hex, 16).ok()
     } else if lower.len() > 1 && lower.starts_with('0') {
         u32::from_str_radix(&lower[1..], 8).ok()
     } else {
         lower.parse().ok()
-    };
-    value.filter(|value| *value <= 255)
+    }
 }
 
 /// The type of service of a DSCP name (RFC 2474, 2597, 3246, 5865, 8622) or number.

@@ -1,6 +1,9 @@
 //! Command lines as people write them for iperf3.
 
+use linerate_sys::socket_options::KeepAlive;
+
 use super::*;
+use crate::parameters::Parameters;
 use proptest::prelude::*;
 
 fn parsed(line: &str) -> Result<(Iperf3Command, OutputStyle), String> {
@@ -65,6 +68,27 @@ fn a_server_line_is_understood() {
 }
 
 #[test]
+fn the_flags_of_newer_versions_are_read() {
+    let line = "-c h%eth0 -t 0 -Z -m -L 0x2a -A 0,1 --gsro --skip-rx-copy --snd-timeout 500 --cntl-ka=20/5/2 \
+                --json-stream --logfile l -I p --timestamps";
+    let Ok((Iperf3Command::Ask(spec), show)) = parsed(line) else { panic!("{line}") };
+    let parameters = &spec.parameters;
+    assert!(parameters.zerocopy && parameters.mptcp && parameters.gsro && parameters.skip_rx_copy);
+    assert_eq!((parameters.time_s, parameters.flow_label, parameters.server_cpu), (0, Some(42), Some(1)));
+    assert_eq!((spec.host.as_str(), spec.device.as_deref(), spec.cpu), ("h", Some("eth0"), Some(0)));
+    let probes = KeepAlive { idle_s: 20, interval_s: 5, count: 2 };
+    assert_eq!((spec.send_timeout_ms, spec.keep_alive), (Some(500), Some(probes)));
+    assert_eq!((show.json, show.json_stream, show.json_stream_full), (true, true, false));
+    assert_eq!(show.timestamps.as_deref(), Some("%c "));
+    assert!(show.logfile.is_some() && show.pidfile.is_some());
+    let Ok((_, show)) = parsed("-s --timestamps=%H --json-stream-full-output --cntl-ka") else { panic!() };
+    assert_eq!((show.timestamps.as_deref(), show.json_stream_full), (Some("%H"), true));
+    let sent = Parameters::from_json(&parameters.to_json()).unwrap().0;
+    assert_eq!((sent.flow_label, sent.server_cpu, sent.mptcp), (Some(42), Some(1), true));
+    assert!(sent.zerocopy && sent.gsro && sent.skip_rx_copy);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (line, words) in [
         ("", "neither -s nor -c"),
@@ -74,13 +98,19 @@ fn what_is_wrong_is_named() {
         ("-c h -1", "-1 is a server's flag"),
         ("-c h -t 1 -n 5", "only one of"),
         ("-c h -P 200", "the number of streams is 200, allowed is 1 to 128"),
-        ("-c h -t 0", "never ends"),
+        ("-c h -L 0x100000", "1 to 0xfffff"),
+        ("-s -A 0,1", "-A N,M is a client's flag"),
+        ("-c h -A 2000", "numbers of CPUs up to 1024"),
+        ("-c h --cntl-ka=5/2/3", "the idle time is not above"),
+        ("-c h --cntl-ka=x", "IDLE/INTERVAL/COUNT"),
+        ("-c h --snd-timeout -5", "0 to 86400000 ms"),
         ("-c h -b fast", "-b is `fast`"),
         ("-c h -p", "missing argument for option '-p'"),
         ("-c h -p 0", "1 to 65535"),
         ("-c h -l 70000 -u", "16 to 65507"),
         ("-c h --frobnicate", "not known here"),
-        ("-c h -Z", "sending from a file"),
+        ("-c h -F f", "sending and receiving files"),
+        ("-c h --sctp", "SCTP"),
         ("-s -D", "background"),
         ("-c h --bidir=5", "unexpected argument for option '--bidir'"),
         ("-s --rsa-private-key-path k", "go together"),

@@ -40,7 +40,8 @@ pub fn document(record: &TestRecord) -> Value {
     Value::Object(document)
 }
 
-fn start(record: &TestRecord) -> Value {
+/// `start` of the document.
+pub(super) fn start(record: &TestRecord) -> Value {
     let parameters = &record.parameters;
     let mut start = json!({
         "connected": record.lanes.iter().map(connected).collect::<Vec<_>>(),
@@ -148,7 +149,8 @@ fn lost_percent(lost: i64, packets: u64) -> f64 {
     if packets == 0 { 0.0 } else { lost as f64 * 100.0 / packets as f64 }
 }
 
-fn interval(record: &TestRecord, interval: &RecordInterval) -> Value {
+/// One of its intervals.
+pub(super) fn interval(record: &TestRecord, interval: &RecordInterval) -> Value {
     let streams: Vec<Value> = record
         .lanes
         .iter()
@@ -235,7 +237,8 @@ fn side_row(side: &StreamCount) -> Value {
     row(0.0, side.seconds, side.bytes)
 }
 
-fn end(record: &TestRecord) -> Value {
+/// Its `end`.
+pub(super) fn end(record: &TestRecord) -> Value {
     if record.ends.is_empty() {
         return json!({});
     }

@@ -133,6 +133,12 @@ proptest! {
             get_server_output: flags[1],
             udp_counters_64bit: flags[2],
             dont_fragment: flags[3],
+            server_cpu: None,
+            flow_label: Some(7),
+            zerocopy: true,
+            skip_rx_copy: false,
+            gsro: false,
+            mptcp: true,
             authtoken: text.clone(),
             client_version: VERSION.to_owned(),
         };

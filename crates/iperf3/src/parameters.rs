@@ -44,6 +44,14 @@ pub const MSS_MAX: u32 = 32_767;
 pub const WINDOW_MAX: u32 = 512 << 20;
 /// Smallest and largest UDP payload, bytes.
 pub const UDP_LEN: (u32, u32) = (16, 65_507);
+/// Largest number of a CPU.
+pub const CPU_MAX: u32 = 1024;
+/// Largest IPv6 flow label: 20 bits.
+pub const FLOW_LABEL_MAX: u32 = 0xf_ffff;
+/// Most bytes of a train of datagrams, and what a receiver of trains has ready, as iperf3 has them.
+pub const GSO_BYTES_MAX: u32 = 65_507;
+/// See [`GSO_BYTES_MAX`].
+pub const GRO_BYTES: u32 = 65_535;
 /// Largest block of a stream, bytes.
 pub const BLOCK_MAX: u32 = 1 << 20;
 
@@ -94,6 +102,18 @@ pub struct Parameters {
     pub udp_counters_64bit: bool,
     /// Datagrams are not fragmented.
     pub dont_fragment: bool,
+    /// CPU of the server's threads.
+    pub server_cpu: Option<u32>,
+    /// IPv6 flow label of what the client sends.
+    pub flow_label: Option<u32>,
+    /// Senders of TCP hand pages of a file in memory to the kernel.
+    pub zerocopy: bool,
+    /// Receivers need not copy.
+    pub skip_rx_copy: bool,
+    /// Datagrams go to the kernel and come from it in trains (GSO and GRO).
+    pub gsro: bool,
+    /// Multipath TCP.
+    pub mptcp: bool,
     /// Proof of who the client is.
     pub authtoken: Option<String>,
     /// What the client calls itself.
@@ -132,6 +152,14 @@ impl Parameters {
         self.bytes == 0 && self.blocks == 0
     }
 
+    /// Sizes of trains of datagrams, which a server of iperf3 takes from the message.
+    fn trains(&self) -> Vec<(&'static str, u32)> {
+        let datagram = self.len.unwrap_or(UDP_LEN.0).max(1);
+        let train = GSO_BYTES_MAX / datagram * datagram;
+        let sizes = vec![("gso_dg_size", datagram), ("gso_bf_size", train), ("gro_bf_size", GRO_BYTES)];
+        if self.gsro { sizes } else { Vec::new() }
+    }
+
     /// The message of a client.
     pub fn to_json(&self) -> Vec<u8> {
         let mut map = Map::new();
@@ -147,6 +175,7 @@ impl Parameters {
             ("nodelay", self.nodelay),
             ("reverse", self.direction == DataDirection::Reverse),
             ("bidirectional", self.direction == DataDirection::Both),
+            ("mptcp", self.mptcp),
         ] {
             if set {
                 put(key, true.into());
@@ -156,12 +185,25 @@ impl Parameters {
             ("get_server_output", self.get_server_output),
             ("udp_counters_64bit", self.udp_counters_64bit),
             ("dont_fragment", self.dont_fragment),
+            ("zerocopy", self.zerocopy),
+            ("skip_rx_copy", self.skip_rx_copy),
+            ("gso", self.gsro),
+            ("gro", self.gsro),
         ] {
             if set {
                 put(key, 1.into());
             }
         }
-        for (key, number) in [("MSS", self.mss), ("window", self.window), ("len", self.len)] {
+        for (key, bytes) in self.trains() {
+            put(key, bytes.into());
+        }
+        for (key, number) in [
+            ("MSS", self.mss),
+            ("window", self.window),
+            ("len", self.len),
+            ("server_affinity", self.server_cpu),
+            ("flowlabel", self.flow_label),
+        ] {
             if let Some(number) = number {
                 put(key, number.into());
             }
@@ -202,10 +244,8 @@ impl Parameters {
         let small = |key: &str| lenient::small(get(key)).filter(|number| *number != 0);
         let mut unfit = None;
         let protocol = if flag("udp") { Iperf3Protocol::Udp } else { Iperf3Protocol::Tcp };
-        for (key, what) in [("sctp", "SCTP"), ("mptcp", "Multipath TCP")] {
-            if flag(key) {
-                unfit = Some(Unfit::Missing { what });
-            }
+        if flag("sctp") {
+            unfit = Some(Unfit::Missing { what: "SCTP" });
         }
         let direction = match (flag("bidirectional"), flag("reverse")) {
             (true, _) => DataDirection::Both,
@@ -234,6 +274,12 @@ impl Parameters {
             get_server_output: flag("get_server_output"),
             udp_counters_64bit: flag("udp_counters_64bit"),
             dont_fragment: flag("dont_fragment"),
+            server_cpu: lenient::small(get("server_affinity")),
+            flow_label: small("flowlabel"),
+            zerocopy: flag("zerocopy"),
+            skip_rx_copy: flag("skip_rx_copy"),
+            gsro: flag("gso"),
+            mptcp: flag("mptcp"),
             authtoken: lenient::text(get("authtoken")),
             client_version: lenient::text(get("client_version")).unwrap_or_default(),
         };
@@ -261,6 +307,8 @@ impl Parameters {
         most("the segment size", self.mss, MSS_MAX, "up to 32767 bytes")?;
         most("the window", self.window, WINDOW_MAX, "up to 512 MiB")?;
         most("the type of service", Some(self.tos), 255, "0 to 255")?;
+        most("the CPU of the server", self.server_cpu, CPU_MAX, "0 to 1024")?;
+        most("the flow label", self.flow_label, FLOW_LABEL_MAX, "1 to 1048575")?;
         most("the burst", Some(self.burst), 1000, "up to 1000 blocks")?;
         let len = u64::from(self.len.unwrap_or(UDP_LEN.0));
         match self.protocol {

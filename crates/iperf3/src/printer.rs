@@ -5,6 +5,9 @@
 
 use std::io::Write;
 
+use linerate_sys::local_time;
+use serde_json::Value;
+
 use super::ask::Watcher;
 use super::flags::OutputStyle;
 use super::record::{RecordInterval, TestRecord};
@@ -57,6 +60,25 @@ impl<W: Write> Printer<W> {
         self.write(text);
     }
 
+    /// A line of JSON of something that happened, where they are wanted.
+    fn event(&mut self, name: &str, data: impl FnOnce() -> Value) {
+        if self.show.json_stream {
+            self.line(&serde_json::json!({ "event": name, "data": data() }).to_string());
+        }
+    }
+
+    fn events_of_the_end(&mut self, record: &TestRecord) {
+        if let Some(error) = &record.error {
+            self.event("error", || error.as_str().into());
+        }
+        match record.server_output.as_ref().filter(|_| !record.server) {
+            Some(ServerOutput::Json(value)) => self.event("server_output_json", || value.clone()),
+            Some(ServerOutput::Text(text)) => self.event("server_output_text", || text.as_str().into()),
+            None => {}
+        }
+        self.event("end", || json::end(record));
+    }
+
     fn close(&mut self, record: &TestRecord) {
         if !std::mem::replace(&mut self.closed, true) {
             self.print(&text::closing(record, self.show.unit));
@@ -71,10 +93,12 @@ impl<W: Write> Watcher for Printer<W> {
     fn connected(&mut self, record: &TestRecord) {
         self.printed.clear();
         self.closed = false;
+        self.event("start", || json::start(record));
         self.print(&text::opening(record));
     }
 
     fn interval(&mut self, record: &TestRecord, interval: &RecordInterval) {
+        self.event("interval", || json::interval(record, interval));
         self.print(&text::interval(record, interval, self.show.unit));
     }
 
@@ -87,7 +111,10 @@ impl<W: Write> Watcher for Printer<W> {
     }
 
     fn finished(&mut self, record: &TestRecord) {
-        if self.show.json {
+        self.events_of_the_end(record);
+        if self.show.json_stream && !self.show.json_stream_full {
+            // Every part of the document is out already.
+        } else if self.show.json {
             // A value of our own making can always be written.
             let document = serde_json::to_string_pretty(&json::document(record)).unwrap_or_default();
             self.write(&format!("{document}\n"));
@@ -106,6 +133,36 @@ impl<W: Write> Watcher for Printer<W> {
         }
         self.printed.clear();
         self.closed = false;
+    }
+}
+
+/// Puts the time before each line, in a format of `strftime`.
+pub struct Stamped<W> {
+    out: W,
+    format: String,
+    at_start: bool,
+}
+
+impl<W: Write> Stamped<W> {
+    /// Before each line of `out`.
+    pub fn new(out: W, format: String) -> Self {
+        Self { out, format, at_start: true }
+    }
+}
+
+impl<W: Write> Write for Stamped<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if std::mem::replace(&mut self.at_start, line.ends_with(b"\n")) {
+                self.out.write_all(local_time::now(&self.format).as_bytes())?;
+            }
+            self.out.write_all(line)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -67,6 +67,9 @@ pub fn run(
         lobby.accept(listener.socket()).map_err(io_error("take a connection"))?;
         let Some((stream, cookie)) = lobby.next() else { continue };
         let Ok(control) = Control::new(stream) else { continue };
+        control
+            .tune(spec.keep_alive, spec.send_timeout_ms)
+            .map_err(io_error("prepare the control connection"))?;
         let mut record = empty(&control, cookie, spec.interval);
         let mut serving = Serving {
             spec,
@@ -205,7 +208,12 @@ impl Serving<'_> {
                 Lobby::deny(&stream);
                 continue;
             }
-            finish_accepted(&record.parameters, &stream).map_err(io_error("set the options of a stream"))?;
+            finish_accepted(&record.parameters, &stream)
+                .and_then(|()| {
+                    let ms = self.spec.send_timeout_ms;
+                    ms.map_or(Ok(()), |ms| socket_options::set_user_timeout(&stream, ms))
+                })
+                .map_err(io_error("set the options of a stream"))?;
             self.add(Wire::Tcp(Arc::new(stream)))?;
         }
         self.datagram_streams(record)?;
@@ -259,7 +267,7 @@ impl Serving<'_> {
         let at = self.listener.address().map_err(&cannot)?;
         let udp = socket_options::bind_shared(at).map_err(&cannot)?;
         udp.set_nonblocking(true).map_err(&cannot)?;
-        ask::prepare(parameters, udp.as_fd(), at.is_ipv6()).map_err(&cannot)?;
+        ask::prepare(parameters, self.spec.device.as_deref(), udp.as_fd(), at.is_ipv6()).map_err(&cannot)?;
         finish_udp(parameters, &udp);
         Ok(udp)
     }
@@ -314,7 +322,7 @@ impl Serving<'_> {
         let limit = u64::from(self.spec.duration_s_max);
         let time = u64::from(parameters.time_s) + u64::from(parameters.omit_s);
         // A test that bytes end may take any time, which a server with a limit does not give.
-        if limit > 0 && (time > limit || !parameters.by_time()) {
+        if limit > 0 && (time > limit || parameters.time_s == 0 || !parameters.by_time()) {
             return Err(ServeError::Limit { what: "the time", value: time, limit });
         }
         let total = parameters.rate_bps.saturating_mul(parameters.streams() as u64);
@@ -341,7 +349,13 @@ impl Serving<'_> {
         } else {
             BLOCK
         });
-        self.traffic = Some(Traffic::new(parameters, true, record.block, self.spec.interval));
+        self.traffic = Some(Traffic::new(
+            parameters,
+            true,
+            record.block,
+            self.spec.interval,
+            parameters.server_cpu.or(self.spec.cpu),
+        ));
         Ok(())
     }
 

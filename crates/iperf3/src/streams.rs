@@ -12,11 +12,13 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linerate_sys::datagram::Trains;
+use linerate_sys::datagram::{self, Trains};
 use linerate_sys::socket::{self, BATCH_MAX, Ready};
+use linerate_sys::{affinity, zerocopy};
 
 use super::SLICE;
 use super::board::{Board, Meter};
+use super::parameters::{GRO_BYTES, GSO_BYTES_MAX};
 use super::tally::{HEADER_BYTES, header};
 
 /// A receiver that is draining ends when nothing came for so long.
@@ -24,6 +26,12 @@ const QUIET: Duration = Duration::from_millis(60);
 
 /// What one receive call may take out of the kernel at once.
 const RECEIVE_BYTES: usize = 1 << 20;
+
+/// Most datagrams of a train: `UDP_MAX_SEGMENTS` of the kernel was 64 until 6.9.
+const SEGMENTS_MAX: usize = 64;
+
+/// Trains that one receive call takes.
+const TRAINS: usize = 16;
 
 /// One refusal may be an echo of an earlier datagram; so many in a row are an answer.
 const FAILED_SENDS_MAX: u32 = 100;
@@ -46,6 +54,12 @@ pub(super) struct Pace {
     pub(super) burst: u32,
     /// Numbers of datagrams have 64 bits.
     pub(super) wide: bool,
+    /// Pages of a file in memory are handed to the kernel.
+    pub(super) zerocopy: bool,
+    /// Datagrams go and come in trains.
+    pub(super) gsro: bool,
+    /// CPU of the thread.
+    pub(super) cpu: Option<u32>,
 }
 
 impl Pace {
@@ -85,7 +99,12 @@ pub(super) fn start(
     }
     let (wire, board, meter) = (wire.clone(), Arc::clone(board), Arc::clone(meter));
     std::thread::Builder::new().name("iperf3".into()).spawn(move || {
+        let pinned = pace.cpu.map_or(Ok(()), |cpu| {
+            let words = |error| io::Error::other(format!("CPU {cpu} cannot be used: {error}"));
+            affinity::restrict(0, &[cpu]).map_err(words)
+        });
         let result = match (&wire, sends) {
+            _ if pinned.is_err() => pinned,
             (Wire::Tcp(stream), true) => send_bytes(stream, pace, &board, &meter),
             (Wire::Tcp(stream), false) => receive_bytes(stream, &board, &meter),
             (Wire::Udp(socket), true) => send_datagrams(socket, pace, &board, &meter),
@@ -118,19 +137,28 @@ fn wait_until_due(pace: Pace, start: Instant, number: u64) -> bool {
 
 fn send_bytes(mut stream: &TcpStream, pace: Pace, board: &Board, meter: &Meter) -> io::Result<()> {
     let block: Vec<u8> = (0..pace.block).map(|i| (i % 251) as u8).collect();
+    let file = if pace.zerocopy { Some(zerocopy::memory_file(&block)?) } else { None };
     let start = Instant::now();
     let mut number = 0;
     while board.senders_go_on() {
         if !wait_until_due(pace, start, number) {
             continue;
         }
-        let mut rest = &block[..board.take(block.len())];
+        let granted = board.take(block.len());
+        // The end of the block, so that the length of the rest gives the offset in the file.
+        let mut rest = &block[block.len() - granted..];
         if rest.is_empty() {
             return Ok(());
         }
         number += 1;
         while !rest.is_empty() && board.senders_go_on() {
-            match stream.write(rest) {
+            let written = match &file {
+                Some(file) => {
+                    zerocopy::send_file(stream, file, (block.len() - rest.len()) as u64, rest.len())
+                }
+                None => stream.write(rest),
+            };
+            match written {
                 Ok(written) => {
                     meter.note(written as u64, u64::from(written == rest.len()), board.now());
                     rest = &rest[written..];
@@ -178,7 +206,11 @@ fn receive_bytes(stream: &TcpStream, board: &Board, meter: &Meter) -> io::Result
 fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> io::Result<()> {
     let block = pace.block.max(HEADER_BYTES);
     // As many as a train of about 64 KiB, so that small datagrams cost few calls and large ones come evenly.
-    let batch = (65_536 / block).clamp(1, BATCH_MAX);
+    let train = if pace.gsro { GSO_BYTES_MAX as usize } else { 65_536 };
+    let batch = (train / block).clamp(1, if pace.gsro { SEGMENTS_MAX } else { BATCH_MAX });
+    if pace.gsro {
+        datagram::set_segment_bytes(udp, block as u16)?;
+    }
     let mut buffer: Vec<u8> = (0..block * batch).map(|i| (i % 251) as u8).collect();
     let start = Instant::now();
     let (mut sent, mut failed) = (0_u64, 0);
@@ -201,7 +233,13 @@ fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> 
         }
         let mut went = 0;
         while went < granted && board.senders_go_on() {
-            match socket::send_batch(udp, &buffer[went * block..granted * block], block) {
+            let rest = &buffer[went * block..granted * block];
+            let sent = if pace.gsro {
+                udp.send(rest).map(|bytes| bytes / block)
+            } else {
+                socket::send_batch(udp, rest, block)
+            };
+            match sent {
                 Ok(count) => {
                     went += count;
                     failed = 0;
@@ -224,17 +262,27 @@ fn send_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> 
 }
 
 fn receive_datagrams(udp: &UdpSocket, pace: Pace, board: &Board, meter: &Meter) -> io::Result<()> {
-    let mut inbox = Trains::new(BATCH_MAX, HEADER_BYTES);
+    let slot = if pace.gsro { GRO_BYTES as usize } else { HEADER_BYTES };
+    let mut inbox = Trains::new(if pace.gsro { TRAINS } else { BATCH_MAX }, slot);
+    if pace.gsro {
+        datagram::set_receive_offload(udp, true)?;
+    }
     let mut quiet_since = None;
     while board.receivers_go_on() {
         match inbox.receive(udp) {
             Ok(_) => {
                 let at = board.now();
                 let mut tally = meter.tally();
+                let mut count = |head: &[u8], length: usize| {
+                    if tally.note(head, pace.wide, at) { length } else { 0 }
+                };
                 let bytes: usize = inbox
                     .iter()
-                    .filter(|unit| tally.note(unit.bytes, pace.wide, at))
-                    .map(|unit| unit.length)
+                    .map(|unit| match unit.length.div_ceil(unit.segment.max(1)) {
+                        // What was cut off by a small slot has its length all the same.
+                        0 | 1 => count(unit.bytes, unit.length),
+                        _ => unit.bytes.chunks(unit.segment).map(|part| count(part, part.len())).sum(),
+                    })
                     .sum();
                 drop(tally);
                 meter.note(bytes as u64, 0, at);
@@ -263,14 +311,22 @@ mod tests {
 
     #[test]
     fn blocks_are_due_at_their_rate_and_in_bursts() {
-        let pace = Pace { block: 1000, rate_bps: 8_000_000, burst: 0, wide: false };
+        let pace = Pace {
+            block: 1000,
+            rate_bps: 8_000_000,
+            burst: 0,
+            wide: false,
+            zerocopy: false,
+            gsro: false,
+            cpu: None,
+        };
         assert_eq!(pace.due(Duration::ZERO), 1);
         assert_eq!(pace.due(Duration::from_millis(10)), 11);
         assert_eq!(pace.due_at(10), Duration::from_millis(10));
         let bursts = Pace { burst: 10, ..pace };
         assert_eq!(bursts.due(Duration::from_millis(5)), 10);
         assert_eq!(bursts.due_at(19), Duration::from_millis(10));
-        let senseless = Pace { block: usize::MAX, rate_bps: 1, burst: 0, wide: false };
+        let senseless = Pace { block: usize::MAX, rate_bps: 1, ..pace };
         assert!(senseless.due_at(u64::MAX) > Duration::from_secs(1));
     }
 }

@@ -50,7 +50,14 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// For a test; `every` is the length of an interval (zero for none), `block` what is sent at once.
-    pub(super) fn new(parameters: &Parameters, server: bool, block: u32, every: Duration) -> Self {
+    /// `cpu` is where its threads run.
+    pub(super) fn new(
+        parameters: &Parameters,
+        server: bool,
+        block: u32,
+        every: Duration,
+        cpu: Option<u32>,
+    ) -> Self {
         // A server counts down only where its client cannot be left waiting for what was lost.
         let bounded = !server || parameters.protocol == super::parameters::Iperf3Protocol::Tcp;
         Self {
@@ -62,6 +69,9 @@ impl Traffic {
                 rate_bps: parameters.rate_bps,
                 burst: parameters.burst,
                 wide: parameters.udp_counters_64bit,
+                zerocopy: parameters.zerocopy,
+                gsro: parameters.gsro,
+                cpu,
             },
             parameters: parameters.clone(),
             server,
@@ -172,7 +182,8 @@ impl Traffic {
     /// What ended by itself, or has to: time, bytes or blocks. Only a client asks.
     pub(super) fn is_enough(&self) -> bool {
         if self.parameters.by_time() {
-            return self.elapsed() >= self.omit() + self.time;
+            // Without a time it goes on until it is interrupted.
+            return !self.time.is_zero() && self.elapsed() >= self.omit() + self.time;
         }
         if self.omitting {
             return false;

@@ -22,6 +22,7 @@ pub mod filesystem;
 pub mod filter;
 pub mod interrupt;
 pub mod kernel_log;
+pub mod local_time;
 pub mod neighbour;
 pub mod netlink;
 pub mod netns;

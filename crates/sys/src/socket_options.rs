@@ -3,7 +3,7 @@
 //! In: a socket, a number or a name. Out: the kernel's answer. It decides nothing.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::socket::{int_option, raw_address, set_option};
@@ -12,10 +12,29 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-fn fresh(address: SocketAddr, kind: libc::c_int) -> io::Result<OwnedFd> {
+fn fresh(address: SocketAddr, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: socket returns a new descriptor, or a negative number that `check` turns into an error.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0))?)) }
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol))?)) }
+}
+
+/// TCP over one path, or over several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TcpPaths {
+    /// TCP.
+    #[default]
+    One,
+    /// Multipath TCP.
+    Several,
+}
+
+impl TcpPaths {
+    fn protocol(self) -> libc::c_int {
+        match self {
+            Self::One => 0,
+            Self::Several => libc::IPPROTO_MPTCP,
+        }
+    }
 }
 
 fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
@@ -29,9 +48,10 @@ fn bind(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
 pub fn connect_prepared(
     local: Option<SocketAddr>,
     peer: SocketAddr,
+    paths: TcpPaths,
     prepare: &dyn Fn(BorrowedFd<'_>) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
-    let socket = fresh(peer, libc::SOCK_STREAM | libc::SOCK_NONBLOCK)?;
+    let socket = fresh(peer, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, paths.protocol())?;
     prepare(socket.as_fd())?;
     if let Some(local) = local {
         reuse_address(&socket)?;
@@ -52,9 +72,9 @@ const BACKLOG: libc::c_int = 4096;
 /// A listener in the place of another one, which the caller then closes: at the same address, with none of
 /// the options that were set on the other, and without a moment in which the port is free for a program of
 /// another user. It does not block.
-pub fn listen_in_place_of(old: &TcpListener) -> io::Result<TcpListener> {
+pub fn listen_in_place_of(old: &TcpListener, paths: TcpPaths) -> io::Result<TcpListener> {
     let address = old.local_addr()?;
-    let new = fresh(address, libc::SOCK_STREAM | libc::SOCK_NONBLOCK)?;
+    let new = fresh(address, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, paths.protocol())?;
     let share = |socket: &dyn AsFd, on: libc::c_int| {
         set_option(&socket.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, &on)
     };
@@ -75,7 +95,7 @@ pub fn listen_in_place_of(old: &TcpListener) -> io::Result<TcpListener> {
 /// A UDP socket on an address that other sockets of this process may be bound to as well: one is connected to
 /// each peer, the last one takes whoever comes next.
 pub fn bind_shared(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = fresh(address, libc::SOCK_DGRAM)?;
+    let socket = fresh(address, libc::SOCK_DGRAM, 0)?;
     reuse_address(&socket)?;
     bind(&socket, address)?;
     Ok(UdpSocket::from(socket))
@@ -147,6 +167,92 @@ pub fn set_pacing_rate(socket: &impl AsFd, bytes_per_s: u64) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_s)
 }
 
+/// How long data that was sent may stay unacknowledged before the kernel ends the connection, ms.
+pub fn set_user_timeout(socket: &impl AsFd, ms: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, &ms)
+}
+
+/// Probes of an idle connection; 0 leaves a number to the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Seconds until the first one.
+    pub idle_s: u32,
+    /// Seconds between two.
+    pub interval_s: u32,
+    /// So many without an answer end the connection.
+    pub count: u32,
+}
+
+/// Has the kernel probe an idle connection.
+pub fn set_keep_alive(socket: &impl AsFd, probes: KeepAlive) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_KEEPALIVE, &on)?;
+    for (option, value) in [
+        (libc::TCP_KEEPIDLE, probes.idle_s),
+        (libc::TCP_KEEPINTVL, probes.interval_s),
+        (libc::TCP_KEEPCNT, probes.count),
+    ] {
+        if value > 0 {
+            set_option(socket, libc::IPPROTO_TCP, option, &as_int(value))?;
+        }
+    }
+    Ok(())
+}
+
+/// Binds a socket to a network device by its name.
+pub fn bind_to_device(socket: &impl AsFd, name: &str) -> io::Result<()> {
+    // SAFETY: the kernel reads `len` bytes of the name during the call.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    })
+    .map(|_| ())
+}
+
+/// `struct in6_flowlabel_req` of `linux/in6.h`.
+#[repr(C)]
+struct FlowLabelRequest {
+    destination: [u8; 16],
+    label: u32,
+    action: u8,
+    share: u8,
+    flags: u16,
+    expires: u16,
+    linger: u16,
+    padding: u32,
+}
+
+/// `IPV6_FL_F_CREATE`: a label that is free is taken.
+const LABEL_CREATE: u16 = 1;
+/// `IPV6_FL_S_ANY`: other processes may use it too.
+const LABEL_SHARED: u8 = 255;
+/// `IPV6_FLOWLABEL_MGR` and `IPV6_FLOWINFO_SEND` of `linux/in6.h`.
+const FLOW_LABEL_MANAGER: libc::c_int = 32;
+const FLOW_INFO_SEND: libc::c_int = 33;
+
+/// Takes an IPv6 flow label of 20 bits for what a socket will send to a peer; it takes effect when the socket
+/// connects to an address with that label.
+pub fn set_flow_label(socket: &impl AsFd, peer: SocketAddrV6, label: u32) -> io::Result<()> {
+    let request = FlowLabelRequest {
+        destination: peer.ip().octets(),
+        label: label.to_be(),
+        action: 0,
+        share: LABEL_SHARED,
+        flags: LABEL_CREATE,
+        expires: 0,
+        linger: 0,
+        padding: 0,
+    };
+    set_option(socket, libc::IPPROTO_IPV6, FLOW_LABEL_MANAGER, &request)?;
+    let on: libc::c_int = 1;
+    set_option(socket, libc::IPPROTO_IPV6, FLOW_INFO_SEND, &on)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -162,7 +268,7 @@ mod tests {
             let plain = send_buffer(&old).unwrap();
             set_buffers(&old, 20_000).unwrap();
             set_segment(&old, 600).unwrap();
-            let new = listen_in_place_of(&old).unwrap();
+            let new = listen_in_place_of(&old, TcpPaths::One).unwrap();
             drop(old);
             assert_eq!((new.local_addr().unwrap(), send_buffer(&new).unwrap()), (at, plain));
             let taken = TcpListener::bind(at).unwrap_err();
@@ -172,7 +278,7 @@ mod tests {
             let server = new.accept().unwrap().0;
             assert_eq!(server.peer_addr().unwrap().port(), client.local_addr().unwrap().port());
             // While connections of the first one live.
-            let third = listen_in_place_of(&new).unwrap();
+            let third = listen_in_place_of(&new, TcpPaths::One).unwrap();
             assert_eq!(third.local_addr().unwrap(), at);
         }
     }
@@ -182,7 +288,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
         let local = Some("127.0.0.1:0".parse().unwrap());
-        let client = connect_prepared(local, peer, &|socket| {
+        let client = connect_prepared(local, peer, TcpPaths::One, &|socket| {
             set_segment(&socket, 1000)?;
             set_buffers(&socket, 65_536)?;
             set_congestion(&socket, "reno")?;

@@ -40,10 +40,25 @@ impl Before {
     }
 }
 
-/// Everything that the socket of a stream needs before its first packet.
-pub(crate) fn prepare(parameters: &Parameters, socket: BorrowedFd<'_>, ipv6: bool) -> io::Result<()> {
+/// Everything that the socket of a stream needs before its first packet. `device` is the only network device
+/// that it uses.
+pub(crate) fn prepare(
+    parameters: &Parameters,
+    device: Option<&str>,
+    socket: BorrowedFd<'_>,
+    ipv6: bool,
+) -> io::Result<()> {
+    bind_device(device, socket)?;
     Before::of(parameters).set(socket)?;
     mark(parameters, socket, ipv6)
+}
+
+/// Binds a socket to a network device where one is given.
+pub(crate) fn bind_device(device: Option<&str>, socket: BorrowedFd<'_>) -> io::Result<()> {
+    device.map_or(Ok(()), |name| {
+        let words = |error: io::Error| io::Error::new(error.kind(), format!("device {name}: {error}"));
+        socket_options::bind_to_device(&socket, name).map_err(words)
+    })
 }
 
 /// The type of service of what is sent.

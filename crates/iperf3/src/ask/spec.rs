@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use linerate_sys::socket_options::KeepAlive;
+
 use crate::auth::Rsa;
 use crate::parameters::{Parameters, VERSION};
 use crate::protocol::PORT;
@@ -51,6 +53,14 @@ pub struct ClientSpec {
     pub family: AddressFamily,
     /// Own address.
     pub bind: Option<IpAddr>,
+    /// The only network device that is used.
+    pub device: Option<String>,
+    /// CPU of the threads.
+    pub cpu: Option<u32>,
+    /// How long sent data may stay unacknowledged, ms.
+    pub send_timeout_ms: Option<u32>,
+    /// Probes of the control connection when it is idle.
+    pub keep_alive: Option<KeepAlive>,
     /// Own port of the first stream; the others follow. 0 for any.
     pub client_port: u16,
     /// What the test is.
@@ -77,6 +87,10 @@ impl ClientSpec {
             port: PORT,
             family: AddressFamily::Any,
             bind: None,
+            device: None,
+            cpu: None,
+            send_timeout_ms: None,
+            keep_alive: None,
             client_port: 0,
             parameters: Parameters {
                 time_s: 10,

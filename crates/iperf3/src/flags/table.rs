@@ -14,6 +14,16 @@ both:
   -i, --interval S         seconds between reports, 0 for none (1)
   -f, --format X           unit of rates: k m g t for bits, K M G T for bytes
   -J, --json               one JSON document of iperf3's schema per test
+  --json-stream            a line of JSON for each thing that happens
+  --json-stream-full-output  and the whole document at the end
+  --timestamps[=FORMAT]    the time before each line, in a format of strftime
+  --logfile FILE           add the output to this file
+  -I, --pidfile FILE       write the process id
+  -A, --affinity N[,M]     CPU of the threads, and of the server's
+  --bind-dev DEV           use this network device only, also ADDR%DEV of -B and -c
+  --snd-timeout MS         end a connection when sent data is not acknowledged for so long
+  --cntl-ka[=IDLE/INTERVAL/COUNT]
+                           probe the control connection when it is idle, seconds
   -V, --verbose            CPU of both ends and congestion control too
   --use-pkcs1-padding      authenticate as versions before 3.17 do
   --rcv-timeout MS         give a test up when no data came for so long (120000)
@@ -29,7 +39,7 @@ server:
 
 client:
   -c, --client HOST        be the client
-  -t, --time S             length of the test (10)
+  -t, --time S             length of the test (10), 0 until Ctrl-C
   -n, --bytes N            bytes to send instead; K, M, G are powers of 1024
   -k, --blockcount N       blocks to send instead
   -u, --udp                UDP instead of TCP
@@ -44,6 +54,11 @@ client:
   -M, --set-mss N          largest segment
   -N, --no-delay           send small segments at once
   -C, --congestion NAME    congestion control
+  -Z, --zerocopy           send pages of a file in memory (sendfile)
+  -m, --mptcp              Multipath TCP
+  -L, --flowlabel N        IPv6 flow label
+  --gsro                   datagrams in trains (GSO and GRO)
+  --skip-rx-copy           receivers do not copy; here they never do
   -S, --tos N, --dscp X    type of service: a number, or a DSCP name or number
   --cport N                own port of the first stream; the others follow
   --connect-timeout MS     how long a connection may take (10000)
@@ -61,12 +76,12 @@ K, M, G, T behind a rate are powers of 1000. exit code 0: the test went through;
 /// Flags with a value that only a client has.
 pub(super) const CLIENT_VALUES: &str = "-t --time -n --bytes -k --blockcount -b --bitrate --bandwidth --fq-rate \
     -l --length -P --parallel -O --omit -w --window -M --set-mss -C --congestion --linux-congestion -S --tos --dscp \
-    --cport --connect-timeout -T --title --extra-data --username --rsa-public-key-path --pacing-timer";
+    --cport --connect-timeout -L --flowlabel -T --title --extra-data --username --rsa-public-key-path --pacing-timer";
 /// Flags with a value that only a server has.
 pub(super) const SERVER_VALUES: &str = "--rsa-private-key-path --authorized-users-path --time-skew-threshold \
     --server-bitrate-limit --server-max-duration";
-const OTHER_VALUES: &str =
-    "-c --client -p --port -B --bind -i --interval -f --format --rcv-timeout --idle-timeout";
+const OTHER_VALUES: &str = "-c --client -p --port -B --bind -i --interval -f --format --rcv-timeout --idle-timeout -A \
+    --affinity --bind-dev -I --pidfile --logfile --snd-timeout";
 
 pub(super) fn is_in(list: &str, flag: &str) -> bool {
     list.split_whitespace().any(|known| known == flag)
@@ -78,16 +93,10 @@ pub(super) fn takes_value(flag: &str) -> bool {
 
 pub(super) fn unknown(flag: &str) -> String {
     let reason = match flag {
-        "-Z" | "--zerocopy" => "sending from a file is not offered",
         "-F" | "--file" => "sending and receiving files is not offered",
         "-D" | "--daemon" => "it never runs in the background; let systemd do that",
-        "-A" | "--affinity" => "binding to a CPU is not offered; use taskset",
-        "-L" | "--flowlabel" => "flow labels are not offered",
         "-X" | "--xbind" | "--sctp" | "--nstreams" => "SCTP is not offered",
-        "-m" | "--mptcp" => "Multipath TCP is not offered",
-        "--gsro" => "segments are not offered here; `linerate survey` uses them by itself",
-        "--logfile" | "-I" | "--pidfile" => "redirect the output instead",
-        "--json-stream" => "one document per test is what --json writes",
+        "-d" | "--debug" => "nothing more is known than --json-stream writes",
         _ => return format!("{flag} is not known here\nhint: --help"),
     };
     format!("{flag} is not known here ({reason})")

@@ -9,17 +9,19 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
 
-use linerate_sys::socket_options;
+use linerate_sys::socket_options::{self, TcpPaths};
 
 use super::{ServeError, ServerSpec};
 use crate::ask::{self, AddressFamily};
-use crate::parameters::Parameters;
+use crate::parameters::{Iperf3Protocol, Parameters};
 
 /// See the file's head.
 pub(super) struct Listener {
     socket: TcpListener,
     /// It has options of a test.
     tuned: bool,
+    /// The only network device that it takes connections from.
+    device: Option<String>,
 }
 
 impl Listener {
@@ -37,7 +39,11 @@ impl Listener {
         for address in choices {
             let at = SocketAddr::new(address, spec.port);
             match TcpListener::bind(at).and_then(|l| l.set_nonblocking(true).map(|()| l)) {
-                Ok(socket) => return Ok(Self { socket, tuned: false }),
+                Ok(socket) => {
+                    ask::bind_device(spec.device.as_deref(), socket.as_fd())
+                        .map_err(|source| ServeError::Listen { at, source })?;
+                    return Ok(Self { socket, tuned: false, device: spec.device.clone() });
+                }
                 Err(source) => last = Some(ServeError::Listen { at, source }),
             }
         }
@@ -54,6 +60,10 @@ impl Listener {
 
     /// Options that the streams of a test inherit.
     pub(super) fn prepare(&mut self, parameters: &Parameters) -> io::Result<()> {
+        if parameters.mptcp && parameters.protocol == Iperf3Protocol::Tcp {
+            self.replace(TcpPaths::Several)?;
+            self.tuned = true;
+        }
         let asked = ask::Before::of(parameters);
         self.tuned |= asked.is_any();
         asked.set(self.socket.as_fd())
@@ -67,9 +77,16 @@ impl Listener {
     /// Ends the options of a test. After an error they are still there.
     pub(super) fn renew(&mut self) -> io::Result<()> {
         if self.tuned {
-            self.socket = socket_options::listen_in_place_of(&self.socket)?;
+            self.replace(TcpPaths::One)?;
             self.tuned = false;
         }
+        Ok(())
+    }
+
+    fn replace(&mut self, paths: TcpPaths) -> io::Result<()> {
+        let new = socket_options::listen_in_place_of(&self.socket, paths)?;
+        ask::bind_device(self.device.as_deref(), new.as_fd())?;
+        self.socket = new;
         Ok(())
     }
 }

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_sys::socket_options::KeepAlive;
+
 use crate::ask::AddressFamily;
 use crate::auth::Rsa;
 use crate::protocol::PORT;
@@ -24,6 +26,14 @@ pub struct AccessPolicy {
 pub struct ServerSpec {
     /// Own address; any when not given.
     pub bind: Option<IpAddr>,
+    /// The only network device that is used.
+    pub device: Option<String>,
+    /// CPU of the threads, where the client names none.
+    pub cpu: Option<u32>,
+    /// How long sent data may stay unacknowledged, ms.
+    pub send_timeout_ms: Option<u32>,
+    /// Probes of the control connection when it is idle.
+    pub keep_alive: Option<KeepAlive>,
     /// Port; 0 for any.
     pub port: u16,
     /// Which family.
@@ -46,6 +56,10 @@ impl Default for ServerSpec {
     fn default() -> Self {
         Self {
             bind: None,
+            device: None,
+            cpu: None,
+            send_timeout_ms: None,
+            keep_alive: None,
             port: PORT,
             family: AddressFamily::Any,
             one_off: false,
