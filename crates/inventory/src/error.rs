@@ -52,9 +52,9 @@ impl InventoryError {
 
     /// This one without the others.
     pub fn alone(&self) -> String {
-        let place = if self.line > 0 { format!(":{}", self.line) } else { String::new() };
+        let line = if self.line > 0 { format!(":{}", self.line) } else { String::new() };
         format!(
-            "{}{place}: {}{}{}",
+            "{}{line}: {}{}{}",
             self.file,
             input::cut(&self.problem, PROBLEM_CHARS_MAX),
             if self.hint.is_empty() { "" } else { "\nhint: " },

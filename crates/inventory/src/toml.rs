@@ -69,7 +69,7 @@ fn parse(text: &str) -> Result<Inventory, Vec<Problem>> {
     Err(problems)
 }
 
-/// The text with blanks in place of the `key = value` at this byte; `None` where there is none.
+/// The text with blanks instead of the `key = value` at this byte; `None` where there is none.
 fn without_line(text: &str, at: usize) -> Option<String> {
     let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
     let end = text[at..].find('\n').map_or(text.len(), |more| at + more);

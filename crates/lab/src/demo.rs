@@ -226,7 +226,7 @@ impl Stage<'_> {
 
     /// The verdict of the last run, for the demo itself.
     fn verdict(&self) -> Result<Page> {
-        let ended = self.linerate(&words(&["report", "--json"]))?;
+        let ended = self.linerate(&words(&["show", "--json"]))?;
         serde_json::from_str(&ended.stdout)
             .map_err(|e| LabError::Unknown(format!("linerate show --json: {e}; {}", ended.stderr.trim())))
     }
@@ -283,7 +283,7 @@ impl Stage<'_> {
 
     fn report(&self, run: &str, truth: &str) -> Result<()> {
         let path = std::path::absolute(&self.options.report).unwrap_or_else(|_| self.options.report.clone());
-        let mut arguments = words(&["report", run, "--html", "--reveal", truth, "-o"]);
+        let mut arguments = words(&["show", run, "--html", "--reveal", truth, "-o"]);
         arguments.push(path.clone().into());
         let ended = self.linerate(&arguments)?;
         if !Path::new(&path).is_file() {

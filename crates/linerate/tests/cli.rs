@@ -82,9 +82,9 @@ fn a_bad_inventory_is_code_2_with_file_line_and_hint() {
     std::fs::write(home.0.path().join("c.toml"), "[[host]]\nname = \"a\"\ntransprot = \"local\"\n").unwrap();
     let refused = home.run(&["survey", "-i", "c.toml"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = text(&refused.stderr);
-    assert!(said.contains("c.toml:3: unknown field `transprot`"), "{said}");
-    assert!(said.contains("hint: did you mean `transport`?"), "{said}");
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("c.toml:3: unknown field `transprot`"), "{stderr}");
+    assert!(stderr.contains("hint: did you mean `transport`?"), "{stderr}");
     assert_eq!(text(&refused.stdout), "");
 }
 
@@ -98,8 +98,8 @@ fn a_missing_node_program_is_code_2_and_says_what_to_do() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    let said = text(&refused.stderr);
-    assert!(said.contains("/nonexistent/linerate-node") && said.contains("LINERATE_NODE"), "{said}");
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("/nonexistent/linerate-node") && stderr.contains("LINERATE_NODE"), "{stderr}");
 }
 
 #[test]
@@ -172,4 +172,66 @@ fn a_list_of_hosts_is_shown_and_written_as_an_inventory() {
     let missing = home.run(&["inventory", "nowhere"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("nowhere"), "{}", text(&missing.stderr));
+}
+
+/// Runs in a folder, with an inventory named by the environment where one is given.
+fn in_folder(folder: &std::path::Path, inventory: Option<&str>, args: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(args).current_dir(folder).env("LINERATE_DATA", folder).env("HOME", folder);
+    command.env_remove("XDG_CONFIG_HOME").env_remove("LINERATE_INVENTORY");
+    command.envs(inventory.map(|path| ("LINERATE_INVENTORY", path))).output().unwrap()
+}
+
+#[test]
+fn the_inventory_is_found_where_none_is_given_and_names_choose_from_it() {
+    let home = Home::new();
+    let folder = home.0.path();
+    let clean = |inventory: Option<&str>, names: &[&str]| {
+        let output = in_folder(folder, inventory, &[&["clean"], names].concat());
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, _, stderr) = clean(None, &[]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("hint: name hosts, or an inventory with -i FILE"), "{stderr}");
+    let hosts = |names: &[&str]| -> String {
+        names.iter().map(|name| format!("[[host]]\nname = \"{name}\"\ntransport = \"local\"\n")).collect()
+    };
+    let config = folder.join(".config/linerate");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("cluster.toml"), hosts(&["own"])).unwrap();
+    assert!(clean(None, &[]).1.starts_with("own: "));
+    std::fs::write(folder.join("cluster.toml"), hosts(&["one", "two"])).unwrap();
+    let (code, cleaned, stderr) = clean(None, &[]);
+    assert_eq!((code, cleaned.lines().count()), (0, 2), "{cleaned}{stderr}");
+    assert!(stderr.contains("inventory ./cluster.toml"), "{stderr}");
+    assert_eq!(clean(None, &["two"]).1.lines().count(), 1);
+    // This machine need not be in it.
+    let (_, cleaned, _) = clean(None, &["two", "local"]);
+    assert!(cleaned.contains("two: ") && cleaned.contains("local: "), "{cleaned}");
+    let (code, _, stderr) = clean(None, &["two", "three"]);
+    assert!(code == 2 && stderr.contains("no host `three`"), "{stderr}");
+    std::fs::write(folder.join("named.toml"), hosts(&["three"])).unwrap();
+    assert!(clean(Some("named.toml"), &[]).1.starts_with("three: "));
+    let (code, _, stderr) = clean(Some("gone.toml"), &[]);
+    assert!(code == 2 && stderr.contains("gone.toml"), "{stderr}");
+}
+
+#[test]
+fn a_namespace_is_no_host_and_one_host_is_no_survey() {
+    let home = Home::new();
+    for (words, part) in [
+        (&["clean", "local!netns:blue"][..], "name local alone"),
+        (&["drbd", "status", "local!pid:1"], "name local alone"),
+        (&["survey", "local"], "one host is no pair"),
+        (&["measure", "http", "nope"], "such as http://nope"),
+        (&["measure", "tcp", "local", "-P", "9999"], "1..=512"),
+        (&["measure", "tcp", "local", "-O", "9s", "-t", "5s"], "at most as long"),
+        (&["undo", "nothing"], "no trial `nothing`"),
+    ] {
+        let refused = home.run(words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(text(&refused.stderr).contains(part), "{words:?}: {}", text(&refused.stderr));
+    }
+    let listed = home.run(&["undo"]);
+    assert!(text(&listed.stdout).starts_with("nothing is open"), "{}", text(&listed.stdout));
 }

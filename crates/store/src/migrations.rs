@@ -72,7 +72,7 @@ const STEPS: &[&str] = &[
     ) strict;
     alter table facts add column keys text references fact_keys(digest);
 ",
-    // 1 for a measurement by itself, of which nothing is diagnosed.
+    // 1 for a measurement by itself, which is never diagnosed.
     "
     alter table run add column measurement integer not null default 0;
 ",

@@ -1,4 +1,5 @@
-//! `linerate show --anonymize`: a stored run as a file that can be given away, and that the tests of the diagnosis read.
+//! `linerate show --anonymize`: a stored run as a file that can be given away, and that the tests of the
+//! diagnosis read.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -27,7 +27,7 @@ pub(super) struct Args {
     what: Vec<String>,
     #[command(flatten)]
     reading: import::Reading,
-    /// Store what the files say as a run, for `show`, `diff` and `try`
+    /// Store the evidence as a run, for `show`, `diff` and `try`
     #[arg(long, requires = "what")]
     save: bool,
     /// Parent run of the stored run

@@ -72,7 +72,7 @@ async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Resul
     let inventory = place::only(&inventory, end);
     let prefix = end.prefix();
     let mut keys: Vec<String> = args.keys.iter().map(|key| format!("{prefix}{key}")).collect();
-    if keys.is_empty() && end.place.is_some() {
+    if keys.is_empty() && end.netns.is_some() {
         keys.push(prefix);
     }
     let opened = open::unless_interrupted(Fleet::open(&inventory, |h| h.name == *host)).await;

@@ -118,7 +118,7 @@ pub(super) fn really(asked: &str, typed: Option<&str>, what: &str) -> anyhow::Re
             std::io::stdin().read_line(&mut line)?;
             line.trim().to_owned()
         }
-        None => anyhow::bail!("{what}\nhint: --yes={asked} says that this is meant"),
+        None => anyhow::bail!("{what}\nhint: --yes={asked} confirms it"),
     };
     anyhow::ensure!(
         answer == asked,

@@ -184,7 +184,7 @@ pub(super) fn run_to_diagnose(store: &Store, wanted: Option<&str>) -> Result<Run
     Ok(row)
 }
 
-/// Says which run a command took by itself.
+/// Names the run that a command took by itself.
 pub(super) fn name(row: &RunRow) {
     let ago_s = linerate_fleet::clock::now_ms().saturating_sub(row.start_ms) / 1000;
     let ago = match ago_s {

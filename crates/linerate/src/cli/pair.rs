@@ -81,7 +81,7 @@ impl Pair {
         let mut chosen = chosen(&self.inventory, &words)?;
         self.ways.without_sudo(&mut chosen.inventory);
         let [from, to] = &chosen.names()[..] else { anyhow::bail!("two hosts are needed") };
-        if chosen.has_places() {
+        if chosen.has_netns() {
             let tests = [test(1, from, to, Layer::Overlay, kind)];
             let ends = Some(&chosen.ends[..]);
             return run_with(chosen.inventory, &tests, tuning, Some(&self.ways), &self.output, ends);
@@ -105,7 +105,7 @@ pub(super) fn chosen(file: &InventoryFile, words: &[String]) -> anyhow::Result<C
     if words.iter().all(is_own) {
         let inventory = inventory::loopback();
         let name = inventory.hosts.first().map_or_else(String::new, |host| host.name.clone());
-        let ends = words.iter().map(|_| End { host: name.clone(), place: None }).collect();
+        let ends = words.iter().map(|_| End { host: name.clone(), netns: None }).collect();
         return Ok(Chosen { inventory, file: None, ends });
     }
     file.choose(words)
@@ -128,7 +128,7 @@ pub(super) fn run(
     run_with(inventory, tests, tuning, ways, output, None)
 }
 
-/// The same between ends of which at least one is a place inside a host.
+/// The same between ends, at least one a namespace inside a host.
 fn run_with(
     mut inventory: Inventory,
     tests: &[Test],

@@ -1,4 +1,4 @@
-//! `host!place` on the command line: an end of a test inside a container, a process's namespace or a named
+//! `host!netns` on the command line: an end of a test inside a container, a process's namespace or a named
 //! one, without an endpoint in the inventory. Its address is asked of the host.
 
 use std::net::IpAddr;
@@ -17,29 +17,29 @@ pub(super) struct End {
     /// Name of the host.
     pub(super) host: String,
     /// Namespace inside of it.
-    pub(super) place: Option<PathBuf>,
+    pub(super) netns: Option<PathBuf>,
 }
 
 impl End {
-    /// Reads `host` or `host!place`.
+    /// Reads `host` or `host!netns`.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         match place::host_and_place(text) {
-            Ok((host, place)) => Ok(Self { host: host.to_owned(), place }),
+            Ok((host, netns)) => Ok(Self { host: host.to_owned(), netns }),
             Err(flaw) => anyhow::bail!("{}\nhint: {}", flaw.what, flaw.hint),
         }
     }
 
     /// The beginning of the keys of facts in there.
     pub(super) fn prefix(&self) -> String {
-        self.place.as_ref().map_or(String::new(), |place| format!("netns.{}|", place.display()))
+        self.netns.as_ref().map_or(String::new(), |netns| format!("netns.{}|", netns.display()))
     }
 }
 
-/// An inventory in which a host has this place and nothing else, to read facts there.
+/// An inventory in which a host has this namespace and nothing else, to read facts there.
 pub(super) fn only(inventory: &Inventory, end: &End) -> Inventory {
     let mut inventory = inventory.clone();
-    for host in inventory.hosts.iter_mut().filter(|host| host.name == end.host && end.place.is_some()) {
-        host.endpoints = vec![endpoint(IpAddr::from([0, 0, 0, 0]), end.place.clone())];
+    for host in inventory.hosts.iter_mut().filter(|host| host.name == end.host && end.netns.is_some()) {
+        host.endpoints = vec![endpoint(IpAddr::from([0, 0, 0, 0]), end.netns.clone())];
     }
     inventory
 }
@@ -48,7 +48,7 @@ fn endpoint(address: IpAddr, netns: Option<PathBuf>) -> Endpoint {
     Endpoint { address, layer: Layer::Overlay, netns, link_bps: None }
 }
 
-/// The inventory in which the ends have endpoints in the overlay: the place's own address, or the host's.
+/// The inventory in which the ends have endpoints in the overlay: that of the namespace, or the host's.
 pub(super) async fn with_endpoints(
     fleet: &Fleet,
     inventory: &Inventory,
@@ -79,9 +79,9 @@ pub(super) async fn with_endpoints(
     let mut changed = inventory.clone();
     for (end, address) in ends.iter().zip(chosen) {
         for host in changed.hosts.iter_mut().filter(|host| host.name == end.host) {
-            let known = host.endpoints.iter().find(|e| e.address == address && e.netns == end.place).cloned();
+            let known = host.endpoints.iter().find(|e| e.address == address && e.netns == end.netns).cloned();
             let own = known.map_or_else(
-                || endpoint(address, end.place.clone()),
+                || endpoint(address, end.netns.clone()),
                 |e| Endpoint { layer: Layer::Overlay, ..e },
             );
             host.endpoints = vec![own];
@@ -94,7 +94,7 @@ pub(super) async fn with_endpoints(
 /// host.
 async fn addresses(fleet: &Fleet, inventory: &Inventory, end: &End) -> anyhow::Result<Vec<(IpAddr, u8)>> {
     let host = inventory.host(&end.host);
-    let listed = host.into_iter().flat_map(|host| &host.endpoints).filter(|e| e.netns == end.place);
+    let listed = host.into_iter().flat_map(|host| &host.endpoints).filter(|e| e.netns == end.netns);
     let mut found: Vec<(IpAddr, u8)> = listed.map(|e| (e.address, 0)).collect();
     if found.is_empty() {
         let prefixes = [format!("{}nic.", end.prefix())];
@@ -116,7 +116,7 @@ async fn addresses(fleet: &Fleet, inventory: &Inventory, end: &End) -> anyhow::R
         !found.is_empty(),
         "host {}: no address to measure to in {}\nhint: name one in the inventory",
         end.host,
-        end.place.as_ref().map_or("the host".to_owned(), |place| place.display().to_string())
+        end.netns.as_ref().map_or("the host".to_owned(), |netns| netns.display().to_string())
     );
     Ok(found)
 }

@@ -113,7 +113,7 @@ async fn on<T>(
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let named = if args.via.is_asked() { None } else { Some(args.targets.chosen()?) };
-    let ends = named.as_ref().filter(|chosen| chosen.has_places()).map(|chosen| chosen.ends.clone());
+    let ends = named.as_ref().filter(|chosen| chosen.has_netns()).map(|chosen| chosen.ends.clone());
     let ends = ends.unwrap_or_default();
     let knowledge = open::knowledge()?;
     let mut store = Store::open_default()?;

@@ -33,8 +33,8 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Whether a namespace inside a host was named.
-    pub(super) fn has_places(&self) -> bool {
-        self.ends.iter().any(|end| end.place.is_some())
+    pub(super) fn has_netns(&self) -> bool {
+        self.ends.iter().any(|end| end.netns.is_some())
     }
 
     /// Names of the hosts in the order in which they were named.
@@ -72,7 +72,7 @@ impl InventoryFile {
         // A host and a namespace inside of it are one session.
         let mut once: Vec<String> = Vec::new();
         for (at, name) in names.iter().enumerate() {
-            if ends[at].place.is_none() || !once.contains(name) {
+            if ends[at].netns.is_none() || !once.contains(name) {
                 once.push(name.clone());
             }
         }
@@ -102,10 +102,10 @@ fn of_file(file: &Path, names: &[String]) -> anyhow::Result<Inventory> {
     Ok(chosen)
 }
 
-/// Where an inventory is looked for when none is given.
+/// The inventory where none is given.
 fn usual() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    // What was named has to be there; the usual places need not.
+    // What was named has to be there; the usual files need not.
     variable("LINERATE_INVENTORY").or_else(|| {
         let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|h| h.join(".config")));
         let own = config.map(|folder| folder.join("linerate/cluster.toml"));
@@ -116,7 +116,7 @@ fn usual() -> Option<PathBuf> {
 /// Hosts of a command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Targets {
-    /// Hosts: names of the inventory, or NAME, USER@NAME, NAME:PORT over ssh, or `local`; with HOST!PLACE a
+    /// Hosts: names of the inventory, or NAME, USER@NAME, NAME:PORT over ssh, or `local`; with HOST!NETNS a
     /// namespace on it; defaults to all of the inventory
     #[arg(value_name = "HOST")]
     hosts: Vec<String>,
@@ -156,7 +156,7 @@ impl Targets {
 
 /// The same, refused where a namespace inside a host is named.
 pub(super) fn machines(chosen: Chosen) -> anyhow::Result<Chosen> {
-    if let Some(end) = chosen.ends.iter().find(|end| end.place.is_some()) {
+    if let Some(end) = chosen.ends.iter().find(|end| end.netns.is_some()) {
         anyhow::bail!(
             "a namespace inside host {0} was named, and this command is about the whole host\nhint: name {0} alone",
             end.host

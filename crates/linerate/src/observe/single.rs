@@ -1,8 +1,8 @@
 //! One test that somebody asked for, stored as a run of its own.
 //!
 //! What comes in: open sessions and tests. What goes out: a snapshot with their samples and a diagnosis that
-//! holds one sentence and the worst of what they show; both are in the store, but for a call of which nothing
-//! came: it has no name and is not stored. It reads no facts and judges no
+//! holds one sentence and the worst of what they show; both are in the store, but for a call that
+//! measured nothing: it has no name and is not stored. It reads no facts and judges no
 //! setting: a survey does.
 
 use std::time::Duration;

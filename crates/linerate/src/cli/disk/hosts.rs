@@ -36,7 +36,7 @@ pub(in crate::cli) async fn hosts(
     if via.is_asked() {
         return via::hosts(via, None).await;
     }
-    // A load on drives is for hosts that somebody named: an inventory that is there by itself names none.
+    // A load on drives is for hosts that were named: an inventory that is there by itself names none.
     let here = ["localhost".to_owned()];
     let named = if named.is_empty() && inventory.given().is_none() { &here } else { named };
     let mut chosen = targets::machines(inventory.choose(named)?)?;

@@ -227,7 +227,7 @@ fn ask(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     anyhow::ensure!(
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        "nobody is there to be asked whether {shown} may be written\nhint: --yes with its name, such as --yes=sdx"
+        "{shown} is written only after its name was typed, and there is no terminal\nhint: --yes with its name, such as --yes=sdx"
     );
     write!(std::io::stderr(), "{shown} will be written, if it holds nothing. Type its name to go on: ")?;
     let mut line = String::new();

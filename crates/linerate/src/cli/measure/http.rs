@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         insecure: args.insecure,
     });
     // A namespace inside a host is one of its overlay.
-    let layer = |end: &End| if end.place.is_some() { Layer::Overlay } else { Layer::Underlay };
+    let layer = |end: &End| if end.netns.is_some() { Layer::Overlay } else { Layer::Underlay };
     let tests: Vec<_> = chosen
         .ends
         .iter()

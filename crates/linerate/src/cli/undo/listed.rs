@@ -7,7 +7,8 @@ use linerate_model::exit::ExitCode;
 use linerate_model::printable::one_line;
 use serde::Serialize;
 
-use super::{Args, trials};
+use super::args::Args;
+use super::trials;
 use crate::cli::{builds, open, out};
 use linerate_fleet::Fleet;
 use linerate_report::builds::{self as shown, BuildView};
@@ -53,7 +54,7 @@ pub(super) fn list(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
             fleet.named_by(chosen.file.as_deref(), &chosen.inventory);
             open::with_fleet(fleet, async |fleet| ask(fleet).await).await
         })?,
-        // Without hosts the store alone says what is open.
+        // Without hosts the store alone knows what is open.
         Err(_) if args.name.is_none() && args.given().is_none() => Some(OnHosts {
             gaps: vec!["no host was asked: none is named, and there is no inventory and no run".to_owned()],
             ..OnHosts::default()

@@ -2,7 +2,7 @@
 
 use linerate_model::exit::ExitCode;
 
-use super::Args;
+use super::args::Args;
 use crate::build::DRBD;
 use crate::cli::builds;
 use crate::cli::hosts::Needs;

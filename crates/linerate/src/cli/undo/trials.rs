@@ -4,7 +4,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
-use super::Args;
+use super::args::Args;
 use crate::cli::{open, out, progress, trial, watcher};
 use crate::trial::{self as trials, FleetActions, drive};
 use linerate_fleet::clock;

@@ -5,7 +5,7 @@ use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DeviceRefusal, Step, given};
 
-use super::Args;
+use super::args::Args;
 use crate::build::{self, DISK};
 use crate::cli::hosts::Needs;
 use crate::cli::{builds, out};
