@@ -194,7 +194,8 @@ fn the_inventory_is_found_where_none_is_given_and_names_choose_from_it() {
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("hint: name hosts, or an inventory with -i FILE"), "{stderr}");
     let hosts = |names: &[&str]| -> String {
-        names.iter().map(|name| format!("[[host]]\nname = \"{name}\"\ntransport = \"local\"\n")).collect()
+        let host = |name: &&str| format!("[[host]]\nname = \"{name}\"\ntransport = \"local\"\n");
+        names.iter().map(host).collect::<Vec<_>>().concat()
     };
     let config = folder.join(".config/linerate");
     std::fs::create_dir_all(&config).unwrap();

@@ -32,6 +32,11 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     if value > 0.0 { Ok(value) } else { Err(format!("`{text}` is no rate\nhint: such as 10G, 500M: bit/s")) }
 }
 
+/// The same, where 0 means none.
+pub(super) fn rate_or_none(text: &str) -> Result<f64, String> {
+    if text == "0" { Ok(0.0) } else { rate(text) }
+}
+
 /// Reads `4M`, `64K` or plain bytes.
 pub(super) fn bytes(text: &str) -> Result<u32, String> {
     let value = scaled(text, 1024.0, "such as 4M, 64K: bytes")?;
@@ -163,6 +168,7 @@ mod tests {
     #[test]
     fn amounts_are_read_with_their_prefixes() {
         assert_eq!((rate("10G"), rate("2.5M"), rate("800")), (Ok(10e9), Ok(2.5e6), Ok(800.0)));
+        assert_eq!((rate_or_none("0"), rate_or_none("1k")), (Ok(0.0), Ok(1e3)));
         assert_eq!((bytes("4M"), bytes("64K"), bytes("1448")), (Ok(4 << 20), Ok(65_536), Ok(1448)));
         assert_eq!(
             (size("3T"), size("3TB"), size("136MiB"), size("512")),

@@ -132,7 +132,7 @@ const BLIND_MAX: usize = 10;
 /// How what was waited for ended.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// The last look.
+    /// The last poll.
     pub now: Replicas,
     /// Whether anything was ever seen under way.
     pub was_busy: bool,

@@ -8,6 +8,9 @@ use linerate_model::kind::UdpPlan;
 
 use crate::cli::{pair, quantity};
 
+/// Rate of a flow that has none, bit/s.
+const DEFAULT_BPS: f64 = 100e6;
+
 /// Measure a UDP flow: packet loss, reordering, duplication, jitter, delay variation.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -17,7 +20,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pair: pair::Pair,
     /// Payload rate, e.g. 50M, 2.5G
-    #[arg(short = 'b', long, alias = "bitrate", value_parser = quantity::rate, default_value = "100M", conflicts_with = "flat_out")]
+    #[arg(short = 'b', long, alias = "bitrate", value_parser = quantity::rate_or_none, default_value = "100M", conflicts_with = "flat_out")]
     rate: f64,
     /// Send as fast as possible (also -b 0)
     #[arg(long)]
@@ -44,10 +47,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "send" => Offload::SendOnly,
         _ => Offload::Auto,
     };
+    let flat_out = args.flat_out || args.rate == 0.0;
     args.pair.run(UdpPlan {
-        rate_bps: args.rate,
+        rate_bps: if flat_out { DEFAULT_BPS } else { args.rate },
         payload_bytes: args.size,
         duration_ms: args.time.as_millis() as u32,
-        options: UdpOptions { flat_out: args.flat_out, offload },
+        options: UdpOptions { flat_out, offload },
     })
 }
