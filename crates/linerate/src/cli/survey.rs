@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_diagnose::disks::{self, SurveyedDrive};
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_model::inventory::Inventory;
 
 use super::place::{self, End};
@@ -68,6 +69,9 @@ fn share(text: &str) -> Result<f64, String> {
     Ok(percent.ok_or_else(|| format!("`{text}` is no share of a link\nhint: 0.1 to 100 percent"))? / 100.0)
 }
 
+/// Hosts that are named when none answered.
+const HOSTS_NAMED: usize = 10;
+
 /// Opens the sessions, settles how the hosts are measured and works with them; ends them in every case.
 async fn on<T>(
     ways: &Ways,
@@ -90,17 +94,9 @@ async fn on<T>(
         fleet
     });
     let Some(fleet) = opened.await else { return Ok(None) };
-    anyhow::ensure!(
-        !fleet.hosts().is_empty(),
-        "no host answered: {}",
-        fleet
-            .gaps
-            .iter()
-            .take(10)
-            .map(|g| format!("{}: {}", g.what, g.reason))
-            .collect::<Vec<_>>()
-            .join("; ")
-    );
+    if fleet.hosts().is_empty() {
+        return Err(none_answered(&fleet.gaps));
+    }
     open::with_fleet(fleet, async |fleet| {
         if !ends.is_empty() {
             *inventory = place::with_endpoints(fleet, inventory, ends).await?;
@@ -108,6 +104,15 @@ async fn on<T>(
         work(fleet, inventory).await
     })
     .await
+}
+
+/// Why there is no host: of several each on a line of its own, with its hint.
+fn none_answered(gaps: &[Gap]) -> anyhow::Error {
+    if let [only] = gaps {
+        return anyhow::anyhow!("no host answered: {}: {}", only.what, only.reason);
+    }
+    gaps.iter().take(HOSTS_NAMED).for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
+    anyhow::anyhow!("no host answered, {} were asked", gaps.len())
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
