@@ -128,7 +128,7 @@ fn a_full_disk_on_a_host_is_said_and_leaves_nothing() {
     }
     assert!(shown.contains("`ssh h1 df -h` shows the room; `cache_dir`"), "{shown}");
     assert_eq!(lab.names(1, CACHE), Vec::<String>::new());
-    let survey = lab.output(&["survey", "h1", "-q"]);
+    let survey = lab.output(&["survey", "h1", "--disks", "-q"]);
     assert_eq!(survey.status.code(), Some(2));
     assert!(text(&survey.stderr).contains("no host answered: host h1: over ssh: cannot store"));
 }
