@@ -16,6 +16,7 @@ mod lab;
 mod node;
 mod picture;
 mod prose;
+mod recording;
 mod rules;
 mod scale;
 mod shell;
@@ -115,6 +116,8 @@ enum Task {
         /// The command that printed it, as it stands above.
         command: String,
     },
+    /// Run the demo and write its recording, an animated SVG: docs/demo.svg (two minutes, root).
+    Recording,
     /// The long matrices of the lab.
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -171,6 +174,7 @@ fn run() -> Result<()> {
             durability::run(records, seed, filesystem.as_deref(), &reports)
         }
         Task::Picture { command } => picture::run(&command),
+        Task::Recording => recording::run(),
         Task::Lab(lab) => lab::run(&lab),
         Task::Tidy => tidy::run(),
         Task::Circles { name } => circles::print(name.as_deref()),

@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 const LINES_MAX: usize = 120;
 const COLUMNS_MAX: usize = 140;
 /// Of a character and a line, in units of the picture.
-const WIDTH: f64 = 7.8;
-const HEIGHT: usize = 18;
-const MARGIN: usize = 16;
+pub(crate) const WIDTH: f64 = 7.8;
+pub(crate) const HEIGHT: usize = 18;
+pub(crate) const MARGIN: usize = 16;
 
 /// Draws stdin, with the command that printed it above.
 pub(crate) fn run(command: &str) -> Result<()> {
@@ -66,29 +66,56 @@ fn svg(command: &str, text: &str) -> Result<String> {
 }
 
 /// Characters of one style.
-#[derive(Debug, PartialEq, Eq)]
-struct Piece {
-    text: String,
-    style: &'static str,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// As they stand.
+    pub(crate) text: String,
+    /// Attributes of their text.
+    pub(crate) style: String,
+    /// Colour behind them.
+    pub(crate) back: Option<String>,
+}
+
+/// A colour of the 256 of a terminal: a cube of 6 x 6 x 6, then grey; the first 16 are the background here.
+fn palette(number: u8) -> String {
+    let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+    match number {
+        0..=15 => "#14181d".to_owned(),
+        16..=231 => {
+            let n = number - 16;
+            format!("#{:02x}{:02x}{:02x}", level(n / 36), level(n / 6 % 6), level(n % 6))
+        }
+        grey => format!("#{0:02x}{0:02x}{0:02x}", 8 + 10 * (grey - 232)),
+    }
+}
+
+/// Background and foreground of a code such as `48;5;88;38;5;231`.
+fn square(code: &str) -> Option<(String, String)> {
+    let numbers: Vec<u8> = code.split(';').map_while(|n| n.parse().ok()).collect();
+    let [48, 5, back, 38, 5, front] = numbers[..] else { return None };
+    Some((palette(back), palette(front)))
 }
 
 /// A line by its styles; other commands to a terminal are left out.
-fn pieces(line: &str) -> Vec<Piece> {
+pub(crate) fn pieces(line: &str) -> Vec<Piece> {
     let mut all = Vec::new();
-    let mut style = "";
+    let (mut style, mut back) = (String::new(), None);
     let mut parts = line.split('\u{1b}');
-    let mut add = |text: &str, style: &'static str| {
+    let mut add = |text: &str, style: &str, back: &Option<String>| {
         if !text.is_empty() {
             let text = text.chars().filter(|c| !c.is_control()).collect();
-            all.push(Piece { text, style });
+            all.push(Piece { text, style: style.to_owned(), back: back.clone() });
         }
     };
-    add(parts.next().unwrap_or_default(), style);
+    add(parts.next().unwrap_or_default(), "", &None);
     for part in parts {
         let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
         let (code, text) = part.split_at(end);
         if code.ends_with('m') {
-            style = match code.trim_start_matches('[').trim_end_matches('m') {
+            let code = code.trim_start_matches('[').trim_end_matches('m');
+            let colours = square(code);
+            back = colours.as_ref().map(|(back, _)| back.clone());
+            let known = match code {
                 "1" => " font-weight=\"bold\"",
                 "2" => " fill=\"#8a939d\"",
                 "31" | "1;31" | "91" | "1;38;5;160" => " fill=\"#ff7b72\"",
@@ -97,13 +124,17 @@ fn pieces(line: &str) -> Vec<Piece> {
                 "36" | "96" | "1;36" => " fill=\"#7fb4e6\"",
                 _ => "",
             };
+            style = match colours {
+                Some((_, front)) => format!(" fill=\"{front}\""),
+                None => String::from(known),
+            };
         }
-        add(text, style);
+        add(text, &style, &back);
     }
     all
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
