@@ -16,6 +16,9 @@ use linerate_model::tuning::Tuning;
 
 use super::plan;
 
+/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
+/// and then is not.
+pub const REPEATS_MAX: usize = 4;
 /// A link of unknown speed, where tests are paced: slower ones are not sold any more.
 const ASSUMED_PACED_BPS: f64 = 100e6;
 /// A link of unknown speed, where they are not: what it may carry in the time of a test.
@@ -37,7 +40,7 @@ const UDP_WIRE: f64 = 1.25;
 /// Bytes on the wire of a small request and its answer.
 const REQUEST_BYTES: u64 = 300;
 /// How often small tests run at most: once, and what is repeated.
-const SMALL_TIMES: u64 = 1 + super::run::REPEATS_MAX as u64;
+const SMALL_TIMES: u64 = 1 + REPEATS_MAX as u64;
 /// Seconds on each link for repetitions and the second stage at least; else as many as were planned.
 const AGAIN_S_MIN: f64 = 8.0;
 /// The bytes of one write are made smaller where a transfer has fewer than this many of them.

@@ -12,8 +12,6 @@ mod mark;
 mod repeat;
 mod unreachable;
 
-pub(super) use repeat::REPEATS_MAX;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;

@@ -12,12 +12,10 @@ use linerate_model::sample::Outcome;
 
 use super::mark::{mark, mark_cut};
 use super::{Survey, round_s};
+pub(super) use crate::observe::limits::REPEATS_MAX;
 use crate::observe::{disturb, nic, pack};
 use linerate_store::StoreError;
 
-/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
-/// and then is not.
-pub(crate) const REPEATS_MAX: usize = 4;
 /// From this repetition on a load that waited for a CPU counts: a host that is always so busy is what there
 /// is to see.
 const STRICT_MAX: usize = 2;
