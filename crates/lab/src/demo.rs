@@ -218,7 +218,8 @@ impl Stage<'_> {
             _ => Layer::Underlay,
         };
         let mut lines = screen::matrix(&surveyed.text, &layer.to_string(), &self.hosts);
-        let names = lines.first().map(|line| format!("{line}   {layer}, % of the ceiling"));
+        let unseen = if lines.iter().any(|line| line.contains('?')) { "; ? not seen" } else { "" };
+        let names = lines.first().map(|line| format!("{line}   {layer}, % of the ceiling{unseen}"));
         lines.splice(..lines.len().min(1), names.as_deref());
         lines.extend(screen::verdict(&surveyed.text));
         show(&lines);
