@@ -56,7 +56,10 @@ impl Check for DiskHealth {
     fn items(&self, root: &Root, settings: &Settings) -> Vec<String> {
         let names = root.list("/sys/block").unwrap_or_default();
         let is_drive = |name: &String| {
-            ["sd", "nvme", "vd", "hd"].iter().any(|head| name.starts_with(head)) && !settings.leaves(name)
+            // A path of a drive with several (`nvme0c1n1`) has no health of its own.
+            let is_path = name.starts_with("nvme") && name.contains('c');
+            let is_known = ["sd", "nvme", "vd", "hd"].iter().any(|head| name.starts_with(head));
+            is_known && !is_path && !settings.leaves(name)
         };
         names.into_iter().filter(is_drive).take(DRIVES_MAX).collect()
     }

@@ -78,7 +78,9 @@ fn run(path: &Path) -> Result<(i32, String), String> {
         // What is printed beyond is not read: a script that goes on printing ends by its closed pipe.
         let _ = stdout.take(PRINTED_BYTES).read_to_end(&mut bytes);
     }
-    let code = child.wait().map_err(|error| error.to_string())?.code().unwrap_or(3);
+    let status = child.wait().map_err(|error| error.to_string())?;
+    // By its limit of CPU, or by hand.
+    let code = status.code().ok_or_else(|| format!("ended by a signal: {status}"))?;
     let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().next().unwrap_or_default().split('|').next().unwrap_or_default().trim();
     Ok((code, line.chars().filter(|c| !c.is_control()).take(TEXT_CHARS).collect()))
@@ -159,8 +161,9 @@ mod tests {
         put(here, "d-plain", "exit 2\n", 0o644);
         put(here, ".hidden", "#!/bin/sh\nexit 2\n", 0o755);
         std::os::unix::fs::symlink("/bin/true", here.join("e-link")).unwrap();
+        put(here, "f-killed", "#!/bin/sh\nkill -9 $$\n", 0o755);
         let names = scripts(here);
-        assert_eq!(names, ["a-good", "b-warn", "c-open", "e-link"]);
+        assert_eq!(names, ["a-good", "b-warn", "c-open", "e-link", "f-killed"]);
         let rows: Vec<Row> = names.iter().map(|name| read_one(here, name)).collect();
         assert_eq!((rows[0].get("code"), rows[0].text("text")), (Some(0.0), "fine"));
         assert_eq!((rows[1].get("code"), rows[1].text("text")), (Some(1.0), "near"), "no environment");
@@ -169,6 +172,10 @@ mod tests {
             (None, "not run: others can write it (mode 0777)")
         );
         assert_eq!((rows[3].get("code"), rows[3].text("text")), (None, "not run: no regular file"));
+        assert_eq!(
+            (rows[4].get("code"), rows[4].text("text")),
+            (None, "ended by a signal: signal: 9 (SIGKILL)")
+        );
         std::fs::set_permissions(here, std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(read_one(here, "a-good").text("text").starts_with("not run: "));
     }
