@@ -3,6 +3,7 @@
 
 mod builds;
 mod case;
+mod check;
 mod choice;
 mod clean;
 mod completions;
@@ -99,6 +100,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["show", "runs", "diff", "facts", "explain"]),
     ("Measure", &["measure"]),
     ("Storage", &["disk", "drbd"]),
+    ("Watch", &["check"]),
     ("Setup", &["inventory", "clean", "completions"]),
 ];
 
@@ -117,6 +119,7 @@ enum Command {
     Measure(measure::Args),
     Disk(disk::Args),
     Drbd(drbd::Args),
+    Check(check::Args),
     Inventory(inventory::Args),
     Clean(clean::Args),
     Completions(completions::Args),
@@ -175,6 +178,7 @@ pub fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Disk(args) => disk::run(&args),
         Command::Drbd(args) => drbd::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Inventory(args) => inventory::run(&args),
         Command::Clean(args) => clean::run(&args),
         Command::Completions(args) => completions::run(&args, command()),
