@@ -24,6 +24,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ("reference/exit-codes.md".to_owned(), exit_codes()),
         ("reference/facts.md".to_owned(), facts()?),
     ];
+    pages.extend(schemas()?);
     let commands = commands()?;
     let causes: Vec<Value> = serde_json::from_str(&program("linerate", &["explain", "--json"])?)?;
     pages.extend(cause_pages(&causes)?);
@@ -91,6 +92,21 @@ fn program(name: &str, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8(out.stdout)?)
 }
 
+/// The JSON schemas of all documents, and the page that lists them.
+fn schemas() -> Result<Vec<(String, String)>> {
+    let mut page = format!(
+        "{NOTE}# JSON schemas\n\nWhat commands print with `--json`, by JSON Schema 2020-12: [schemas.json](schemas.json), each document \
+         below\n`$defs`. `linerate schema NAME` prints one by itself. Within a minor version keys are added and never \
+         removed:\nignore those that you do not know.\n\n| document | commands |\n| --- | --- |\n"
+    );
+    for line in program("linerate", &["schema", "--list"])?.lines() {
+        let (name, of) = line.split_once(' ').context("a document without its commands")?;
+        let _ = writeln!(page, "| `{name}` | {} |", of.trim());
+    }
+    let all = ("reference/schemas.json".to_owned(), program("linerate", &["schema"])?);
+    Ok(vec![all, ("reference/schemas.md".to_owned(), page)])
+}
+
 fn exit_codes() -> String {
     let mut page = format!("{NOTE}# Exit codes\n\n| code | meaning |\n| --- | --- |\n");
     for (code, meaning) in ExitCode::ALL {
@@ -100,7 +116,7 @@ fn exit_codes() -> String {
 }
 
 /// Commands that the help does not list, and that have a page.
-const HIDDEN: [&str; 3] = ["iperf3", "knowledge", "man"];
+const HIDDEN: [&str; 4] = ["iperf3", "knowledge", "man", "schema"];
 
 /// A page for each command with the help of its subcommands, and one that lists them.
 fn commands() -> Result<Vec<(String, String)>> {

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use linerate_input::quoted;
@@ -29,7 +30,7 @@ const MEMBERSHIPS_MAX: usize = 1 << 20;
 const REMARKS_MAX: usize = 1000;
 
 /// What is known about reaching a host over ssh.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SshAccess {
     /// What `ssh` is called with when it is not the name of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +44,7 @@ pub struct SshAccess {
 }
 
 /// How a host is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectMethod {
     /// Given by the inventory.
@@ -71,7 +72,7 @@ pub fn transport_of(host: &str, method: &ConnectMethod) -> Result<TransportSpec,
 }
 
 /// A host as it was understood.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HostRead {
     /// Name.
     pub name: HostName,
@@ -93,7 +94,7 @@ pub struct HostRead {
 }
 
 /// Something about a line that a person should know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListRemark {
     /// Line, 1-based; 0 when the line is unknown.
     pub line: usize,
@@ -104,7 +105,7 @@ pub struct ListRemark {
 }
 
 /// What was understood of a text.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Understood {
     /// Format that it was read as.
     pub format: &'static str,

@@ -3,6 +3,7 @@
 use linerate_model::change::Risk;
 use linerate_model::fact::FactValue;
 use linerate_model::finding::{Direction, Metric, Suspect};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Characters of a title in a verdict of four lines.
@@ -11,7 +12,7 @@ pub(crate) const SHORT_MAX: usize = 72;
 pub(crate) const BY_HAND_MAX: usize = 78;
 
 /// One cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cause {
     /// Stable name: lower case, digits and dashes.
@@ -71,7 +72,7 @@ pub struct Cause {
 }
 
 /// What provokes a cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 pub enum CauseProof {
     /// A lab fault, by its name.
@@ -115,7 +116,7 @@ impl Cause {
 }
 
 /// How readily a cause is suspected before its evidence is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prior {
     /// Often the reason.
@@ -127,7 +128,7 @@ pub enum Prior {
 }
 
 /// Where and in what a cause shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Symptom {
     /// Values in which the loss may show; one of them has to be present.
@@ -140,7 +141,7 @@ pub struct Symptom {
 }
 
 /// A suspect with its direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names say it: a suspect of the model and its direction")]
 pub enum SuspectKind {
@@ -204,7 +205,7 @@ impl SuspectKind {
 }
 
 /// Which layers a cause can harm.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerFit {
     /// All layers suffer.
@@ -219,7 +220,7 @@ pub enum LayerFit {
 }
 
 /// A measured value against limits. Both limits that are given have to hold.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeatureTest {
     /// Name of the value; `knowledge/README.md` lists them.
@@ -244,7 +245,7 @@ pub struct FeatureTest {
 }
 
 /// Whose facts are looked at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactSide {
     /// The suspected host, or the machine of the suspected group.
@@ -261,7 +262,7 @@ pub enum FactSide {
 }
 
 /// Which NICs of a host a key with `nic.*` speaks of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NicRole {
     /// Those that the measured traffic passes, where that is known; on a machine all.
@@ -276,7 +277,7 @@ pub enum NicRole {
 }
 
 /// How a fact is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Op {
     /// Same text as one of the values.
@@ -339,7 +340,7 @@ impl Op {
 }
 
 /// A test of facts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactTest {
     /// Keys with `*` for any run of characters; one reading that holds is enough.
@@ -377,7 +378,7 @@ pub struct FactTest {
 }
 
 /// A further condition of a fact test, or of an alarm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// Keys; one reading that holds is enough.
@@ -390,7 +391,7 @@ pub struct Condition {
 }
 
 /// A count on one host that speaks for a cause without any measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StandingCount {
     /// Keys of counters or facts; one that holds is enough.
@@ -415,7 +416,7 @@ impl From<&FactTest> for Condition {
 }
 
 /// What to try.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemedyPlan {
     /// One line.
@@ -443,7 +444,7 @@ pub struct RemedyPlan {
 }
 
 /// Settings to write: those that the pattern names on the hosts of the side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SettingPlan {
     /// Patterns of keys, as in a fact test.
@@ -462,7 +463,7 @@ pub struct SettingPlan {
 }
 
 /// A value to write.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FixTarget {
     /// What most peers have.

@@ -1,11 +1,12 @@
 //! What to do about tuning, computed from what was measured; also what to leave alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
 
 /// What a piece of advice asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advised {
     /// Write this value.
@@ -17,7 +18,7 @@ pub enum Advised {
 }
 
 /// One direction of a pair beside the window that its hosts allow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BufferWindow {
     /// Sender.
     pub from: HostName,
@@ -45,7 +46,7 @@ pub struct BufferWindow {
 }
 
 /// What a piece of advice follows from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The pair that comes nearest to its window, and the hosts that need larger buffers.
@@ -75,7 +76,7 @@ pub enum Reason {
 }
 
 /// One piece of advice, with its arithmetic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     /// What is asked for.
     pub advised: Advised,

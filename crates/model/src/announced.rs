@@ -1,9 +1,10 @@
 //! What a survey announces before it measures: how long each link is busy, and how much it carries at most.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The load of a survey, announced before it starts. Nothing above it is sent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Announcement {
     /// Share of each link that tests may use, 0 to 1; `None`: as fast as the path goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,7 +19,7 @@ pub struct Announcement {
 }
 
 /// What one link carries, both directions together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkLoad {
     /// Host, or group of an uplink.
     pub of: String,

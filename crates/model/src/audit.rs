@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::Gap;
@@ -13,7 +14,7 @@ use crate::inventory::HostName;
 pub const EXAMPLES_MAX: usize = 20;
 
 /// Kind of data that is looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditKind {
     /// Data folder of a Hadoop data node.
@@ -43,7 +44,7 @@ impl std::fmt::Display for AuditKind {
 }
 
 /// A piece of the work: a node keeps nothing between two of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRequest {
     /// Folder.
     pub folder: PathBuf,
@@ -60,7 +61,7 @@ pub struct AuditRequest {
 }
 
 /// How bad a class is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harm {
     /// As it should be.
@@ -72,7 +73,7 @@ pub enum Harm {
 }
 
 /// Files of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditClass {
     /// How bad.
     pub harm: Harm,
@@ -87,7 +88,7 @@ pub struct AuditClass {
 }
 
 /// What a piece, or all pieces together, found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditPart {
     /// What it is.
     pub kind: AuditKind,
@@ -162,7 +163,7 @@ impl AuditPart {
 }
 
 /// The whole audit of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
     /// [`crate::SCHEMA`].
     pub schema: u32,

@@ -1,12 +1,13 @@
 //! What a pair of hosts should reach, and what that is computed from.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
 use crate::inventory::HostName;
 
 /// What a term of a ceiling comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TermName {
     /// Nothing is known.
@@ -101,7 +102,7 @@ pub enum TermBasis {
 }
 
 /// One term of a ceiling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingTerm {
     /// What it comes from.
     pub name: TermName,
@@ -115,7 +116,7 @@ pub struct CeilingTerm {
 }
 
 /// What a pair should reach: the smallest of its terms.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// bit/s of TCP payload; `None` when nothing is known.
     pub bps: Option<f64>,

@@ -1,12 +1,13 @@
 //! A change of one setting, and a remedy: a list of changes that leaves no choice.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 use crate::inventory::HostName;
 
 /// One setting on one host, from a value to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Where.
     pub host: HostName,
@@ -22,7 +23,7 @@ pub struct Change {
 pub type ReadBack = Vec<(FactKey, FactValue)>;
 
 /// What a change can cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Risk {
     /// Nothing.
@@ -48,7 +49,7 @@ impl std::fmt::Display for Risk {
 }
 
 /// What to try against a cause.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Remedy {
     /// Name to type after `linerate try`: the id of the cause.
     pub id: String,

@@ -3,13 +3,15 @@
 //! In: nothing. Out: a plain value, which contexts print and which a later policy (drain, resume) may judge.
 //! The shape of its JSON is stable: fields are added, never renamed or removed.
 
+use schemars::JsonSchema;
+
 use serde::{Deserialize, Serialize};
 
 /// Version of the shape of [`CheckReport`] in JSON.
 pub const CHECK_REPORT_VERSION: u32 = 1;
 
 /// What stands for one subject of a check, after hysteresis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
     /// Switched off.
@@ -46,7 +48,7 @@ impl CheckState {
 }
 
 /// One subject of one check: a NIC, a drive, a mount point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckResult {
     /// Name of the check: `link-speed`.
     pub check: String,
@@ -73,7 +75,7 @@ pub struct CheckResult {
 }
 
 /// All checks of one host at one time.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReport {
     /// See [`CHECK_REPORT_VERSION`].
     pub version: u32,

@@ -1,12 +1,13 @@
 //! What speaks for or against a cause, as facts; their texts are written by the reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 use crate::inventory::HostName;
 
 /// A fact that was read, beside what most peers have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactHit {
     /// Host.
     pub host: HostName,
@@ -20,7 +21,7 @@ pub struct FactHit {
 }
 
 /// What speaks for or against a cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clue {
     /// A fact.

@@ -1,11 +1,12 @@
 //! How many connections two hosts set up per second.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
 /// What one end counted.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectsEnd {
     /// Connections that showed the token and were answered.
     pub done: u64,

@@ -1,12 +1,13 @@
 //! What a UDP flow is asked for beyond its rate, and what its receiver saw of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
 /// Whether the kernel may cut one large write into datagrams (`UDP_SEGMENT`) and glue datagrams for one read
 /// (`UDP_GRO`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Offload {
     /// Where the kernel can and where it does no harm: not in a paced flow whose bursts would be its own.
@@ -20,7 +21,7 @@ pub enum Offload {
 }
 
 /// Specs of a UDP flow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpOptions {
     /// As fast as the sender can: the rate is not looked at.
     #[serde(default)]
@@ -38,7 +39,7 @@ impl UdpOptions {
 }
 
 /// How a UDP flow went at one end.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpFlow {
     /// Interarrival jitter as RFC 3550, section 6.4.1, smooths it (1/16), microseconds; at its highest and at
     /// the end. Receiver only.

@@ -1,13 +1,14 @@
 //! What differs between two hosts of a run, or between two runs, as facts; their texts are written by the
 //! reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 use crate::inventory::{HostName, Layer};
 
 /// What the pairs that were slow before prove about a fix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FixProof {
     /// They became faster.
@@ -19,7 +20,7 @@ pub enum FixProof {
 }
 
 /// One difference; the first value is that of the first host or run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
     /// A setting or property.

@@ -1,5 +1,6 @@
 //! Block devices: what they are, and what they did in an interval.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
@@ -37,7 +38,7 @@ pub const SECTOR_BYTES: u32 = 512;
 pub const TIMES: &str = "disk_time.";
 
 /// What a block device is, as far as it matters for what its figures mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskKind {
     /// A drive with one set of heads: it works on one request at a time.
@@ -60,7 +61,7 @@ pub enum DiskKind {
 }
 
 /// A block device of a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disk {
     /// Name of the kernel: `sda`, `dm-2`, `nvme0n1`.
     pub device: String,
@@ -105,7 +106,7 @@ impl Disk {
 /// How long requests of one direction took from being handed to the driver of the device until they ended:
 /// without their time in a scheduler before, which a mean of the kernel contains. Percentiles are within 13
 /// %, the longest at most as long as it says and at least 0.8 of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskTimes {
     /// Requests that were counted.
     pub requests: u64,
@@ -120,7 +121,7 @@ pub struct DiskTimes {
 }
 
 /// What went through a device in one direction, per second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskTraffic {
     /// Requests that reached the device, after merging.
     pub requests_per_s: f64,
@@ -138,7 +139,7 @@ pub struct DiskTraffic {
 }
 
 /// What a device did in an interval.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskRates {
     /// Name of the kernel.
     pub device: String,
@@ -187,7 +188,7 @@ impl DiskRates {
 }
 
 /// All devices of a host in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskInterval {
     /// Host.
     pub host: HostName,
@@ -203,7 +204,7 @@ pub struct DiskInterval {
 }
 
 /// What the figures of block devices show, as facts; its text is written by the reports.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskFinding {
     /// Host.
     pub host: HostName,
@@ -220,7 +221,7 @@ pub struct DiskFinding {
 }
 
 /// What a finding follows from; devices have the names that people know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskEvidence {
     /// [`DiskTrouble::Degraded`].
@@ -309,7 +310,7 @@ impl DiskEvidence {
 }
 
 /// A leg of an array or volume.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskLeg {
     /// Its drive.
@@ -319,7 +320,7 @@ pub enum DiskLeg {
 }
 
 /// What a leg of an array or volume is replaced with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskRepair {
     /// An array of md, by the name of the kernel.
@@ -329,7 +330,7 @@ pub enum DiskRepair {
 }
 
 /// Legs that are being filled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilledLegs {
     /// This side of a replica, from its peer.
@@ -343,7 +344,7 @@ pub enum FilledLegs {
 }
 
 /// A finding of a watch, with the time in which it held.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskEpisodes {
     /// What is wrong, with the figures of the last judgement in which it held.
     #[serde(flatten)]
@@ -361,7 +362,7 @@ pub struct DiskEpisodes {
 }
 
 /// What can be wrong with a block device, as far as its counters show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskTrouble {
     /// A leg of an array or volume that failed: everything goes on without it, and with one copy less.

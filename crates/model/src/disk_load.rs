@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -22,7 +23,7 @@ pub const PHASE_MS_MAX: u32 = 3_600_000;
 pub const REQUESTS_MIN: u64 = 20;
 
 /// What is read and written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskTarget {
     /// A file without a name in this folder, made for the load; it is gone when the program is, however that
@@ -66,7 +67,7 @@ impl DiskTarget {
 }
 
 /// When writes have to be safe from a loss of power.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durable {
     /// Nobody asks.
@@ -81,7 +82,7 @@ pub enum Durable {
 }
 
 /// One phase of a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskPhase {
     /// At random places; otherwise each thread goes on where it was, in a part of its own.
     pub random: bool,
@@ -152,7 +153,7 @@ impl std::fmt::Display for DiskPhase {
 }
 
 /// Requests of one direction.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskRequests {
     /// Requests that ended well.
     pub requests: u64,
@@ -164,7 +165,7 @@ pub struct DiskRequests {
 }
 
 /// What happened in a tenth of a second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskPoint {
     /// End of the interval since the start of the phase, milliseconds.
     pub at_ms: u32,
@@ -177,7 +178,7 @@ pub struct DiskPoint {
 }
 
 /// Why a figure is no evidence about the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
     /// The kernel read less from storage than was asked: its cache answered.
@@ -231,7 +232,7 @@ impl Doubt {
 }
 
 /// What the kernel counted at the device below during a phase.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceShare {
     /// Requests that reached it, after merging.
     pub requests: u64,
@@ -249,7 +250,7 @@ pub struct DeviceShare {
 }
 
 /// What one phase found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskResult {
     /// Which.
     pub phase: DiskPhase,
@@ -330,7 +331,7 @@ fn per_s(count: f64, seconds: f64) -> f64 {
 }
 
 /// What a load on a disk found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskEnd {
     /// Name of the kernel for the device that the target is on, or is; empty where there is none.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! Who causes the load of disks: processes, control groups or users, with what they read and wrote.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Beginning of the keys of what processes read and wrote: `process_io.<pid>-<start>.<what>`. Only read when
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub const PROCESS_IO: &str = "process_io.";
 
 /// By what the load is added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskUserKind {
     /// Each process by itself.
@@ -19,7 +20,7 @@ pub enum DiskUserKind {
 }
 
 /// One of them in an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskUser {
     /// Command and number of a process, path of a control group, name of a user.
     pub name: String,

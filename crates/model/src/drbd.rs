@@ -1,5 +1,6 @@
 //! What a host says about its replicas of DRBD.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
@@ -32,7 +33,7 @@ impl DrbdMove {
 }
 
 /// A resource as one host sees it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replica {
     /// Host.
     #[serde(default)]
@@ -48,7 +49,7 @@ pub struct Replica {
 }
 
 /// A device of a resource.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DrbdVolume {
     /// Number in the resource.
     pub number: u32,
@@ -61,7 +62,7 @@ pub struct DrbdVolume {
 }
 
 /// A peer of a resource.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
     /// Its name here; `peer` on 8.4.
     pub name: String,
@@ -76,7 +77,7 @@ pub struct Peer {
 }
 
 /// A device at a peer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PeerVolume {
     /// Number in the resource.
     pub number: u32,
@@ -124,7 +125,7 @@ impl Replica {
 }
 
 /// What is wrong with a resource, or will be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrbdAlarm {
     /// Resource.
     pub resource: String,
@@ -140,7 +141,7 @@ pub struct DrbdAlarm {
 }
 
 /// What is wrong with a resource that no state shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrbdEvidence {
     /// A cause that the knowledge has.
@@ -168,7 +169,7 @@ pub enum DrbdEvidence {
 }
 
 /// What can be wrong with a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrbdTrouble {
     /// Both sides were written to without each other.

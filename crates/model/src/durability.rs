@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::HostName;
@@ -20,7 +21,7 @@ pub const BATCH_MAX: u32 = 256;
 pub const CONTENT_BYTES_MAX: u64 = 64 << 10;
 
 /// What becomes of the files of a pattern.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternRule {
     /// Each record is a file of its own.
@@ -36,7 +37,7 @@ pub enum PatternRule {
 }
 
 /// What the kernel has promised when a pattern is through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Promised {
     /// Nothing: no call that asks for it was made.
@@ -48,7 +49,7 @@ pub enum Promised {
 }
 
 /// A way in which programs write files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pattern {
     /// `replace+fsync`.
     pub name: String,
@@ -63,7 +64,7 @@ pub struct Pattern {
 }
 
 /// What is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WritePlan {
     /// Sixteen hexadecimal digits: the records of another run are not taken for ours.
     pub run: String,
@@ -121,7 +122,7 @@ impl WritePlan {
 }
 
 /// What is asked of a node. No request depends on an earlier one but through the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurabilityRequest {
     /// Tell the ways of writing.
@@ -175,7 +176,7 @@ pub enum DurabilityRequest {
 }
 
 /// What a node answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurabilityAnswer {
     /// All ways of writing, in the order of a table.
@@ -209,7 +210,7 @@ pub enum DurabilityAnswer {
 }
 
 /// What a folder lies on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FolderLocation {
     /// `xfs`.
     pub filesystem: String,
@@ -231,7 +232,7 @@ pub struct FolderLocation {
 }
 
 /// A file that was looked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FoundFile {
     /// Its number.
     pub slot: u32,
@@ -244,7 +245,7 @@ pub struct FoundFile {
 
 /// What is found under a name. Versions are those of [`Spot`]; for a file that grows, the last record that is
 /// whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileState {
     /// Nothing.
@@ -287,7 +288,7 @@ pub enum FileState {
 }
 
 /// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
     /// It is as it was acknowledged, or newer.
@@ -317,7 +318,7 @@ impl Fate {
 }
 
 /// A list of promises, as far as it is known outside of the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promises {
     /// [`crate::SCHEMA`].
     pub schema: u32,
@@ -348,7 +349,7 @@ pub struct Promises {
 }
 
 /// A file that was lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostFile {
     /// Path below the folder.
     pub file: String,
@@ -361,7 +362,7 @@ pub struct LostFile {
 }
 
 /// What became of the files of a pattern.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PatternFate {
     /// The pattern.
     pub pattern: Pattern,
@@ -376,7 +377,7 @@ pub struct PatternFate {
 }
 
 /// What a check says in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DurabilityVerdict {
     /// The host was not restarted: nothing is proven.
@@ -388,7 +389,7 @@ pub enum DurabilityVerdict {
 }
 
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DurabilityReport {
     /// [`crate::SCHEMA`].
     pub schema: u32,

@@ -9,6 +9,7 @@ pub use value::{FactKey, FactValue, KEY_BYTES_MAX, check_key, decimal};
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact_map::FactMap;
@@ -16,7 +17,7 @@ use crate::inventory::HostName;
 use crate::printable::{HINT, without_hint};
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FactDecl {
     /// Key with `*` for the variable part: `nic.*.ring.rx`.
     pub pattern: String,
@@ -29,7 +30,7 @@ pub struct FactDecl {
 }
 
 /// What could not be seen. As text a host is `host NAME`, a session `session with NAME`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 pub enum GapSubject {
     /// A whole host, that was lost or never reached.
@@ -90,7 +91,7 @@ impl From<GapSubject> for String {
 }
 
 /// Something that could not be seen, with the reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
     /// What could not be seen.
     pub what: GapSubject,
@@ -114,9 +115,10 @@ impl Gap {
 }
 
 /// All facts of one host at one time.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// Settings and properties.
+    #[schemars(with = "BTreeMap<FactKey, FactValue>")]
     pub readings: FactMap,
     /// Counters: only their change around a test means something.
     #[serde(default)]

@@ -1,5 +1,6 @@
 //! What a diagnosis finds, as facts; its texts are written by the reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::advice::Advice;
@@ -15,7 +16,9 @@ pub use crate::suspect::{AtRest, Direction, Suspect};
 use crate::units::MetricUnit;
 
 /// Which layers suffer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerScope {
     /// All that were measured.
@@ -26,7 +29,9 @@ pub enum LayerScope {
 }
 
 /// In which measured value the loss shows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// TCP throughput.
@@ -57,7 +62,7 @@ pub enum Metric {
 }
 
 /// One cell of the matrix.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Sender.
     pub from: HostName,
@@ -93,7 +98,7 @@ pub struct Cell {
 }
 
 /// A place with a probability.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LossLocation {
     /// Where.
     #[serde(alias = "element")]
@@ -105,7 +110,7 @@ pub struct LossLocation {
 }
 
 /// A cause with its evidence.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankedCause {
     /// Id of the knowledge file, or `unknown-setting:<key>` for a difference that no file knows.
     pub id: String,
@@ -161,7 +166,7 @@ impl RankedCause {
 }
 
 /// A difference between suspects and peers that explains nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BenignDifference {
     /// Host.
     pub host: HostName,
@@ -179,7 +184,7 @@ pub struct BenignDifference {
 }
 
 /// The measurement that would decide what is still open.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NextTest {
     /// The tests of the pair again.
@@ -199,7 +204,7 @@ pub enum NextTest {
 }
 
 /// Which figure of a replica is below the slower of its disk and its transport.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplicaLoss {
     /// What is slow.
     pub pattern: ReplicaPattern,
@@ -217,7 +222,7 @@ pub struct ReplicaLoss {
 }
 
 /// What a replica does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplicaPattern {
     /// Sequential writes.
@@ -229,7 +234,7 @@ pub enum ReplicaPattern {
 }
 
 /// One thing that is wrong.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The whole verdict as a sentence; empty until a report writes it.
     pub sentence: String,
@@ -306,7 +311,7 @@ impl Finding {
 }
 
 /// Everything that a diagnosis says about a snapshot.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// [`crate::SCHEMA`].
     pub schema: u32,

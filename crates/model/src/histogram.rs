@@ -8,6 +8,7 @@
 //! The crate `hdrhistogram` keeps no exact minimum, maximum and sum and has no JSON of its own: both would
 //! stay here around it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Parts of each power of two, as a power of two.
@@ -17,7 +18,7 @@ const PARTS: u64 = 1 << PART_BITS;
 const BUCKETS: usize = ((64 - PART_BITS as usize) << PART_BITS) + PARTS as usize;
 
 /// Counts of values, by size.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Packed", into = "Packed")]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -28,7 +29,7 @@ pub struct Histogram {
 }
 
 /// What travels: buckets that are not empty, each as the number of empty ones before it and its count.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 struct Packed {
     min: u64,
     max: u64,

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Front ends of one test at most.
@@ -12,7 +13,7 @@ pub const REPEATS_MAX: u16 = 100;
 pub const REDIRECTS_MAX: usize = 5;
 
 /// One download. A step that was not reached or not needed is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpFetch {
     /// The front end as it was named; the address itself when none was.
     pub via: String,
@@ -69,7 +70,7 @@ impl HttpFetch {
 }
 
 /// A step of a download.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpStep {
     /// Resolving the name.

@@ -1,11 +1,12 @@
 //! Where imported evidence comes from: which lines of which file were understood as what, and which were not.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::Sample;
 
 /// What was read of the files of others.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Pieces that were understood, in the order of the files.
     pub pieces: Vec<Piece>,
@@ -33,7 +34,7 @@ pub struct Imported {
 pub const WORDS_MAX: usize = 2000;
 
 /// A test of an earlier state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
     /// The condition under which it ran.
     pub condition: String,
@@ -50,7 +51,7 @@ pub struct Earlier {
 pub const UNREAD_MAX: usize = 1000;
 
 /// A run of lines that one reader understood.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Piece {
     /// File.
     pub file: String,
@@ -68,7 +69,7 @@ pub struct Piece {
 }
 
 /// Lines that nobody understood.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unread {
     /// File.
     pub file: String,
@@ -83,7 +84,7 @@ pub struct Unread {
 }
 
 /// Something that the verdict lacks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     /// What.
     pub what: String,

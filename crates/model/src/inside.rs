@@ -5,6 +5,7 @@
 //! hardly changes. Reading it back gives the same values; text that is damaged gives `None`, never a panic
 //! and never more readings than it has bytes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One reading of one connection. Times and counts since the connection was made.
@@ -76,7 +77,7 @@ columns!(
 );
 
 /// All readings of one connection, packed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Packed(String);
 

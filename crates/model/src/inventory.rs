@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of a host; unique in an inventory.
@@ -15,7 +16,7 @@ pub type HostName = String;
 pub type GroupName = String;
 
 /// A cluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Inventory {
     /// Name of the cluster, for titles.
     pub name: String,
@@ -35,7 +36,7 @@ pub struct Inventory {
 }
 
 /// Hosts that share something: a hypervisor, a rack, a switch.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// Unique name.
     pub name: GroupName,
@@ -53,7 +54,7 @@ pub struct Group {
 }
 
 /// A machine with a node program on it, or a device that only has an iperf3 server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Unique name.
     pub name: HostName,
@@ -93,7 +94,7 @@ pub fn check_folder(path: &Path) -> Result<(), &'static str> {
 }
 
 /// How the operator reaches a host. The list grows with the operator's `fleet` room.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportSpec {
     /// The machine that `linerate` runs on.
@@ -116,7 +117,7 @@ pub enum TransportSpec {
 }
 
 /// Kind of a transport.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
     /// See [`TransportSpec::Local`].
@@ -152,7 +153,7 @@ impl TransportSpec {
 }
 
 /// What `ssh` is asked for. What is left out comes from its configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SshSpec {
     /// A name, an alias of ssh's configuration, or an address.
     pub host: String,
@@ -244,7 +245,7 @@ fn allowed(what: &str, text: &str, more: &str) -> Result<(), String> {
 }
 
 /// A node of a Slurm cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlurmSpec {
     /// Slurm's name of the node.
     pub node: String,
@@ -260,7 +261,7 @@ pub struct SlurmSpec {
 }
 
 /// How the node programs of a Slurm job are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlurmSteps {
     /// One step per node, whose stdin and stdout are the session.
@@ -281,7 +282,7 @@ pub struct SlurmJob {
 }
 
 /// One address of a host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Endpoint {
     /// Where streams of this endpoint start and end.
     pub address: IpAddr,
@@ -297,7 +298,9 @@ pub struct Endpoint {
 }
 
 /// Which network an endpoint belongs to. Only endpoints of the same layer are measured against each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
     /// The network of the machines.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::TestKind;
@@ -11,7 +12,7 @@ use crate::kind::TestKind;
 pub const NAME: &str = "iperf3";
 
 /// One test. Its report has the server's in `far`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Iperf3Spec {
     /// What: TCP or UDP; the protocol has nothing else.
     pub kind: TestKind,

@@ -16,6 +16,7 @@ mod udp;
 
 use std::any::Any;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use connects::ConnectsPlan;
@@ -32,7 +33,7 @@ pub use udp::UdpPlan;
 macro_rules! kinds {
     ($($kind:ident($plan:ident)),+ $(,)?) => {
         /// What is measured between two endpoints, or on one host.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         pub enum TestKind {
             $(#[doc = concat!("See [`", stringify!($plan), "`].")] $kind(Box<$plan>),)+

@@ -1,11 +1,12 @@
 //! What a latency test is asked for, and what it found, phase by phase.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
 /// What carries requests and answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carrier {
     /// One connection without Nagle's delay.
@@ -15,7 +16,7 @@ pub enum Carrier {
 }
 
 /// How both ends wait for the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiting {
     /// Asleep until the kernel wakes them: what programs usually do.
@@ -25,7 +26,7 @@ pub enum Waiting {
 }
 
 /// One phase: requests one after the other, each waiting for its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPhase {
     /// What carries them.
     pub carrier: Carrier,
@@ -44,7 +45,7 @@ impl std::fmt::Display for LatencyPhase {
 }
 
 /// What happened in one piece of a phase.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPoint {
     /// End of the piece since the start of the phase, milliseconds.
     pub at_ms: f64,
@@ -57,7 +58,7 @@ pub struct LatencyPoint {
 }
 
 /// What one phase found, at the sender.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyResult {
     /// Which.
     pub phase: LatencyPhase,

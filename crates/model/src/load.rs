@@ -2,6 +2,7 @@
 
 mod spec;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::connects::ConnectsEnd;
@@ -41,7 +42,7 @@ mod digits {
 }
 
 /// State of a TCP connection over one interval, from the sender's TCP_INFO.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// End of the interval since the start of the transfer, in milliseconds.
     #[serde(serialize_with = "digits::thousandths")]
@@ -64,7 +65,7 @@ pub struct Interval {
 }
 
 /// What one end of a load has to say when it ended.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadReport {
     /// Payload bytes sent (sender) or received (receiver).
     pub bytes: u64,
@@ -162,7 +163,7 @@ pub struct LoadReport {
 }
 
 /// Connections and datagrams at the port of a test that did not show its token.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Strangers {
     /// Connections, without as many as the sender itself may have opened; of a test of connections, with
@@ -192,7 +193,7 @@ impl Strangers {
 }
 
 /// Use of one CPU during a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CoreUse {
     /// Its number.
     pub cpu: u32,
@@ -203,7 +204,7 @@ pub struct CoreUse {
 }
 
 /// How one end moved its bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransferMethod {
     /// Way of sending or of receiving.
     pub name: String,
@@ -220,7 +221,7 @@ pub struct TransferMethod {
 }
 
 /// One turn of the calibration.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// Way of sending.
     pub send: String,
@@ -241,7 +242,7 @@ pub struct Turn {
 }
 
 /// End state of a TCP load at one end, from TCP_INFO; times and counts summed over the streams.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpEnd {
     /// Smallest RTT seen, microseconds.
     pub rtt_min_us: f64,
@@ -285,7 +286,7 @@ pub struct TcpEnd {
 
 /// Options of TCP that hold for a connection, beside the window scale. Each of them needs both ends, and a
 /// path that lets it pass.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgreedOptions {
     /// Selective acknowledgements.
     pub sack: bool,
@@ -296,7 +297,7 @@ pub struct AgreedOptions {
 }
 
 /// Datagram counts of a UDP load at one end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpEnd {
     /// Datagrams sent (sender) or received, without duplicates (receiver).
     pub datagrams: u64,

@@ -1,9 +1,10 @@
 //! Which packet sizes a path takes in each direction.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Answer to the path MTU probes of one size.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MtuProbe {
     /// IP packet size.
     pub bytes: u32,
@@ -17,7 +18,7 @@ pub struct MtuProbe {
 }
 
 /// What was found in one direction.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeLimit {
     /// Largest IP packet that arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +48,7 @@ impl SizeLimit {
 }
 
 /// Both directions of a path.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathMtu {
     /// From sender to receiver.
     pub forward: SizeLimit,

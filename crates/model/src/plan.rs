@@ -1,5 +1,6 @@
 //! What a survey will measure, round by round.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::{HostName, Layer};
@@ -9,7 +10,7 @@ use crate::kind::TestKind;
 pub type TestId = u32;
 
 /// One directed measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Test {
     /// Unique in the run.
     pub id: TestId,
@@ -40,14 +41,14 @@ impl Test {
 }
 
 /// Tests that run at the same time.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
     /// Each host is in at most one of them.
     pub tests: Vec<Test>,
 }
 
 /// A plan.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// In order.
     pub rounds: Vec<Round>,

@@ -1,5 +1,6 @@
 //! What a diagnosis knows beside its findings, as facts; their texts are written by the reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clue::Clue;
@@ -11,7 +12,7 @@ use crate::suspect::{AtRest, Direction, Suspect};
 use crate::symptom::Symptom;
 
 /// What there is to say of the whole where nothing was found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
     /// The median pair is at its ceiling: its share of it.
@@ -30,7 +31,7 @@ pub enum Overall {
 }
 
 /// Facts of the headline.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Of the whole.
     #[serde(default)]
@@ -47,7 +48,7 @@ pub struct Summary {
 }
 
 /// Evidence that must not be used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refused {
     /// A read that came from memory.
@@ -82,7 +83,7 @@ pub enum Refused {
 }
 
 /// What became of a suspicion that was not confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repetition {
     /// It was repeated and did not show again.
@@ -96,7 +97,7 @@ pub enum Repetition {
 }
 
 /// Hosts that seem to have ports of one speed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PortClass {
     /// Hosts.
     pub hosts: Vec<HostName>,
@@ -108,7 +109,7 @@ pub struct PortClass {
 }
 
 /// What is worth knowing of a device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskRemark {
     /// A drive that is slow among its equals.
@@ -157,7 +158,7 @@ pub enum DiskRemark {
 }
 
 /// Hosts whose counters count the same packets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Together {
     /// Counter.
     pub key: String,
@@ -174,7 +175,7 @@ pub struct Together {
 }
 
 /// Something that is worth knowing and needs no action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {
     /// A difference from the state before a fix.
@@ -344,7 +345,7 @@ pub enum Remark {
 }
 
 /// An option of TCP that two ends agree on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpOption {
     /// Selective acknowledgements.

@@ -4,6 +4,7 @@ mod measurement;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
@@ -12,7 +13,7 @@ use crate::plan::Test;
 pub use measurement::Measurement;
 
 /// A test and its result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// What was asked.
     pub test: Test,
@@ -37,7 +38,7 @@ impl Sample {
 }
 
 /// Result of a test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It ran. Boxed because it is much larger than the others.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::announced::Announcement;
@@ -15,7 +16,7 @@ use crate::sample::Sample;
 pub type RunId = String;
 
 /// All observations of one run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// [`crate::SCHEMA`] of the writer.
     pub schema: u32,
@@ -60,7 +61,7 @@ pub struct Snapshot {
 }
 
 /// A counter of a host over a time.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CounterWatch {
     /// Host.
     pub host: HostName,
@@ -73,7 +74,7 @@ pub struct CounterWatch {
 }
 
 /// What a figure of storage was measured on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StorageSubject {
     /// A disk alone.
@@ -90,7 +91,7 @@ pub enum StorageSubject {
 }
 
 /// How it was loaded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoragePattern {
     /// Random reads.
@@ -143,7 +144,7 @@ impl std::fmt::Display for StoragePattern {
 }
 
 /// One figure of storage or of the transport under it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StorageFigure {
     /// On which host, or empty when it stands for all.
     #[serde(default)]

@@ -26,10 +26,11 @@ pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};
 pub use operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, StepOperation};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One step on one host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Volumes of LVM.

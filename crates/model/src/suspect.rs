@@ -1,12 +1,13 @@
 //! Where a loss sits, and which traffic of it suffers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
 use crate::inventory::{GroupName, HostName};
 
 /// Where the loss sits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspect {
     /// One host.
@@ -26,7 +27,9 @@ pub enum Suspect {
 }
 
 /// Which direction of the suspect's traffic suffers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// What it sends.
@@ -39,7 +42,7 @@ pub enum Direction {
 }
 
 /// A host that retransmits under load only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtRest {
     /// Host.
     pub host: HostName,

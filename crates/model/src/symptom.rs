@@ -1,12 +1,13 @@
 //! What transfers show by themselves, without a ceiling to compare them with: the facts; their sentences are
 //! written by the reports.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inventory::{HostName, Layer};
 
 /// One symptom of one ordered pair.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Symptom {
     /// Sender.
     pub from: HostName,
@@ -19,7 +20,7 @@ pub struct Symptom {
 }
 
 /// What a transfer shows. The clearest stand first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
     /// One CPU of an end is busy all the time.

@@ -1,5 +1,6 @@
 //! A remedy tried: before and after, interleaved, beside an untouched control.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Remedy;
@@ -8,7 +9,7 @@ use crate::inventory::{HostName, Layer};
 use crate::snapshot::RunId;
 
 /// Where a trial stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialStatus {
     /// Measuring; the dead-man timer is armed on the node.
@@ -25,7 +26,7 @@ pub enum TrialStatus {
 }
 
 /// What the measurement says about a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The interval lies above no change.
@@ -39,7 +40,7 @@ pub enum Effect {
 }
 
 /// One measurement of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Arm {
     /// `false` with the old values (A), `true` with the new ones (B).
     pub changed: bool,
@@ -50,7 +51,7 @@ pub struct Arm {
 }
 
 /// Effect of a change with its uncertainty.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EffectSize {
     /// Better, no effect, worse, not shown.
     pub effect: Effect,
@@ -75,7 +76,7 @@ pub struct EffectSize {
 }
 
 /// A remedy tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// Identifier.
     pub id: RunId,

@@ -5,6 +5,7 @@
 //! what a survey measures. Limits are checked where the load runs, which also says what is wrong with a
 //! value.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most streams of one direction of a test.
@@ -17,7 +18,7 @@ pub const TURN_MS: u32 = 150;
 pub const CALIBRATION_MS_MAX: u32 = 8000;
 
 /// Options of a bulk transfer; both ends get the same.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 // Four independent yes-or-no questions are four fields.
 #[allow(clippy::struct_excessive_bools)]
@@ -107,7 +108,7 @@ impl Tuning {
 }
 
 /// What carries the bytes of a stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// TCP.
@@ -137,7 +138,7 @@ impl Protocol {
 }
 
 /// On which CPUs the threads of a load run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pin {
     /// On the CPUs beside the NIC of the own address, where the host has more than one memory node.

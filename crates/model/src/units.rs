@@ -1,10 +1,11 @@
 //! Numbers as people read them: SI rates, durations, percent, sizes, dates. Numbers in, short text out. Never
 //! rounds a value that is not zero to zero.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Unit of a measured metric.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MetricUnit {
     /// Throughput of TCP payload.
     #[serde(rename = "bit/s")]

@@ -1,6 +1,7 @@
 //! The verdict in facts: what the four lines of each finding are made of, and what stands below them. Made
 //! once by the reports; the same value is `summary` in JSON.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Risk;
@@ -14,7 +15,7 @@ use crate::remark::{Overall, Remark};
 use crate::suspect::{Direction, Suspect};
 
 /// How certain something is, in the words for people.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
     /// Below 20 %.
@@ -53,7 +54,7 @@ impl Certainty {
 }
 
 /// Everything at the end of a screen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What is wrong, worst first.
     pub findings: Vec<VerdictItem>,
@@ -71,7 +72,7 @@ pub struct Verdict {
 }
 
 /// What is wrong at one location.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictItem {
     /// Where, and how much.
     pub what: VerdictSubject,
@@ -90,7 +91,7 @@ pub struct VerdictItem {
 }
 
 /// Where something is wrong, and how much.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictSubject {
     /// A located loss, or a setting.
@@ -100,7 +101,7 @@ pub enum VerdictSubject {
 }
 
 /// What a loss is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossBasis {
     /// A known ceiling, or what is normal for the value.
@@ -112,7 +113,7 @@ pub enum LossBasis {
 }
 
 /// A loss with its location.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictLoss {
     /// Where, most probable first.
     pub locations: Vec<LossLocation>,
@@ -148,7 +149,7 @@ pub struct VerdictLoss {
 }
 
 /// Why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictCause {
     /// Id of the knowledge file.
     pub id: String,
@@ -162,7 +163,7 @@ pub struct VerdictCause {
 }
 
 /// A command, and where it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCommand {
     /// Host that it speaks of; `None` for a command of this program, which runs where the operator is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +173,7 @@ pub struct HostCommand {
 }
 
 /// What to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictFix {
     /// A command of this program that tries it and puts the old values back; `None` where a person has to do
     /// it.
@@ -192,7 +193,7 @@ pub struct VerdictFix {
 }
 
 /// What could not be seen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unseen {
     /// Share of each link that the tests were paced to, 0 to 1: a limit above it was not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]

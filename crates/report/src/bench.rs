@@ -13,6 +13,7 @@ use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::units;
 use maud::{Markup, html};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::distribution::{self, Line};
@@ -197,7 +198,7 @@ impl View for Bench {
 }
 
 /// A phase of a host for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BenchPhaseView {
     host: String,
     device: String,

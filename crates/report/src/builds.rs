@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 
 use linerate_model::printable::one_line;
 use linerate_model::step::DeviceRefusal;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::steps;
 use linerate_model::units::date;
 
 /// A build of a host.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BuildView {
     /// Host.
     pub host: String,

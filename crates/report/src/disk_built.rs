@@ -8,6 +8,7 @@ use linerate_model::disk_load::{DiskEnd, DiskResult};
 use linerate_model::printable::one_line;
 use linerate_model::units;
 use linerate_storage::plan::{DriveKind, Rates, VolumeSpread};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::heat::Style;
@@ -20,7 +21,7 @@ const WHAT: usize = 18;
 const FIGURE: usize = 16;
 
 /// A volume that was built.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Built {
     /// Host.
     pub host: String,
@@ -41,7 +42,7 @@ pub struct Built {
 }
 
 /// A figure.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FigureRow {
     /// What.
     pub what: &'static str,

@@ -11,6 +11,7 @@ use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use linerate_storage::drbd::{Share, TimeOfWrite};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::card;
@@ -39,7 +40,7 @@ const WIDTHS: [usize; 6] = [16, 11, 18, 9, 11, 12];
 const HEADS: [&str; 6] = ["local disk", "transport", "replicated", "reached", "transport", "replication"];
 
 /// A setting that may be to blame, with what would try another value.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Setting {
     /// How probable it is that it is the cause, 0 to 1.
     pub probability: f64,

@@ -12,14 +12,15 @@ use linerate_model::printable::is_control;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use linerate_model::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::material::{Format, Material};
 use super::verdict;
 
 /// The shape; `schema` is raised when a field changes its meaning.
-#[derive(Debug, Serialize)]
-struct Page<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Page<'a> {
     schema: u32,
     run: &'a str,
     summary: Verdict,

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use linerate_model::printable::one_line;
 use linerate_model::step::{Act, Clear, Step};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A step for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct StepView {
     /// In words.
     pub says: String,

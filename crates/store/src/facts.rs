@@ -12,13 +12,14 @@ use linerate_model::fact::{FactKey, FactValue, Gap, HostFacts};
 use linerate_model::fact_map::{FactMap, KeyLists};
 use linerate_model::inventory::HostName;
 use rusqlite::{Connection, params};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::{StoreError, at, from_json, to_json};
 
 /// What a row has of a host beside its keys.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Written<'a> {
     values: Vec<&'a FactValue>,
     counters: &'a BTreeMap<FactKey, i64>,

@@ -26,6 +26,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::{RunId, Snapshot};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use error::StoreError;
@@ -59,7 +60,7 @@ fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
 }
 
 /// One line of the list of runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunRow {
     /// Run.
     pub id: RunId,

@@ -3,13 +3,14 @@
 use linerate_model::snapshot::RunId;
 use linerate_model::trial::Trial;
 use rusqlite::{OptionalExtension, params};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Store;
 use super::error::{StoreError, at, from_json, to_json};
 
 /// One line of the list of trials.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialRow {
     /// Trial.
     pub id: RunId,

@@ -5,6 +5,7 @@
 
 use linerate_model::disk_load::{DiskPhase, DiskResult, Doubt, Durable};
 use linerate_storage::plan::{ROTATING_BYTES_PER_S, ROTATING_PER_S, SMALL_WRITE};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RULES;
@@ -12,7 +13,7 @@ use super::link::{DriveBus, DriveLink};
 use super::volume::{Class, VolumeMembers};
 
 /// What binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Term {
     /// Ways of the heads.
@@ -42,7 +43,7 @@ impl Term {
 }
 
 /// What should be reached.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DiskExpectation {
     /// Requests per second.
     pub requests_per_s: f64,
@@ -265,7 +266,7 @@ fn wire(volume: &VolumeMembers, phase: &DiskPhase) -> Bound {
 }
 
 /// A measured phase beside what should be reached.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Beside {
     /// What should be reached, where that is known.
     pub should: Option<DiskExpectation>,

@@ -16,6 +16,7 @@ use linerate_model::kind::DiskPlan;
 use linerate_model::names::natural;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RULES;
@@ -26,7 +27,7 @@ use super::volume::{Class, volume};
 use crate::stats::{median, quantile};
 
 /// What was promised of every drive; a part that is not named is not compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DrivePromise {
     /// Requests per second.
     pub requests_per_s: Option<f64>,
@@ -35,7 +36,7 @@ pub struct DrivePromise {
 }
 
 /// One figure of a drive with what it is measured by; shares are of 1.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DriveFigure {
     /// Requests per second at random offsets, bytes per second in a row.
     pub per_s: f64,
@@ -68,7 +69,7 @@ impl DriveFigure {
 }
 
 /// What a survey makes of a drive, the worst first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveState {
     /// Slower than its equals in every round.
@@ -86,7 +87,7 @@ pub enum DriveState {
 }
 
 /// A fact of a drive that is worth a word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DriveNote {
     /// Name of the fact without the drive: `scheduler`, `media_errors`.
     pub fact: String,
@@ -97,7 +98,7 @@ pub struct DriveNote {
 }
 
 /// One drive of a survey.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SurveyedDrive {
     /// Host.
     pub host: HostName,

@@ -7,6 +7,7 @@
 
 use linerate_model::disk::DiskKind;
 use linerate_model::fact::HostFacts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::link::{self, DriveLink};
@@ -14,7 +15,7 @@ use super::readings::{number, text};
 use super::tree::Layout;
 
 /// What kind of drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// With rotating discs and one set of heads.

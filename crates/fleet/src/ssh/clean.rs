@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_model::inventory::SshSpec;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -23,7 +24,7 @@ const END_WAIT: Duration = Duration::from_secs(2);
 const FILES_MAX: usize = 10_000;
 
 /// What became of the files of a host.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Cleaned {
     /// Removed paths with their sizes in bytes; folders have 0.
     pub removed: Vec<(String, u64)>,

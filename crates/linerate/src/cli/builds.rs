@@ -6,6 +6,7 @@
 
 use linerate_model::exit::ExitCode;
 use linerate_wire::message::BuildEntry;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hosts::really;
@@ -25,8 +26,8 @@ pub(super) fn stop(stopped: &Stopped) -> ExitCode {
     }
 }
 
-/// What became of the way back.
-#[derive(Debug, Default, Serialize)]
+/// Result of an undo.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct TakenBack {
     /// Host and what was done there, in order.
     pub(super) done: Vec<(String, String)>,

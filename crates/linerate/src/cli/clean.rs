@@ -5,10 +5,10 @@ use std::path::Path;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::{SshSpec, TransportKind, TransportSpec};
-use serde::Serialize;
 
 use super::targets::Targets;
 use super::{open, out, progress};
+use crate::cli::documents::{CleanedHost, CleanedHosts};
 use linerate_fleet::progress::ProgressPhase;
 use linerate_fleet::ssh::{self, Cleaned};
 
@@ -24,17 +24,6 @@ pub(super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// What became of a host.
-#[derive(Debug, Serialize)]
-struct Outcome {
-    host: String,
-    /// How it is reached.
-    over: TransportKind,
-    #[serde(flatten)]
-    cleaned: Cleaned,
-    error: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -62,7 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 | TransportSpec::Slurm(_)
                 | TransportSpec::Iperf3 { .. } => {
                     let over = host.transport.kind();
-                    done.push(Outcome { host: name, over, cleaned: Cleaned::default(), error: None });
+                    done.push(CleanedHost { host: name, over, cleaned: Cleaned::default(), error: None });
                 }
             }
         }
@@ -83,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         done
     });
     if args.json {
-        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "hosts": hosts }))?;
+        out::document(CleanedHosts { hosts: &hosts })?;
     } else {
         out::print(&text(&hosts))?;
     }
@@ -91,17 +80,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::PartlyBlind } else { ExitCode::Ok })
 }
 
-async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> Outcome {
+async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> CleanedHost {
     let (cleaned, error) = match ssh::clean(spec, cache_dir).await {
         Ok(cleaned) => (cleaned, None),
         Err(error) => (Cleaned::default(), Some(error.to_string())),
     };
-    Outcome { host, over: TransportKind::Ssh, cleaned, error }
+    CleanedHost { host, over: TransportKind::Ssh, cleaned, error }
 }
 
-fn text(hosts: &[Outcome]) -> String {
+fn text(hosts: &[CleanedHost]) -> String {
     let mut text = String::new();
-    for Outcome { host, over, cleaned, error } in hosts {
+    for CleanedHost { host, over, cleaned, error } in hosts {
         // Writing into a `String` cannot fail.
         let mut line = |words: &str| {
             let _ = writeln!(text, "{host}: {words}");
@@ -129,7 +118,7 @@ mod tests {
 
     #[test]
     fn every_host_has_a_line() {
-        let host = |name: &str, cleaned: Cleaned, error: Option<&str>| Outcome {
+        let host = |name: &str, cleaned: Cleaned, error: Option<&str>| CleanedHost {
             host: name.into(),
             over: TransportKind::Ssh,
             cleaned,
@@ -140,7 +129,7 @@ mod tests {
             host("a", Cleaned { removed, kept: vec![] }, None),
             host("b", Cleaned::default(), None),
             host("c", Cleaned::default(), Some("the session ended")),
-            Outcome { over: TransportKind::Local, ..host("here", Cleaned::default(), None) },
+            CleanedHost { over: TransportKind::Local, ..host("here", Cleaned::default(), None) },
             host("d", Cleaned { removed: vec![], kept: vec!["not empty".into()] }, None),
         ];
         let expected = "a: removed /c/linerate-node-ab (3.0 MiB)\na: removed /c\nb: nothing of ours is there\n\

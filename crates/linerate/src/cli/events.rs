@@ -6,10 +6,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Something that happened.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum Event<'a> {
     /// A phase begins.
@@ -31,7 +32,7 @@ pub(super) enum Event<'a> {
         rate_per_s: Option<f64>,
         /// About so long until its end, where that is known.
         left_s: Option<f64>,
-        /// What is under way, in words.
+        /// The current step, in words.
         what: &'a str,
     },
     /// It is over.
@@ -43,8 +44,8 @@ pub(super) enum Event<'a> {
 }
 
 /// A line.
-#[derive(Serialize)]
-struct Line<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Line<'a> {
     schema: u32,
     /// Unix milliseconds.
     at_ms: u64,

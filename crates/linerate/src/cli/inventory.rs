@@ -167,7 +167,7 @@ fn told(understood: &Understood) -> String {
     text.push_str("\nHosts\n");
     let width = understood.hosts.iter().map(|host| host.name.chars().count()).max().unwrap_or(0).min(32);
     for host in &understood.hosts {
-        let _ = writeln!(text, "  {:width$}  {:<28}  {}", host.name, way(host), addresses(host));
+        let _ = writeln!(text, "  {:width$}  {:<28}  {}", host.name, transport(host), addresses(host));
     }
     let bare = understood.hosts.iter().filter(|host| host.endpoints.is_empty()).count();
     if bare > 0 {
@@ -229,7 +229,7 @@ impl<'a> Members<'a> {
     }
 }
 
-fn way(host: &HostRead) -> String {
+fn transport(host: &HostRead) -> String {
     match &host.way {
         ConnectMethod::Known(TransportSpec::Local) => "local".to_owned(),
         ConnectMethod::Known(TransportSpec::Netns { path }) => format!("netns {}", path.display()),

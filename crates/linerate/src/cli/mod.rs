@@ -11,6 +11,7 @@ mod demo;
 mod diagnose;
 mod diff;
 mod disk;
+mod documents;
 mod drbd;
 mod events;
 mod explain;
@@ -24,6 +25,7 @@ mod knowledge;
 mod lab;
 mod man;
 mod measure;
+mod numbered;
 mod old;
 mod open;
 mod out;
@@ -32,6 +34,7 @@ mod place;
 mod progress;
 mod quantity;
 mod runs;
+mod schema;
 mod show;
 mod survey;
 mod sweep;
@@ -128,6 +131,7 @@ enum Command {
     Lab(lab::Args),
     Demo(demo::Args),
     Man(man::Args),
+    Schema(schema::Args),
 }
 
 /// The command line with its commands in groups.
@@ -187,6 +191,7 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Man(args) => man::run(&args, command()),
+        Command::Schema(args) => schema::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use super::events::{self, Event};
+use super::numbered::Numbered;
 use linerate_fleet::clock;
 use linerate_inventory::InventoryError;
 pub(super) use linerate_model::shell::word;
@@ -63,6 +64,16 @@ pub(super) fn screen(text: &str) -> anyhow::Result<()> {
 /// Writes a value as one line of JSON.
 pub(super) fn json_line<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
     print(&report::json::shown(serde_json::to_string(value)?))
+}
+
+/// Writes a document as JSON, with the number of its shape.
+pub(super) fn document<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
+    json(&Numbered::new(document))
+}
+
+/// Writes a document as one line of JSON, with the number of its shape.
+pub(super) fn document_line<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
+    json_line(&Numbered::new(document))
 }
 
 /// Writes a value as JSON.

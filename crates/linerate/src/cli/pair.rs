@@ -14,6 +14,7 @@ use linerate_model::tuning::Tuning;
 use super::place::{self, End};
 use super::targets::{Chosen, InventoryFile, Ways};
 use super::{events, open, out, progress};
+use crate::cli::documents::SingleTest;
 use crate::observe::addresses;
 use crate::observe::context::Context;
 use crate::observe::single;
@@ -181,12 +182,11 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if output.json {
-        return out::json(&serde_json::json!({
-            "schema": linerate_model::SCHEMA,
-            "run": snapshot.id,
-            "summary": report::verdict::of(snapshot, diagnosis),
-            "samples": snapshot.samples,
-        }));
+        return out::document(SingleTest {
+            run: &snapshot.id,
+            summary: report::verdict::of(snapshot, diagnosis),
+            samples: &snapshot.samples,
+        });
     }
     out::print(&report::text::page(snapshot, diagnosis, report::heat::Style::detect()))?;
     if !snapshot.id.is_empty() {

@@ -6,6 +6,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::units;
 
 use super::out;
+use crate::cli::documents::Runs;
 use linerate_store::Store;
 
 /// List runs and trials, newest first.
@@ -21,7 +22,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
     let (runs, trials) = (store.list_runs()?, store.list_trials()?);
     if args.json {
-        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "runs": runs, "trials": trials }))?;
+        out::document(Runs { runs: &runs, trials: &trials })?;
         return Ok(ExitCode::Ok);
     }
     let mut text = String::new();

@@ -12,6 +12,7 @@ use linerate_model::trial::{Trial, TrialStatus};
 
 use super::watcher::{Watcher, takes_part};
 use super::{open, out};
+use crate::cli::documents::{SweepTrials, Swept};
 use crate::trial::drive::{HostActions, Scene};
 use crate::trial::machine::Course;
 use crate::trial::sweep::{SweepOptions, best, plan};
@@ -60,10 +61,8 @@ impl Sweep<'_> {
             done
         })?;
         if json {
-            let best = best(&trials).map(|trial| trial.id.clone());
-            out::json(&serde_json::json!({
-                "schema": linerate_model::SCHEMA, "sweep": { "trials": trials, "best": best }
-            }))?;
+            let best = best(&trials).map(|trial| trial.id.as_str());
+            out::document(Swept { sweep: SweepTrials { trials: &trials, best } })?;
         } else {
             out::print(&report::sweep::text(&trials, best(&trials), report::heat::Style::detect()))?;
         }

@@ -12,6 +12,7 @@ use linerate_model::trial::{Effect, Trial, TrialStatus};
 use super::sweep::Sweep;
 use super::watcher::{Watcher, takes_part};
 use super::{open, out, progress, quantity};
+use crate::cli::documents::OneTrial;
 use crate::trial::machine::Course;
 use crate::trial::sweep::{self, SweepOptions, SweepSetting};
 use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
@@ -175,7 +176,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Prints a trial.
 pub(super) fn show(trial: &Trial, json: bool) -> anyhow::Result<()> {
     if json {
-        return out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "trial": trial }));
+        return out::document(OneTrial { trial });
     }
     out::print(&report::text::trial_brief(trial, report::heat::Style::detect()))
 }

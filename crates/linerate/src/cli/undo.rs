@@ -1,4 +1,4 @@
-//! `linerate undo`: a trial, a volume or a replica is taken back; alone it lists what can be.
+//! `linerate undo`: undoes a trial, a volume or a replica; alone it lists what can be undone.
 
 mod args;
 mod listed;

@@ -1,5 +1,6 @@
 //! Key and value of a fact.
 
+use schemars::JsonSchema;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,7 +16,7 @@ pub fn check_key(key: &str) -> bool {
 }
 
 /// Value of a fact. Written without a tag: `true`, `3`, `0.5`, `"text"`, `["a", "b"]`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FactValue {
     /// On or off.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, check, ms};
 use crate::load::{LoadReport, Strangers};
 
 /// Connections one after the other in each of several threads: connect, show the token, one byte back, reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectsPlan {
     /// Threads at the sender, each with one connection at a time; 1 to 32.
     pub parallel: u16,

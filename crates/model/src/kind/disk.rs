@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{OutOfLimits, TestPlan, check, ms};
@@ -12,7 +13,7 @@ use crate::disk_load::{
 use crate::load::LoadReport;
 
 /// A load on a disk: one target, phases in their order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskPlan {
     /// Where.
     pub target: DiskTarget,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{OutOfLimits, TestPlan, check, ms};
@@ -9,7 +10,7 @@ use crate::http::{FRONT_ENDS_MAX, REPEATS_MAX};
 use crate::load::LoadReport;
 
 /// What is downloaded, how often, through whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HttpPlan {
     /// `http://` or `https://`.
     pub url: String,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
@@ -10,7 +11,7 @@ use crate::load::{LoadReport, Strangers};
 use crate::sample::Measurement;
 
 /// A latency test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPlan {
     /// In order, at most 16.
     pub phases: Vec<LatencyPhase>,

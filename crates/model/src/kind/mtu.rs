@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
@@ -9,7 +10,7 @@ use crate::load::{LoadReport, Strangers};
 use crate::sample::Measurement;
 
 /// Datagrams of some sizes, each sent with "do not fragment" and answered by a small one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MtuPlan {
     /// IP packet sizes to probe, small and full size; at most 32.
     pub sizes: Vec<u32>,

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
 use crate::load::{LoadReport, Strangers};
 
 /// A search for the largest packet, both directions in one test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathMtuPlan {
     /// Smallest IP packet to try: what every path must take.
     pub least_bytes: u32,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::test_plan::{Interference, OutOfLimits, TestPlan, buffer_overflowed, check, ms};
@@ -10,7 +11,7 @@ use crate::sample::Measurement;
 use crate::statistics::median;
 
 /// The RTT of an idle path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RttPlan {
     /// Number of requests.
     pub count: u16,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{cpu_cost, missing, more_than_sent, rate};
@@ -12,7 +13,7 @@ use crate::statistics::median;
 use crate::tuning::STREAMS_MAX;
 
 /// A bulk transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TcpPlan {
     /// Parallel streams, 1 to [`STREAMS_MAX`].
     pub streams: u16,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bulk::{cpu_cost, missing, more_than_sent, rate};
@@ -11,7 +12,7 @@ use crate::load::{LoadReport, Strangers};
 use crate::sample::Measurement;
 
 /// A flow of datagrams.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpPlan {
     /// Payload rate.
     pub rate_bps: f64,

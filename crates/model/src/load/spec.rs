@@ -3,13 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kind::TestKind;
 use crate::tuning::Tuning;
 
 /// Which end of a test a node is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Binds an ephemeral port on `bind` and reports it; accepts only streams that carry the token.
@@ -22,7 +23,7 @@ pub enum Role {
 }
 
 /// One end of one test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSpec {
     /// What.
     pub kind: TestKind,

@@ -1,5 +1,6 @@
 //! The values that the reports of a test come to.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::load::LoadReport;
@@ -7,7 +8,7 @@ use crate::path_mtu::MtuProbe;
 
 /// Values of a test that ran. A value that this kind of test does not give, or that imported evidence lacks,
 /// is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// TCP payload received after the start-up was left out, bit/s; for UDP the payload received.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! Steps with DRBD, in the words of `drbdadm`, which are the same for 8.4 and 9.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_device, check_name};
@@ -11,7 +12,7 @@ const FOLDER: &str = "/etc/drbd.d";
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrbdStep {
     /// The resource's file is written.

@@ -1,6 +1,7 @@
 //! Steps that make a filesystem. Its geometry is always given: LVM reports the width of a RAID10 volume with
 //! the mirrors counted in, twice of what it is, and the programs believe it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_above_zero, check_device};
@@ -11,7 +12,7 @@ use super::operation::{Act, Argv, Clear, Need, StepOperation, argv};
 const EXT4_BLOCK_KIB: u32 = 4;
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilesystemStep {
     /// XFS. Without `-f` it refuses a device on which it knows something.

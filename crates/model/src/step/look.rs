@@ -1,13 +1,14 @@
 //! Looks: what a host is asked about its volumes and replicas that stands in no file of the kernel. A look
 //! changes nothing.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_device, check_devices, check_name, shown};
 use super::operation::{Argv, argv};
 
 /// One look.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostQuery {
     /// Version of DRBD's module and tools.
@@ -58,7 +59,7 @@ pub enum HostQuery {
 }
 
 /// A device that may not be given away.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceRefusal {
     /// Path.
     pub device: String,
@@ -145,7 +146,7 @@ fn check_folder(folder: &str) -> Result<(), StepError> {
 const FOLDER_BYTES_MAX: usize = 4096;
 
 /// Room of a filesystem.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Space {
     /// All of it, bytes.
     pub size_bytes: u64,
@@ -154,7 +155,7 @@ pub struct Space {
 }
 
 /// What a program said.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryOutput {
     /// Exit code; -1 when a signal ended it.
     pub code: i32,
@@ -175,7 +176,7 @@ impl QueryOutput {
 }
 
 /// What stands at the beginning of a device.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Contents {
     /// Size of the device, bytes.
     pub size_bytes: u64,

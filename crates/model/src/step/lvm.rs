@@ -1,6 +1,7 @@
 //! Steps with LVM. The forms are those that LVM 2.03 takes: `--mirrorlog` together with RAID10 is refused by
 //! it, `--stripes` with a log in memory needs `--type mirror`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_above_zero, check_devices, check_name};
@@ -11,7 +12,7 @@ use super::operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, Ste
 const HEAD_BYTES: u64 = 5 << 20;
 
 /// How a volume over the devices of a group is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LvmKind {
     /// Stripes over mirrors: neighbours on the command line are pairs.
@@ -76,7 +77,7 @@ impl LvmKind {
 }
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LvmStep {
     /// Drives become LVM's.

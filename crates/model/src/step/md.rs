@@ -1,5 +1,6 @@
 //! Steps with md.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, check_devices, check_name};
@@ -9,7 +10,7 @@ use super::operation::{Act, Argv, Clear, Listing, Need, Own, Remains, Stamp, Ste
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// How an array keeps what a failed drive held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MdLevel {
     /// Two copies beside each other.
@@ -57,7 +58,7 @@ impl MdLevel {
 
 /// An array of md, with a bitmap of what has been written, so that a drive that comes back is not copied
 /// whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MdStep {
     /// Name below `/dev/md/`.
     pub name: String,

@@ -3,10 +3,11 @@
 use linerate_model::difference::{Difference, FixProof};
 use linerate_model::fact::FactValue;
 use linerate_model::units::{percent, rate, ratio as times};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One difference, as `linerate diff --json` writes it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunDifference {
     /// Sort of thing: `fact`, `cell` (throughput of one ordered pair) or `effect` (on a set of pairs).
     pub kind: &'static str,

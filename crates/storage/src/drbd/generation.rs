@@ -4,13 +4,14 @@
 //! The rules are those of the kernel's `drbd_uuid_compare()` (drbd_receiver.c of 8.4; 9 asks the same per
 //! peer), with its numbers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A generation that has never held data (`UUID_JUST_CREATED`).
 const JUST_CREATED: u64 = 4;
 
 /// What `drbdadm get-gi` prints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Generation {
     /// Of the data.
     pub current: u64,
@@ -25,7 +26,7 @@ pub struct Generation {
 }
 
 /// What happens when both sides connect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forecast {
     /// Nothing: they hold the same.

@@ -1,5 +1,6 @@
 //! Size of DRBD's metadata, and whether they are there.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Superblock (4 KiB) and activity log (32 KiB), in sectors of 512 bytes.
@@ -10,7 +11,7 @@ const BITMAP_BLOCK_SECTORS: u64 = 8;
 const SECTOR: u64 = 512;
 
 /// Where metadata are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MetadataLocation {
     /// At the end of the data's own device.
@@ -31,7 +32,7 @@ pub enum MetadataLocation {
 }
 
 /// How a device is shared between data and metadata.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeviceLayout {
     /// Size of the device, bytes.
     pub device_bytes: u64,

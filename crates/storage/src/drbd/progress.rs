@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A rate is taken over so long, s: long enough for the steps in which the kernel's controller works, short
@@ -17,7 +18,7 @@ const SPAN_MIN_S: f64 = 2.0;
 const STUCK_S: f64 = 10.0;
 
 /// What is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SyncProgress {
     /// Share that is done, 0 to 1.
     pub share: f64,

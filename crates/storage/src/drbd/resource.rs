@@ -5,12 +5,13 @@ use std::net::IpAddr;
 
 use linerate_model::inventory::HostName;
 use linerate_model::step::{Contents, StepError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::metadata::{DeviceLayout, MetadataLocation};
 
 /// Release of DRBD for which a file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Release {
     /// In the kernel since 2.6.33: two hosts.
     #[serde(rename = "8.4")]
@@ -35,7 +36,7 @@ impl Release {
 }
 
 /// One of the two hosts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReplicaSide {
     /// Name in the inventory.
     pub host: HostName,
@@ -52,7 +53,7 @@ pub struct ReplicaSide {
 }
 
 /// What is wished for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ResourceSpec {
     /// Name of the resource.
     pub resource: String,

@@ -2,6 +2,7 @@
 
 use linerate_model::inventory::HostName;
 use linerate_model::step::{DrbdStep, Step, StepOperation as _, check_device, check_name};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::capacity::device_layout;
@@ -9,7 +10,7 @@ use super::metadata::{DeviceLayout, MetadataLocation};
 use super::resource::{Release, ReplicaSide, ResourceSpec, SetupError, file_text};
 
 /// A step and where it is done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct On {
     /// Host.
     pub host: HostName,
@@ -18,7 +19,7 @@ pub struct On {
 }
 
 /// How a resource is made.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ResourcePlan {
     /// What was wished for.
     pub spec: ResourceSpec,

@@ -7,6 +7,7 @@
 //! disk, of the RTT, and the rest, which is the peer's disk and DRBD.
 
 use linerate_model::snapshot::{StorageFigure, StoragePattern, StorageSubject};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Patterns that write, in the order of the report.
@@ -14,7 +15,7 @@ pub const PATTERNS: [StoragePattern; 3] =
     [StoragePattern::Write, StoragePattern::RandomWrite, StoragePattern::SyncWrite];
 
 /// A replicated pattern beside the local disk and the transport.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
     /// Transport.
     pub variant: String,
@@ -37,7 +38,7 @@ pub struct Share {
 }
 
 /// Where the time of a write goes that is waited for alone, milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TimeOfWrite {
     /// All of it.
     pub whole_ms: f64,

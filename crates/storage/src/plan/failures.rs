@@ -1,5 +1,6 @@
 //! What one and two failures of drives do to a layout, and how long a drive takes to be made anew.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::levels::Level;
@@ -7,7 +8,7 @@ use super::rates::SYNC_BYTES_PER_S;
 use super::spec::VolumeSpec;
 
 /// What failures do.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Failures {
     /// Drives that no longer count after one failure.
     pub lost_with_one: u64,

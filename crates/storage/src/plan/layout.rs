@@ -2,6 +2,7 @@
 //! it differs from stripes over pairs.
 
 use linerate_model::step::Step;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::failures::Failures;
@@ -10,7 +11,7 @@ use super::rates::{Rates, SYNC_BYTES_PER_S, VolumeSpread};
 use super::spec::VolumeSpec;
 
 /// Tool that makes a layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutTool {
     /// mdadm.
@@ -37,7 +38,7 @@ impl LayoutTool {
 }
 
 /// What a layout gives.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutPlan {
     /// Name: `md`, `lvm`, `mirror`, `md-raid5` and so on.
     pub name: &'static str,

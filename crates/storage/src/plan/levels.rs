@@ -1,11 +1,12 @@
 //! Levels: how a volume keeps what a failed drive held, and what that costs in drives.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rates::VolumeSpread;
 
 /// How what a failed drive held is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     /// Stripes over mirrored pairs.

@@ -18,6 +18,7 @@ mod rates;
 mod spec;
 mod sync;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use layout::{DRIVE_BYTES_MIN, Layout, Refusal};
@@ -108,7 +109,7 @@ pub enum PlanError {
 }
 
 /// All layouts side by side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LayoutComparison {
     /// Number of drives.
     pub drives: usize,
@@ -127,7 +128,7 @@ pub struct LayoutComparison {
 }
 
 /// A layout that cannot be built as it is asked for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NotOffered {
     /// Tool that would make it.
     pub tool: LayoutTool,

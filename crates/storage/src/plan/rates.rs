@@ -1,5 +1,6 @@
 //! What a volume should reach, from what one drive does: the one formula of the plan.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Random requests that a drive with rotating discs ends in a second when it can choose among several: what
@@ -18,7 +19,7 @@ pub const SMALL_WRITE: [f64; 3] = [1.0, 4.0, 6.0];
 pub(super) const SYNC_BYTES_PER_S: f64 = 200_000.0 * 1024.0;
 
 /// Kind of the drives of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveKind {
     /// Rotating, 7,200 revolutions.
@@ -38,7 +39,7 @@ impl std::fmt::Display for DriveKind {
 }
 
 /// What one drive does.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DriveClass {
     /// Kind.
     pub name: DriveKind,
@@ -70,7 +71,7 @@ pub const CLASSES: &[DriveClass] = &[
 ];
 
 /// How a volume spreads data over its drives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VolumeSpread {
     /// Drives.
     pub drives: u64,
@@ -91,7 +92,7 @@ impl VolumeSpread {
 }
 
 /// What a volume should reach.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
     /// Random reads per second: any drive may answer, where the layout reads from both copies.
     pub random_reads_per_s: f64,

@@ -11,6 +11,7 @@ use linerate_model::tuning::Tuning;
 use super::super::via::Hosts;
 use super::super::{open, out, progress, quantity};
 use super::hosts::LoadedHosts;
+use crate::cli::documents::SurveyedDrives;
 use crate::observe::context::Context;
 use crate::observe::disk_survey::{self, DiskSurveyOrder, DiskSurveyed};
 use linerate_fleet::Fleet;
@@ -116,16 +117,15 @@ async fn survey_of(args: &Args, inventory: &Inventory) -> anyhow::Result<ExitCod
 fn show(args: &Args, surveyed: &DiskSurveyed, promise: DrivePromise) -> anyhow::Result<()> {
     let DiskSurveyed { snapshot, diagnosis, drives } = surveyed;
     if args.json {
-        return out::json(&serde_json::json!({
-            "schema": linerate_model::SCHEMA,
-            "run": snapshot.id,
-            "summary": report::verdict::of(snapshot, diagnosis),
-            "headline": diagnosis.headline,
-            "promised": promise,
-            "drives": drives,
-            "findings": diagnosis.findings,
-            "gaps": snapshot.gaps,
-        }));
+        return out::document(SurveyedDrives {
+            run: &snapshot.id,
+            summary: report::verdict::of(snapshot, diagnosis),
+            headline: &diagnosis.headline,
+            promised: promise,
+            drives,
+            findings: &diagnosis.findings,
+            gaps: &snapshot.gaps,
+        });
     }
     let verdict = report::text::verdict(diagnosis, &snapshot.inventory, report::heat::Style::detect());
     out::print(&format!("{}\n{verdict}", report::disk_survey::page(drives, promise)))?;

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::SCHEMA;
 use linerate_model::disk_load::DiskTarget;
 use linerate_model::drbd::Replica;
 use linerate_model::drbd_bench::{BenchRequest, LocalDisk};
@@ -19,6 +18,7 @@ use linerate_storage::drbd::shares;
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out, progress, quantity};
 use crate::build;
+use crate::cli::documents::DrbdBench;
 use crate::observe::context::Context;
 use crate::observe::drbd as seen;
 use crate::observe::drbd_bench::{self as bench, BenchError};
@@ -81,13 +81,25 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             BenchError::Host(words) => anyhow::anyhow!(words),
         })?;
         let all = shares(&snapshot.storage);
-        let told = shown::DrbdBenchView { request: &request, snapshot: &snapshot, diagnosis: &diagnosis, shares: &all };
+        let told = shown::DrbdBenchView {
+            request: &request,
+            snapshot: &snapshot,
+            diagnosis: &diagnosis,
+            shares: &all,
+        };
         if args.json {
-            out::json(&serde_json::json!({
-                "schema": SCHEMA, "run": snapshot.id, "resource": request.resource, "primary": request.primary, "peer": request.peer,
-                "rounds": request.rounds, "figures": snapshot.storage, "shares": all, "settings": shown::settings(&told),
-                "findings": diagnosis.findings, "gaps": shown::gaps(&told)
-            }))?;
+            out::document(DrbdBench {
+                run: &snapshot.id,
+                resource: &request.resource,
+                primary: &request.primary,
+                peer: &request.peer,
+                rounds: request.rounds,
+                figures: &snapshot.storage,
+                shares: &all,
+                settings: shown::settings(&told),
+                findings: &diagnosis.findings,
+                gaps: shown::gaps(&told),
+            })?;
         } else {
             out::print(&shown::page(&told, Style::detect()))?;
         }

@@ -9,6 +9,7 @@ use linerate_storage::drbd::On;
 use super::super::builds::stop;
 use super::super::out;
 use crate::build::{self, OnLoss};
+use crate::cli::documents::Replicas;
 use crate::observe::drbd as seen;
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
@@ -50,7 +51,7 @@ pub(super) async fn close(fleet: &Fleet, resource: &str) -> anyhow::Result<Vec<D
 pub(super) async fn show(fleet: &Fleet, json: bool) -> anyhow::Result<()> {
     let now = seen::look(fleet).await;
     if json {
-        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "replicas": now.all }))
+        out::document(Replicas { replicas: &now.all })
     } else {
         out::print(&shown::table(&now.all, Style::detect()))
     }

@@ -3,7 +3,6 @@
 
 use std::net::IpAddr;
 
-use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
 use linerate_model::step::{Contents, HostQuery, check_device};
@@ -12,6 +11,7 @@ use linerate_storage::drbd::{self, MetadataLocation, Release, ReplicaSide, Resou
 use super::super::hosts::{Hosts, Needs};
 use super::super::{out, quantity};
 use crate::build;
+use crate::cli::documents::{DrbdPlanned, HostStep};
 use linerate_fleet::Fleet;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
@@ -190,21 +190,16 @@ fn address(inventory: &Inventory, host: &str) -> anyhow::Result<IpAddr> {
 }
 
 /// A plan for programs.
-pub(super) fn json(plan: &ResourcePlan) -> serde_json::Value {
-    let steps: Vec<serde_json::Value> = plan
-        .steps
-        .iter()
-        .chain(&plan.first)
-        .map(|on| serde_json::json!({ "host": on.host, "step": steps::shown(&on.step) }))
-        .collect();
-    serde_json::json!({ "schema": SCHEMA, "plan": plan, "commands": steps })
+pub(super) fn document(plan: &ResourcePlan) -> DrbdPlanned<'_> {
+    let step = |on: &drbd::On| HostStep { host: on.host.clone(), step: steps::shown(&on.step) };
+    DrbdPlanned { plan, commands: plan.steps.iter().chain(&plan.first).map(step).collect() }
 }
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.what.hosts.with(Needs::Addresses, async |fleet, inventory| {
         let plan = args.what.plan(fleet, inventory).await?;
         if args.json {
-            out::json(&json(&plan))?;
+            out::document(document(&plan))?;
         } else {
             out::print(&shown::plan(&plan, Style::detect()))?;
         }

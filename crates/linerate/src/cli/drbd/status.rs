@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use linerate_diagnose::replica_limits::limits;
-use linerate_model::SCHEMA;
 use linerate_model::drbd::DrbdAlarm;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
@@ -13,6 +12,7 @@ use linerate_storage::drbd::alarms;
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};
 use super::wait::Follow;
+use crate::cli::documents::{DrbdState, KnownReplica};
 use crate::observe::drbd::{self as seen, Replicas};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
@@ -75,16 +75,19 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> anyhow::Result<()> {
     if args.json {
-        let known: Vec<serde_json::Value> = now
-            .known
-            .iter()
-            .map(|((host, resource), (generation, marked_kib))| {
-                serde_json::json!({ "host": host, "resource": resource, "generation": generation, "marked_kib": marked_kib })
-            })
-            .collect();
-        return out::json_line(&serde_json::json!({
-            "schema": SCHEMA, "replicas": now.all, "known": known, "under_way": follow.json(), "alarms": found, "gaps": now.gaps
-        }));
+        let known = now.known.iter().map(|((host, resource), (generation, marked_kib))| KnownReplica {
+            host: host.clone(),
+            resource: resource.clone(),
+            generation: *generation,
+            marked_kib: *marked_kib,
+        });
+        return out::document_line(DrbdState {
+            replicas: &now.all,
+            known: known.collect(),
+            under_way: follow.document(),
+            alarms: found,
+            gaps: &now.gaps,
+        });
     }
     let style = Style::detect();
     let mut text = shown::table(&now.all, style);

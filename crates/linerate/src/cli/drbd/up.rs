@@ -12,6 +12,8 @@ use super::super::{out, progress};
 use super::plan::{self, What};
 use super::wait;
 use crate::build::{self, DRBD, OnLoss};
+use crate::cli::documents::DrbdUp;
+use crate::cli::numbered::Numbered;
 use crate::observe::drbd::Replicas;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
@@ -87,7 +89,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let now = crate::observe::drbd::look(fleet).await;
         if args.json {
-            out::json(&serde_json::json!({ "plan": plan::json(&plan), "replicas": now.all }))?;
+            out::json(&DrbdUp { plan: Numbered::new(plan::document(&plan)), replicas: &now.all })?;
         } else {
             out::print(&shown::table(&now.all, Style::detect()))?;
         }

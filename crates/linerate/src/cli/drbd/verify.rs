@@ -1,7 +1,6 @@
 //! `linerate drbd verify`: both sides are compared block by block; what differs is an alarm, whatever the
 //! states say.
 
-use linerate_model::SCHEMA;
 use linerate_model::drbd::{DrbdMove, DrbdTrouble, Replica};
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DrbdStep, Step};
@@ -10,6 +9,7 @@ use linerate_storage::drbd::{On, alarms};
 use super::super::hosts::{Hosts, Needs};
 use super::super::{out, progress};
 use super::{moves, wait};
+use crate::cli::documents::DrbdVerified;
 use crate::observe::drbd as seen;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
@@ -106,9 +106,12 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         found.retain(|alarm| alarm.resource == args.resource);
         if args.json {
             let (compared, share) = outcome.for_programs();
-            out::json(&serde_json::json!({
-                "schema": SCHEMA, "compared": compared, "compared_share": share, "replicas": end.all, "alarms": found,
-            }))?;
+            out::document(DrbdVerified {
+                compared,
+                compared_share: share,
+                replicas: &end.all,
+                alarms: &found,
+            })?;
         } else {
             let style = Style::detect();
             out::print(&(shown::table(&end.all, style) + &shown::alarms(&found, style)))?;

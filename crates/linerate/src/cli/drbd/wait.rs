@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_storage::drbd::{SyncMeter, SyncProgress};
 
+use crate::cli::documents::UnderWay;
 use crate::observe::drbd::{self as seen, Replicas};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::{Progress, ProgressPhase};
@@ -103,8 +104,8 @@ impl Follow {
     }
 
     /// For programs.
-    pub(super) fn json(&self) -> Vec<serde_json::Value> {
-        self.all().map(|(what, now)| serde_json::json!({ "what": what, "progress": now })).collect()
+    pub(super) fn document(&self) -> Vec<UnderWay> {
+        self.all().map(|(what, progress)| UnderWay { what, progress }).collect()
     }
 
     /// The one that takes longest.

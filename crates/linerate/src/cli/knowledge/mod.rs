@@ -11,6 +11,7 @@ use linerate_model::exit::ExitCode;
 
 use super::{open, out};
 use linerate_report as report;
+pub(super) use test::Tested;
 
 /// List, search and show known causes; test a custom cause file.
 #[derive(Debug, clap::Args)]

@@ -12,6 +12,7 @@ use linerate_diagnose::case;
 use linerate_knowledge::{CauseProof, Knowledge};
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::{open, out};
@@ -37,8 +38,8 @@ pub(super) struct Args {
 }
 
 /// What came out.
-#[derive(Debug, Serialize)]
-struct Tested {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::cli) struct Tested {
     id: String,
     title: String,
     cases: usize,
@@ -47,7 +48,7 @@ struct Tested {
 }
 
 /// A case whose verdict is another one with the file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Change {
     case: String,
     before: String,
@@ -57,7 +58,7 @@ struct Change {
 }
 
 /// Something that should find the cause.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Proof {
     name: String,
     /// Not known when the lab was not run.

@@ -13,6 +13,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
 
 use crate::cli::disk::hosts::LoadedHosts;
+use crate::cli::documents::DiskBench;
 use crate::cli::via::Hosts;
 use crate::cli::{open, out, progress, quantity};
 use crate::observe::bench;
@@ -99,7 +100,7 @@ struct Shape {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..), hide_short_help = true)]
     requests: Option<u64>,
     /// I/O method [default: the best one available on the host]
-    #[arg(long, value_name = "WAY", value_parser = ["io_uring", "calls"], hide_short_help = true)]
+    #[arg(long, value_name = "METHOD", value_parser = ["io_uring", "calls"], hide_short_help = true)]
     by: Option<String>,
 }
 
@@ -271,14 +272,13 @@ async fn measure(
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if args.json {
-        out::json(&serde_json::json!({
-            "schema": linerate_model::SCHEMA,
-            "run": snapshot.id,
-            "summary": report::verdict::of(&snapshot, &diagnosis),
-            "tests": shown::told(&snapshot),
-            "samples": snapshot.samples,
-            "gaps": snapshot.gaps,
-        }))?;
+        out::document(DiskBench {
+            run: &snapshot.id,
+            summary: report::verdict::of(&snapshot, &diagnosis),
+            tests: shown::told(&snapshot),
+            samples: &snapshot.samples,
+            gaps: &snapshot.gaps,
+        })?;
     } else {
         out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
         if !snapshot.id.is_empty() {

@@ -1,4 +1,4 @@
-//! `linerate measure mtu`: the largest packet that arrives, both ways.
+//! `linerate measure mtu`: the largest packet that arrives, in each direction.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::kind::PathMtuPlan;

@@ -61,10 +61,10 @@ pub(super) struct Args {
     #[arg(long)]
     verify: bool,
     /// Send method instead of the best one: write, write-4m, sendfile, zerocopy, splice
-    #[arg(long, value_name = "WAY", hide_short_help = true)]
+    #[arg(long, value_name = "METHOD", hide_short_help = true)]
     technique: Option<String>,
     /// Receive method instead of the best one: truncate, truncate-beside, read
-    #[arg(long, value_name = "WAY", hide_short_help = true)]
+    #[arg(long, value_name = "METHOD", hide_short_help = true)]
     receive: Option<String>,
     /// Skip trying the methods before the test
     #[arg(long, hide_short_help = true)]

@@ -2,31 +2,16 @@
 
 use std::fmt::Write as _;
 
-use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::printable::one_line;
-use serde::Serialize;
 
 use super::args::Args;
 use super::trials;
+use crate::cli::documents::{Open, OpenTrial};
 use crate::cli::{builds, open, out};
 use linerate_fleet::Fleet;
 use linerate_report::builds::{self as shown, BuildView};
 use linerate_store::{Store, TrialRow};
-
-/// A trial that can be undone.
-#[derive(Debug, Serialize)]
-struct OpenTrial {
-    trial: String,
-    /// Remedy; empty for a trial of another store.
-    remedy: String,
-    /// Status in the store, or that it is open on hosts.
-    status: String,
-    /// Hosts that have it in their journals.
-    hosts: Vec<String>,
-    /// The command that undoes it.
-    undo: String,
-}
 
 /// What hosts have open.
 #[derive(Debug, Default)]
@@ -64,9 +49,7 @@ pub(super) fn list(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
     let Some(on_hosts) = on_hosts else { return Ok(open::after_interrupt()) };
     let trials = together(stored, &on_hosts);
     if args.json {
-        out::json(&serde_json::json!({
-            "schema": SCHEMA, "trials": trials, "builds": on_hosts.builds, "gaps": on_hosts.gaps,
-        }))?;
+        out::document(Open { trials: &trials, builds: &on_hosts.builds, gaps: &on_hosts.gaps })?;
     } else {
         out::print(&text(&trials, &on_hosts.builds))?;
         on_hosts.gaps.iter().for_each(|gap| out::note(&format!("not seen: {gap}")));

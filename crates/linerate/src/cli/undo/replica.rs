@@ -1,4 +1,4 @@
-//! A replica that `linerate drbd up` built is taken back, from the journals on the hosts.
+//! A replica that `linerate drbd up` built is undone, from the journals on the hosts.
 
 use linerate_model::exit::ExitCode;
 

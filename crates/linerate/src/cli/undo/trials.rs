@@ -1,10 +1,11 @@
-//! Trials that are taken back, also kept ones; with `--all` what every host has still open.
+//! Undoes trials, also kept ones; with `--all` what every host has still open.
 
 use linerate_model::exit::ExitCode;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
 use super::args::Args;
+use crate::cli::documents::{AllUndone, Undone};
 use crate::cli::{open, out, progress, trial, watcher};
 use crate::trial::{self as trials, FleetActions, drive};
 use linerate_fleet::clock;
@@ -36,14 +37,6 @@ pub(super) fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<E
     Ok(if trial.status == TrialStatus::Undone { ExitCode::Ok } else { ExitCode::RollbackFailed })
 }
 
-/// What became of one journal entry of one host.
-#[derive(Debug, serde::Serialize)]
-struct Undone {
-    host: String,
-    trial: String,
-    error: Option<String>,
-}
-
 /// Undoes all trials that are open on hosts.
 pub(super) fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
     let inventory = args.hosts_to_ask(store)?.inventory;
@@ -68,7 +61,7 @@ pub(super) fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        out::json(&serde_json::json!({ "schema": linerate_model::SCHEMA, "undone": undone }))?;
+        out::document(AllUndone { undone: &undone })?;
     } else {
         let line = |u: &Undone| match &u.error {
             None => format!("{}: trial {} undone", u.host, u.trial),

@@ -1,12 +1,12 @@
-//! A volume that `linerate disk plan --apply` built is taken back, from the journal on the host,
+//! A volume that `linerate disk plan --apply` built is undone, from the journal on the host,
 //! and the drives are looked at again.
 
-use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DeviceRefusal, Step, given};
 
 use super::args::Args;
 use crate::build::{self, DISK};
+use crate::cli::documents::{DiskUndone, LeftDrives};
 use crate::cli::hosts::Needs;
 use crate::cli::{builds, out};
 use linerate_fleet::Fleet;
@@ -41,16 +41,17 @@ pub(super) fn run(args: &Args, name: &str) -> anyhow::Result<ExitCode> {
             }
         }
         if args.json {
-            let drives: Vec<serde_json::Value> = held
-                .iter()
-                .map(|(host, count, refused)| serde_json::json!({ "host": host, "drives": count, "not_empty": refused }))
-                .collect();
-            out::json(&serde_json::json!({ "schema": SCHEMA, "taken_back": taken, "drives": drives }))?;
+            let left = |(host, drives, not_empty): &'_ (String, usize, Vec<DeviceRefusal>)| LeftDrives {
+                host: host.clone(),
+                drives: *drives,
+                not_empty: not_empty.clone(),
+            };
+            let drives = held.iter().map(left).collect();
+            out::document(DiskUndone { taken_back: &taken, drives })?;
         } else {
             taken.show()?;
-            held.iter().try_for_each(|(host, count, refused)| {
-                out::print(&shown::drives(host, *count, refused))
-            })?;
+            held.iter()
+                .try_for_each(|(host, count, refused)| out::print(&shown::drives(host, *count, refused)))?;
         }
         Ok(taken.code())
     })

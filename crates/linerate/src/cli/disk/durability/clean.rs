@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::SCHEMA;
 use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out};
 use super::host::Place;
+use crate::cli::documents::CleanedFolder;
 use crate::observe::durability::ask;
 use linerate_fleet::REQUEST_WAIT;
 
@@ -38,9 +38,7 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("host {host} answered something else than it was asked");
     };
     if args.json {
-        out::json(&serde_json::json!({
-            "schema": SCHEMA, "host": host, "folder": folder, "files": files, "left": left
-        }))?;
+        out::document(CleanedFolder { host: &host, folder: &folder, files, left: &left })?;
     } else {
         out::note(&words(&folder, files, &left));
     }

@@ -1,10 +1,10 @@
 //! `linerate disk durability patterns`: the ways of writing files, and what the kernel promises by each.
 
-use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out};
 use super::host::Place;
+use crate::cli::documents::Patterns;
 use crate::observe::durability::patterns;
 use linerate_report::durability as shown;
 
@@ -23,7 +23,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked = Place::with(&inventory, &host, async |link| Ok(patterns(&link).await?));
     let Some(known) = open::runtime()?.block_on(asked)? else { return Ok(open::after_interrupt()) };
     if args.json {
-        out::json(&serde_json::json!({ "schema": SCHEMA, "patterns": known }))?;
+        out::document(Patterns { patterns: &known })?;
     } else {
         out::print(&shown::patterns(&known))?;
     }

@@ -5,17 +5,17 @@
 //! a volume that holds nothing may be written by a measurement. What is broken off goes on with the same
 //! command.
 
-use linerate_model::SCHEMA;
 use linerate_model::exit::ExitCode;
 use linerate_model::step::Step;
 use linerate_storage::drbd::On;
 use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 
-use super::args::{Args, json};
+use super::args::{Args, document};
 use super::measure::{self, Place};
 use super::sync;
 use crate::build::{self, Begun, DISK, OnLoss};
 use crate::cli::builds::stop;
+use crate::cli::documents::DiskApplied;
 use crate::cli::hosts::really;
 use crate::cli::{out, progress};
 use linerate_fleet::Fleet;
@@ -143,14 +143,8 @@ fn show(
 ) -> anyhow::Result<()> {
     let undo = build::undo_command(&built.build, &fleet.arguments(&[&built.host]));
     if args.json {
-        let mut value = json(plan, chosen);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("schema".into(), SCHEMA.into());
-            fields.insert("built".into(), serde_json::to_value(built)?);
-            fields.insert("failed".into(), serde_json::to_value(whole.as_ref().err())?);
-            fields.insert("undo".into(), undo.into());
-        }
-        out::json(&value)?;
+        let (planned, failed) = (document(plan, chosen), whole.as_ref().err().map(String::as_str));
+        out::document(DiskApplied { planned, built, failed, undo: &undo })?;
     } else {
         out::print(&disk_built::text(built, Style::detect()))?;
         if whole.is_ok() {

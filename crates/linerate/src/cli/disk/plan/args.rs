@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_model::SCHEMA;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_storage::plan::{
     self as planned, CLASSES, DriveClass, DriveKind, FILESYSTEMS, Filesystem, LEVELS, LayoutComparison,
@@ -10,6 +9,7 @@ use linerate_storage::plan::{
 };
 
 use crate::cli::choice::one_of;
+use crate::cli::documents::DiskPlanned;
 use crate::cli::targets::InventoryFile;
 use crate::cli::{out, quantity};
 use linerate_report::heat::Style;
@@ -198,7 +198,7 @@ impl Args {
     /// Prints it.
     pub(super) fn show(&self, plan: &LayoutComparison, chosen: &LayoutPlan) -> anyhow::Result<()> {
         if self.json {
-            out::json(&json(plan, chosen))
+            out::document(document(plan, chosen))
         } else {
             out::print(&disk_plan::text(plan, chosen, Style::detect()))
         }
@@ -241,14 +241,8 @@ impl Seen {
 const DRIVES_MOST: usize = 10_000;
 
 /// A plan for programs: with the commands of every step.
-pub(super) fn json(plan: &LayoutComparison, chosen: &LayoutPlan) -> serde_json::Value {
-    let commands: serde_json::Map<String, serde_json::Value> = plan
-        .layouts
-        .iter()
-        .map(|layout| {
-            let shown: Vec<steps::StepView> = layout.steps.iter().map(steps::shown).collect();
-            (layout.name.to_owned(), serde_json::json!(shown))
-        })
-        .collect();
-    serde_json::json!({ "schema": SCHEMA, "plan": plan, "chosen": chosen.name, "commands": commands })
+pub(super) fn document<'a>(plan: &'a LayoutComparison, chosen: &'a LayoutPlan) -> DiskPlanned<'a> {
+    let steps = |layout: &LayoutPlan| layout.steps.iter().map(steps::shown).collect();
+    let commands = plan.layouts.iter().map(|layout| (layout.name.to_owned(), steps(layout))).collect();
+    DiskPlanned { plan, chosen: &chosen.name, commands }
 }

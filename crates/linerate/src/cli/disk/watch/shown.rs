@@ -5,11 +5,11 @@
 use std::io::IsTerminal;
 
 use linerate_diagnose::disks::IntervalChange;
-use linerate_model::SCHEMA;
 use linerate_model::disk::{DiskEpisodes, DiskInterval};
 use linerate_model::fact::Gap;
 
 use super::super::super::out;
+use crate::cli::documents::{DiskWatched, WatchedNumbers};
 use crate::observe::disk_watch::{DiskWatch, DiskWatchEvent, WatchedHost};
 use linerate_fleet::clock;
 use linerate_report::disk_watch::{self as report, WatchedHosts};
@@ -35,42 +35,41 @@ pub(super) fn reach<'a>(watch: &DiskWatch<'_>, unseen: &'a [String], gaps: &'a [
 }
 
 /// The record of a finding that began or ended; `docs/guide/programs.md` has its fields.
-fn finding_record(change: &IntervalChange) -> anyhow::Result<serde_json::Value> {
-    let (word, all) = match change {
+fn finding_record(change: &IntervalChange) -> DiskWatched<'static> {
+    let (finding, all) = match change {
         IntervalChange::Began(all) => ("began", all),
         IntervalChange::Ended(all) => ("ended", all),
     };
-    let mut record = serde_json::to_value(words::disks::written(all))?;
-    record["schema"] = SCHEMA.into();
-    record["finding"] = word.into();
-    Ok(record)
+    DiskWatched::Finding { finding, of: words::disks::written(all) }
 }
 
 /// An interval, without idle devices unless they are wanted.
-fn interval_record(watch: &DiskWatch<'_>, interval: &DiskInterval, all: bool) -> serde_json::Value {
-    let shown: Vec<_> = interval.disks.iter().filter(|disk| all || !disk.is_idle()).collect();
+fn interval_record<'a>(watch: &'a DiskWatch<'_>, interval: &'a DiskInterval, all: bool) -> DiskWatched<'a> {
+    let disks = interval.disks.iter().filter(|disk| all || !disk.is_idle()).collect();
     let idle = interval.disks.iter().filter(|disk| disk.is_idle()).count();
-    let mut record = serde_json::json!({
-        "schema": SCHEMA, "host": interval.host, "at_ms": interval.at_ms, "seconds": interval.seconds,
-        "disks": shown, "idle": idle
-    });
-    if let Some(missing) = &interval.times_missing {
-        record["times_missing"] = missing.as_str().into();
-    }
     let host = watch.hosts.iter().find(|host| host.name == interval.host);
-    if let Some(users) = host.and_then(|host| host.watched.as_ref()?.users.as_ref()) {
-        record["users"] = serde_json::json!(users.users);
-        record["users_missing"] = serde_json::json!(users.missing);
+    let users = host.and_then(|host| host.watched.as_ref()?.users.as_ref());
+    DiskWatched::Interval {
+        host: &interval.host,
+        at_ms: interval.at_ms,
+        seconds: interval.seconds,
+        disks,
+        idle,
+        times_missing: interval.times_missing.as_deref(),
+        users: users.map(|users| &*users.users),
+        users_missing: users.map(|users| users.missing.as_deref()),
     }
-    record
 }
 
 /// The record of a host that is not seen, lost, or back.
 fn contact(host: &WatchedHost, what: &str, away_s: Option<f64>) -> anyhow::Result<()> {
-    out::json_line(&serde_json::json!({
-        "schema": SCHEMA, "contact": what, "host": host.name, "at_ms": clock::now_ms(),
-        "reason": host.away.as_ref().map(|away| away.reason.as_str()), "away_s": away_s
-    }))
+    out::document_line(DiskWatched::Contact {
+        contact: what,
+        host: &host.name,
+        at_ms: clock::now_ms(),
+        reason: host.away.as_ref().map(|away| away.reason.as_str()),
+        away_s,
+    })
 }
 
 impl Output {
@@ -98,9 +97,9 @@ impl Output {
             match event {
                 DiskWatchEvent::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
                 DiskWatchEvent::Interval(interval) if self.json => {
-                    out::json_line(&interval_record(watch, interval, self.all))?;
+                    out::document_line(interval_record(watch, interval, self.all))?;
                 }
-                DiskWatchEvent::Finding(change) if self.json => out::json_line(&finding_record(change)?)?,
+                DiskWatchEvent::Finding(change) if self.json => out::document_line(finding_record(change))?,
                 DiskWatchEvent::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
                 DiskWatchEvent::Interval(_) | DiskWatchEvent::Finding(_) => {}
                 DiskWatchEvent::Lost { host } => self.lost(&watch.hosts[*host])?,
@@ -120,10 +119,11 @@ impl Output {
             _ => {}
         }
         if self.json {
-            out::json_line(&serde_json::json!({
-                "schema": SCHEMA, "host": watched.host, "layout": watched.layout.disks().collect::<Vec<_>>(),
-                "times_missing": missing
-            }))?;
+            out::document_line(DiskWatched::Layout {
+                host: &watched.host,
+                layout: watched.layout.disks().collect(),
+                times_missing: missing,
+            })?;
         }
         if let Some(reason) = missing.filter(|_| !self.no_percentiles) {
             out::note(&format!("host {}: no percentiles: {reason}", watched.host));
@@ -183,11 +183,9 @@ impl Output {
         let (unseen, gaps) = (unseen(watch), watch.all_gaps());
         let reach = reach(watch, &unseen, &gaps);
         if self.json {
-            let findings: Vec<_> = findings.iter().map(words::disks::written).collect();
-            return out::json_line(&serde_json::json!({
-                "schema": SCHEMA, "findings": findings, "gaps": gaps,
-                "hosts": { "asked": reach.asked, "seen": reach.seen, "unseen": unseen }
-            }));
+            let findings = findings.iter().map(words::disks::written).collect();
+            let hosts = WatchedNumbers { asked: reach.asked, seen: reach.seen, unseen: &unseen };
+            return out::document_line(DiskWatched::End { findings, gaps: &gaps, hosts });
         }
         out::print(&report::summary(findings, reach))
     }

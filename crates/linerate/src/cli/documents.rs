@@ -1,0 +1,372 @@
+//! What commands print with `--json`: one type for each document, and the list of them.
+//!
+//! In: results of commands. Out: their JSON, and its JSON schema for `docs/reference/schemas/`. To add one: a
+//! type, and a line of [`DOCUMENTS`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use linerate_diagnose::disks::SurveyedDrive;
+use linerate_fleet::ssh::Cleaned;
+use linerate_knowledge::Cause;
+use linerate_model::audit::AuditReport;
+use linerate_model::check::CheckReport;
+use linerate_model::disk::{Disk, DiskEpisodes, DiskRates};
+use linerate_model::disk_user::DiskUser;
+use linerate_model::drbd::{DrbdAlarm, Replica};
+use linerate_model::durability::{DurabilityReport, Pattern, Promises};
+use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::finding::Finding;
+use linerate_model::inventory::TransportKind;
+use linerate_model::sample::Sample;
+use linerate_model::snapshot::StorageFigure;
+use linerate_model::step::DeviceRefusal;
+use linerate_model::trial::Trial;
+use linerate_model::verdict::Verdict;
+use linerate_report as report;
+use linerate_storage as storage;
+use linerate_store::{RunRow, TrialRow};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use super::builds::TakenBack;
+use super::events::Line;
+use super::knowledge::Tested;
+use super::numbered::Numbered;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Runs<'a> {
+    pub(super) runs: &'a [RunRow],
+    pub(super) trials: &'a [TrialRow],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct OneTrial<'a> {
+    pub(super) trial: &'a Trial,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Swept<'a> {
+    pub(super) sweep: SweepTrials<'a>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SweepTrials<'a> {
+    pub(super) trials: &'a [Trial],
+    /// Trial of the value that is proven to be best.
+    pub(super) best: Option<&'a str>,
+}
+
+/// What became of one journal entry of one host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Undone {
+    pub(super) host: String,
+    pub(super) trial: String,
+    pub(super) error: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AllUndone<'a> {
+    pub(super) undone: &'a [Undone],
+}
+
+/// What became of the copied programs of a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CleanedHost {
+    pub(super) host: String,
+    /// How it is reached.
+    pub(super) over: TransportKind,
+    #[serde(flatten)]
+    pub(super) cleaned: Cleaned,
+    pub(super) error: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CleanedHosts<'a> {
+    pub(super) hosts: &'a [CleanedHost],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SingleTest<'a> {
+    pub(super) run: &'a str,
+    pub(super) summary: Verdict,
+    pub(super) samples: &'a [Sample],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SurveyedDrives<'a> {
+    pub(super) run: &'a str,
+    pub(super) summary: Verdict,
+    pub(super) headline: &'a str,
+    pub(super) promised: linerate_diagnose::disks::DrivePromise,
+    pub(super) drives: &'a [SurveyedDrive],
+    pub(super) findings: &'a [Finding],
+    pub(super) gaps: &'a [Gap],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiskBench<'a> {
+    pub(super) run: &'a str,
+    pub(super) summary: Verdict,
+    pub(super) tests: Vec<report::bench::BenchPhaseView>,
+    pub(super) samples: &'a [Sample],
+    pub(super) gaps: &'a [Gap],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiskPlanned<'a> {
+    pub(super) plan: &'a storage::plan::LayoutComparison,
+    pub(super) chosen: &'a str,
+    /// Steps by the name of the layout.
+    pub(super) commands: BTreeMap<String, Vec<report::steps::StepView>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiskApplied<'a> {
+    #[serde(flatten)]
+    pub(super) planned: DiskPlanned<'a>,
+    pub(super) built: &'a report::disk_built::Built,
+    /// Why a step after the volume failed.
+    pub(super) failed: Option<&'a str>,
+    /// The command that takes it back.
+    pub(super) undo: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiskUndone<'a> {
+    pub(super) taken_back: &'a TakenBack,
+    pub(super) drives: Vec<LeftDrives>,
+}
+
+/// Drives of a host after the undo of a build.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LeftDrives {
+    pub(super) host: String,
+    pub(super) drives: usize,
+    pub(super) not_empty: Vec<DeviceRefusal>,
+}
+
+/// A trial that can be undone.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct OpenTrial {
+    pub(super) trial: String,
+    /// Remedy; empty for a trial of another store.
+    pub(super) remedy: String,
+    /// Status in the store, or that it is open on hosts.
+    pub(super) status: String,
+    /// Hosts that have it in their journals.
+    pub(super) hosts: Vec<String>,
+    /// The command that undoes it.
+    pub(super) undo: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Open<'a> {
+    pub(super) trials: &'a [OpenTrial],
+    pub(super) builds: &'a [report::builds::BuildView],
+    /// Hosts that did not answer, with the reason.
+    pub(super) gaps: &'a [String],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Patterns<'a> {
+    pub(super) patterns: &'a [Pattern],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CleanedFolder<'a> {
+    pub(super) host: &'a str,
+    pub(super) folder: &'a Path,
+    pub(super) files: u64,
+    /// Entries that are not of this program.
+    pub(super) left: &'a [String],
+}
+
+/// A line of `disk watch`.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum DiskWatched<'a> {
+    Contact {
+        contact: &'a str,
+        host: &'a str,
+        at_ms: u64,
+        reason: Option<&'a str>,
+        away_s: Option<f64>,
+    },
+    Layout {
+        host: &'a str,
+        layout: Vec<&'a Disk>,
+        times_missing: Option<&'a str>,
+    },
+    Interval {
+        host: &'a str,
+        at_ms: u64,
+        seconds: f64,
+        disks: Vec<&'a DiskRates>,
+        idle: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        times_missing: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        users: Option<&'a [DiskUser]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        users_missing: Option<Option<&'a str>>,
+    },
+    Finding {
+        finding: &'a str,
+        #[serde(flatten)]
+        of: DiskEpisodes,
+    },
+    End {
+        findings: Vec<DiskEpisodes>,
+        gaps: &'a [Gap],
+        hosts: WatchedNumbers<'a>,
+    },
+}
+
+/// How many hosts a watch reached.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WatchedNumbers<'a> {
+    pub(super) asked: usize,
+    pub(super) seen: usize,
+    pub(super) unseen: &'a [String],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Replicas<'a> {
+    pub(super) replicas: &'a [Replica],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DrbdPlanned<'a> {
+    pub(super) plan: &'a storage::drbd::ResourcePlan,
+    pub(super) commands: Vec<HostStep>,
+}
+
+/// A step of a host.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct HostStep {
+    pub(super) host: String,
+    pub(super) step: report::steps::StepView,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DrbdUp<'a> {
+    pub(super) plan: Numbered<DrbdPlanned<'a>>,
+    pub(super) replicas: &'a [Replica],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DrbdVerified<'a> {
+    /// `whole`, `broken-off` or `not-seen`.
+    pub(super) compared: &'a str,
+    pub(super) compared_share: Option<f64>,
+    pub(super) replicas: &'a [Replica],
+    pub(super) alarms: &'a [DrbdAlarm],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DrbdBench<'a> {
+    pub(super) run: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) primary: &'a str,
+    pub(super) peer: &'a str,
+    pub(super) rounds: u32,
+    pub(super) figures: &'a [StorageFigure],
+    pub(super) shares: &'a [storage::drbd::Share],
+    pub(super) settings: Vec<report::drbd_bench::Setting>,
+    pub(super) findings: &'a [Finding],
+    pub(super) gaps: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DrbdState<'a> {
+    pub(super) replicas: &'a [Replica],
+    pub(super) known: Vec<KnownReplica>,
+    pub(super) under_way: Vec<UnderWay>,
+    pub(super) alarms: &'a [DrbdAlarm],
+    pub(super) gaps: &'a [Gap],
+}
+
+/// What the metadata of a replica records.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KnownReplica {
+    pub(super) host: String,
+    pub(super) resource: String,
+    pub(super) generation: Option<storage::drbd::Generation>,
+    pub(super) marked_kib: u64,
+}
+
+/// A synchronisation or comparison that runs.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct UnderWay {
+    pub(super) what: String,
+    pub(super) progress: storage::drbd::SyncProgress,
+}
+
+/// A kind of document.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Which commands print it.
+    pub(super) of: &'static str,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+/// The JSON schemas of documents: each below `$defs` by its name, beside what they have in common. One that
+/// stands alone is the root as well.
+pub(super) fn schemas(kinds: &[Kind]) -> serde_json::Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let documents: Vec<(String, serde_json::Value)> =
+        kinds.iter().map(|kind| (kind.name.to_owned(), (kind.schema)(&mut generator).to_value())).collect();
+    let mut defs = generator.take_definitions(true);
+    defs.extend(documents);
+    let mut root =
+        serde_json::json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": defs });
+    if let [only] = kinds {
+        root["$ref"] = format!("#/$defs/{}", only.name).into();
+    }
+    root
+}
+
+const fn kind<T: JsonSchema>(name: &'static str, of: &'static str) -> Kind {
+    Kind { name, of, schema: |generator| generator.subschema_for::<T>() }
+}
+
+/// All documents.
+pub(super) const DOCUMENTS: &[Kind] = &[
+    kind::<report::json::Page<'_>>("run", "survey, diagnose, show"),
+    kind::<Numbered<SingleTest<'_>>>("single", "measure"),
+    kind::<Numbered<Runs<'_>>>("runs", "runs"),
+    kind::<Vec<report::words::RunDifference>>("diff", "diff"),
+    kind::<HostFacts>("facts", "facts"),
+    kind::<linerate_inventory::Understood>("inventory", "inventory"),
+    kind::<Vec<Cause>>("causes", "explain"),
+    kind::<Cause>("cause", "explain CAUSE"),
+    kind::<Tested>("cause-test", "knowledge test"),
+    kind::<Numbered<OneTrial<'_>>>("trial", "try, keep, undo TRIAL"),
+    kind::<Numbered<Swept<'_>>>("sweep", "try --set with several values"),
+    kind::<Numbered<AllUndone<'_>>>("undone", "undo --all"),
+    kind::<Numbered<Open<'_>>>("undo-list", "undo"),
+    kind::<Numbered<CleanedHosts<'_>>>("clean", "clean"),
+    kind::<Numbered<SurveyedDrives<'_>>>("disk-survey", "disk survey"),
+    kind::<Numbered<DiskBench<'_>>>("disk-bench", "measure disk"),
+    kind::<Numbered<DiskPlanned<'_>>>("disk-plan", "disk plan"),
+    kind::<Numbered<DiskApplied<'_>>>("disk-plan-apply", "disk plan --apply"),
+    kind::<Numbered<DiskUndone<'_>>>("disk-undo", "undo VOLUME"),
+    kind::<Numbered<DiskWatched<'_>>>("disk-watch-line", "disk watch, one a line"),
+    kind::<Numbered<Patterns<'_>>>("durability-patterns", "disk durability patterns"),
+    kind::<Promises>("durability-promises", "disk durability write"),
+    kind::<DurabilityReport>("durability-check", "disk durability check"),
+    kind::<AuditReport>("durability-audit", "disk durability --audit"),
+    kind::<Numbered<CleanedFolder<'_>>>("durability-clean", "disk durability clean"),
+    kind::<Numbered<DrbdState<'_>>>("drbd-status", "drbd status"),
+    kind::<Numbered<DrbdPlanned<'_>>>("drbd-plan", "drbd plan"),
+    kind::<DrbdUp<'_>>("drbd-up", "drbd up"),
+    kind::<Numbered<Replicas<'_>>>("drbd-replicas", "drbd primary, secondary, repair"),
+    kind::<Numbered<DrbdVerified<'_>>>("drbd-verify", "drbd verify"),
+    kind::<Numbered<DrbdBench<'_>>>("drbd-bench", "drbd bench"),
+    kind::<CheckReport>("check", "check"),
+    kind::<Line<'_>>("event", "events on stderr, one a line"),
+];
