@@ -207,10 +207,8 @@ pub(super) enum DiskWatched<'a> {
         idle: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
         times_missing: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        users: Option<&'a [DiskUser]>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        users_missing: Option<Option<&'a str>>,
+        #[serde(flatten)]
+        users: Option<UsersSeen<'a>>,
     },
     Finding {
         finding: &'a str,
@@ -222,6 +220,13 @@ pub(super) enum DiskWatched<'a> {
         gaps: &'a [Gap],
         hosts: WatchedNumbers<'a>,
     },
+}
+
+/// Who caused the load of an interval, where that was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct UsersSeen<'a> {
+    pub(super) users: &'a [DiskUser],
+    pub(super) users_missing: Option<&'a str>,
 }
 
 /// How many hosts a watch reached.

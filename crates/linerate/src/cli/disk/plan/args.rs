@@ -244,5 +244,5 @@ const DRIVES_MOST: usize = 10_000;
 pub(super) fn document<'a>(plan: &'a LayoutComparison, chosen: &'a LayoutPlan) -> DiskPlanned<'a> {
     let steps = |layout: &LayoutPlan| layout.steps.iter().map(steps::shown).collect();
     let commands = plan.layouts.iter().map(|layout| (layout.name.to_owned(), steps(layout))).collect();
-    DiskPlanned { plan, chosen: &chosen.name, commands }
+    DiskPlanned { plan, chosen: chosen.name, commands }
 }

@@ -9,7 +9,7 @@ use linerate_model::disk::{DiskEpisodes, DiskInterval};
 use linerate_model::fact::Gap;
 
 use super::super::super::out;
-use crate::cli::documents::{DiskWatched, WatchedNumbers};
+use crate::cli::documents::{DiskWatched, UsersSeen, WatchedNumbers};
 use crate::observe::disk_watch::{DiskWatch, DiskWatchEvent, WatchedHost};
 use linerate_fleet::clock;
 use linerate_report::disk_watch::{self as report, WatchedHosts};
@@ -56,8 +56,7 @@ fn interval_record<'a>(watch: &'a DiskWatch<'_>, interval: &'a DiskInterval, all
         disks,
         idle,
         times_missing: interval.times_missing.as_deref(),
-        users: users.map(|users| &*users.users),
-        users_missing: users.map(|users| users.missing.as_deref()),
+        users: users.map(|seen| UsersSeen { users: &seen.users, users_missing: seen.missing.as_deref() }),
     }
 }
 
