@@ -43,6 +43,9 @@ const REQUEST_BYTES: u64 = 300;
 const SMALL_TIMES: u64 = 1 + REPEATS_MAX as u64;
 /// Seconds on each link for repetitions and the second stage at least; else as many as were planned.
 const AGAIN_S_MIN: f64 = 8.0;
+/// Part of what is announced beyond the plan that repetitions leave to the tests that decide. On a busy machine
+/// repetitions would use up all of it.
+const DECIDING_SHARE: f64 = 1.0 / 3.0;
 /// The bytes of one write are made smaller where a transfer has fewer than this many of them.
 const WRITES_MIN: u64 = 64;
 /// Limits of a write that was made smaller, bytes.
@@ -203,10 +206,13 @@ impl<'a> Limits<'a> {
             load.bps = self.known_bps(&link);
             let bps = load.bps.unwrap_or(self.assumed_bps()) * self.share.unwrap_or(1.0);
             let again = (AGAIN_S_MIN * bps / 8.0 * TCP_WIRE) as u64;
-            load.most_s = load.planned_s + load.planned_s.max(AGAIN_S_MIN);
+            let again_s = load.planned_s.max(AGAIN_S_MIN);
+            load.most_s = load.planned_s + again_s;
             let bulk = load.planned_bytes - small;
-            load.most_bytes = bulk + bulk.max(again) + small * SMALL_TIMES;
-            left.insert(link.clone(), (load.most_s, bulk + bulk.max(again)));
+            let again = bulk.max(again);
+            load.most_bytes = bulk + again + small * SMALL_TIMES;
+            let deciding = (again_s * DECIDING_SHARE, (again as f64 * DECIDING_SHARE) as u64);
+            left.insert(link.clone(), Left { all: (load.most_s, bulk + again), deciding });
             (load.is_uplink, load.of) = link;
             load
         });
@@ -229,32 +235,65 @@ struct Cost {
     is_small: bool,
 }
 
+/// What is left of the announced load of a link: seconds and bytes.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    all: (f64, u64),
+    /// The part of it that only deciding tests may use.
+    deciding: (f64, u64),
+}
+
+impl Left {
+    fn affords(&self, cost: Cost, decides: bool) -> bool {
+        let kept = if decides { (0.0, 0) } else { self.deciding };
+        self.all.0 - kept.0 >= cost.seconds && self.all.1.saturating_sub(kept.1) >= cost.bytes
+    }
+
+    fn pay(&mut self, cost: Cost, decides: bool) {
+        let of = |(seconds, bytes): (f64, u64)| {
+            ((seconds - cost.seconds).max(0.0), bytes.saturating_sub(cost.bytes))
+        };
+        self.all = of(self.all);
+        if decides {
+            self.deciding = of(self.deciding);
+        }
+    }
+}
+
 /// What is left of the announced load of each link.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    left: BTreeMap<Link, (f64, u64)>,
+    left: BTreeMap<Link, Left>,
     /// Tests that it could not pay for.
     refused: usize,
 }
 
 impl Ledger {
+    /// Whether what is left covers a test.
+    pub fn affords(&self, limits: &Limits<'_>, test: &Test) -> bool {
+        let cost = limits.cost(test);
+        let affords = |link: &Link| self.left.get(link).is_some_and(|l| l.affords(cost, test.second_stage));
+        cost.is_small || limits.links(test).iter().all(affords)
+    }
+
     /// Pays for a test. `false`: it may not run.
     pub fn pays(&mut self, limits: &Limits<'_>, test: &Test) -> bool {
-        let (cost, links) = (limits.cost(test), limits.links(test));
-        let affords = |link: &Link| {
-            self.left.get(link).is_some_and(|(s, bytes)| *s >= cost.seconds && *bytes >= cost.bytes)
-        };
-        if cost.is_small || links.iter().all(affords) {
-            for link in links.iter().filter(|_| !cost.is_small) {
-                if let Some((seconds, bytes)) = self.left.get_mut(link) {
-                    *seconds -= cost.seconds;
-                    *bytes -= cost.bytes;
-                }
-            }
-            return true;
+        if !self.affords(limits, test) {
+            self.refused += 1;
+            return false;
         }
-        self.refused += 1;
-        false
+        let cost = limits.cost(test);
+        for link in limits.links(test).iter().filter(|_| !cost.is_small) {
+            if let Some(left) = self.left.get_mut(link) {
+                left.pay(cost, test.second_stage);
+            }
+        }
+        true
+    }
+
+    /// Counts tests that were asked for and are not covered.
+    pub fn refuse(&mut self, tests: usize) {
+        self.refused += tests;
     }
 
     /// What it left out, in words.

@@ -428,7 +428,19 @@ impl Survey<'_> {
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
             let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
             let mut wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
-            wanted.retain(|test| self.limits.as_ref().is_none_or(|limits| limits.allows(test)));
+            wanted.iter_mut().for_each(|test| test.second_stage = true);
+            let asked = wanted.len();
+            wanted.retain(|test| {
+                let covers = |limits: &Limits<'_>| {
+                    let test = limits.paced(self.with_rate(test));
+                    limits.allows(&test) && self.ledger.affords(limits, &test)
+                };
+                self.limits.as_ref().is_none_or(covers)
+            });
+            if wanted.is_empty() {
+                self.ledger.refuse(asked);
+                return Ok(());
+            }
             let mut rounds = Vec::new();
             let mut expected_s = 0.0;
             for (test, id) in wanted.into_iter().filter(|t| self.alive(t)).zip(next_id..) {
