@@ -199,13 +199,13 @@ fn devices_are_not_written_by_mistake() {
     std::fs::write(&file, vec![7_u8; 8 << 20]).unwrap();
     let path = file.to_str().unwrap();
     let cases: [(&[&str], &str); 7] = [
-        (&["--write-to", "sdx"], "nobody is there to be asked whether /dev/sdx may be written"),
-        (&["--write-to", "sdx", "--really", "sdx", "a", "b"], "--write-to is for one host at a time"),
-        (&["--really", "sdx"], "--write-to"),
+        (&["--write-to", "sdx"], "/dev/sdx is written only after its name was typed, and there is no terminal"),
+        (&["--write-to", "sdx", "--yes", "sdx", "a", "b"], "--write-to is for one host at a time"),
+        (&["--yes", "sdx"], "--write-to"),
         (&["--write-to", "sdx", "--read", "sdy"], "cannot be used with"),
-        (&["--write-to", path, "--really", "precious"], "it is no block device"),
+        (&["--write-to", path, "--yes", "precious"], "it is no block device"),
         (&["--read", path, "--do", "random-write"], "is only read, and a test would write it"),
-        (&["--write-to", "/dev/null", "--really", "null"], "it is no block device"),
+        (&["--write-to", "/dev/null", "--yes", "null"], "it is no block device"),
     ];
     for (arguments, answer) in cases {
         let Some(output) = bench(NAME, folder.path(), arguments) else { return };

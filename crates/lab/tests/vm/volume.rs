@@ -41,7 +41,7 @@ fn json(printed: &str) -> Value {
 fn blockers_are_refused(scene: &Scene) {
     let lvm = ["--layout", "lvm", "--really", "data"];
     assert!(refusal(scene, SHELVES, &["--really", "date"]).contains("`date` is not `data`"));
-    assert!(refusal(scene, SHELVES, &[]).contains("--really data"), "without a terminal there is no prompt");
+    assert!(refusal(scene, SHELVES, &[]).contains("--yes=data"), "without a terminal there is no prompt");
     let twice = refusal(scene, ["sda,sdb", "sdc,sda"], &lvm);
     assert!(twice.contains("the device '/dev/sda' is not named only once"), "{twice}");
     // All blockers are named at once: an unused filesystem, and a mounted one.
