@@ -43,8 +43,8 @@ const REQUEST_BYTES: u64 = 300;
 const SMALL_TIMES: u64 = 1 + REPEATS_MAX as u64;
 /// Seconds on each link for repetitions and the second stage at least; else as many as were planned.
 const AGAIN_S_MIN: f64 = 8.0;
-/// Part of what is announced beyond the plan that repetitions leave to the tests that decide. On a busy machine
-/// repetitions would use up all of it.
+/// Part of what is announced beyond the plan that repetitions leave to the tests that decide. On a busy
+/// machine repetitions would use up all of it.
 const DECIDING_SHARE: f64 = 1.0 / 3.0;
 /// The bytes of one write are made smaller where a transfer has fewer than this many of them.
 const WRITES_MIN: u64 = 64;
