@@ -199,7 +199,10 @@ fn devices_are_not_written_by_mistake() {
     std::fs::write(&file, vec![7_u8; 8 << 20]).unwrap();
     let path = file.to_str().unwrap();
     let cases: [(&[&str], &str); 7] = [
-        (&["--write-to", "sdx"], "/dev/sdx is written only after its name was typed, and there is no terminal"),
+        (
+            &["--write-to", "sdx"],
+            "/dev/sdx is written only after its name was typed, and there is no terminal",
+        ),
         (&["--write-to", "sdx", "--yes", "sdx", "a", "b"], "--write-to is for one host at a time"),
         (&["--yes", "sdx"], "--write-to"),
         (&["--write-to", "sdx", "--read", "sdy"], "cannot be used with"),
