@@ -1,67 +1,90 @@
 //! Chromium without a window, driven over two pipes: requests in, replies out, one JSON object each, ended by
 //! a zero byte (`--remote-debugging-pipe`). Pictures are decoded, compared and written by the browser itself.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Names of the program; the first that is installed is used.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Every machine that has Chromium has these (fontconfig depends on them); a font of the machine would decide
-/// about the layout.
-const FONTS: &str = "<style>body{font-family:'DejaVu Sans'!important}pre,code{font-family:'DejaVu Sans Mono'!important}</style>";
+/// Families of the golden pictures, for text and for commands; fontconfig depends on their package in the
+/// first place.
+const FAMILIES: [&str; 2] = ["DejaVu Sans", "DejaVu Sans Mono"];
+/// Longest wait for a reply, and for the end: generous, because a busy machine is no failure.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What is shown of the output, bytes.
+const OUTPUT_MAX: usize = 4000;
 
-/// The program, where it is installed.
-pub(crate) fn program() -> Option<&'static str> {
+/// The program, where it is installed; the first name where it is not.
+pub(crate) fn program() -> &'static str {
     let is_there = |name: &&str| {
         let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", name]).output();
         found.is_ok_and(|output| output.status.success())
     };
-    NAMES.into_iter().find(|name| is_there(name))
+    NAMES.into_iter().find(is_there).unwrap_or(NAMES[0])
+}
+
+/// Why boxes and pictures cannot be compared with those that were recorded with other fonts.
+pub(crate) fn other_fonts() -> Option<String> {
+    let other = |family: &str| {
+        let found = Command::new("fc-match").args(["--format=%{family}", family]).output();
+        let found = found.map_or_else(|error| error.to_string(), |o| linerate_testkit::text(&o.stdout));
+        // A family may have further names.
+        let is_it = found.split(',').any(|name| name == family);
+        (!is_it).then(|| format!("{family} is {found} here (install the package fonts-dejavu-core)"))
+    };
+    FAMILIES.into_iter().find_map(other)
 }
 
 /// A browser with two pages: the one that is shown, and an empty one that works on pictures, which a report
-/// does not allow.
+/// does not allow. All its processes and its profile end with it.
 pub(crate) struct Chromium {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    /// Until its group was ended: then its number may be another's.
+    child: Option<Child>,
+    to: Sender<String>,
+    replies: Receiver<Vec<u8>>,
+    /// What it printed, once its last process is gone.
+    output: Receiver<String>,
+    limit: Duration,
     requests: u64,
     session: Option<String>,
     work: Option<String>,
-    profile: PathBuf,
+    profile: TempDir,
 }
 
 impl Chromium {
     /// Starts it.
     pub(crate) fn start(program: &str) -> Self {
-        let mut unique = tempfile::Builder::new().prefix("linerate-pages").tempdir().unwrap();
-        unique.disable_cleanup(true);
-        let profile = unique.path().to_owned();
-        let mut command = Command::new("sh");
-        // It reads descriptor 3 and writes descriptor 4.
-        let exec = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
-        command.args([
-            "-c",
-            exec,
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        ]);
-        command.args(["--remote-debugging-pipe", "--no-first-run", "--disable-dev-shm-usage"]);
-        command.args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"]);
-        command.arg(format!("--user-data-dir={}", profile.display()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        let mut browser = Self { child, to, from, requests: 0, session: None, work: None, profile };
+        let mut browser = Self::unopened(program, LIMIT);
         browser.work = browser.open();
         browser.session = browser.open();
         browser
+    }
+
+    fn unopened(program: &str, limit: Duration) -> Self {
+        let profile = tempfile::Builder::new().prefix("linerate-pages").tempdir().unwrap();
+        let mut command = Command::new("sh");
+        // It reads descriptor 3 and writes descriptor 4.
+        let exec = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >&2";
+        command.args(["-c", exec, program, "--headless", "--no-sandbox", "--disable-gpu"]);
+        command.args(["--hide-scrollbars", "--disable-breakpad"]);
+        command.args(["--remote-debugging-pipe", "--no-first-run", "--disable-dev-shm-usage"]);
+        command.args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"]);
+        command.arg(format!("--user-data-dir={}", profile.path().display()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let to = requests(child.stdin.take().unwrap());
+        let replies = replies(child.stdout.take().unwrap());
+        let output = whole(child.stderr.take().unwrap());
+        let (session, work) = (None, None);
+        Self { child: Some(child), to, replies, output, limit, requests: 0, session, work, profile }
     }
 
     /// An empty page: its session.
@@ -71,25 +94,24 @@ impl Chromium {
         self.call("Target.attachToTarget", &attach)["sessionId"].as_str().map(str::to_owned)
     }
 
-    /// Ends it and removes its profile.
-    pub(crate) fn end(mut self) {
-        self.session = None;
-        self.call("Browser.close", &json!({}));
-        self.child.wait().unwrap();
-        let _ = std::fs::remove_dir_all(&self.profile);
-    }
-
     fn call(&mut self, method: &str, parameters: &Value) -> Value {
         self.requests += 1;
         let mut request = json!({"id": self.requests, "method": method, "params": parameters});
         if let Some(session) = &self.session {
             request["sessionId"] = json!(session);
         }
-        self.to.write_all(format!("{request}\0").as_bytes()).unwrap();
+        // Where it is gone, there is no reply either.
+        let _ = self.to.send(request.to_string());
+        let deadline = Instant::now() + self.limit;
         loop {
-            let mut reply = Vec::new();
-            self.from.read_until(0, &mut reply).unwrap();
-            assert_eq!(reply.pop(), Some(0), "{method}: Chromium ended");
+            let left = deadline.saturating_duration_since(Instant::now());
+            let reply = match self.replies.recv_timeout(left) {
+                Ok(reply) => reply,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.fail(&format!("{method}: no reply of Chromium within {} s", self.limit.as_secs()))
+                }
+                Err(RecvTimeoutError::Disconnected) => self.fail(&format!("{method}: Chromium ended")),
+            };
             let mut reply: Value = serde_json::from_slice(&reply).unwrap();
             // All else is events.
             if reply["id"] == json!(self.requests) {
@@ -97,6 +119,22 @@ impl Chromium {
                 return reply["result"].take();
             }
         }
+    }
+
+    /// Fails with what it printed.
+    fn fail(&mut self, what: &str) -> ! {
+        let output = self.kill();
+        let end = output.len().saturating_sub(OUTPUT_MAX);
+        panic!("{what}; it printed:\n{}", String::from_utf8_lossy(&output.as_bytes()[end..]));
+    }
+
+    /// Ends all its processes; returns what they printed.
+    fn kill(&mut self) -> String {
+        if let Some(mut child) = self.child.take() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+        }
+        self.output.recv_timeout(LIMIT).unwrap_or_default()
     }
 
     /// Shows a page in a window of this size.
@@ -107,7 +145,11 @@ impl Chromium {
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": mode}]});
         self.call("Emulation.setEmulatedMedia", &features);
         let tree = self.call("Page.getFrameTree", &json!({}));
-        let html = page.replacen("</head>", &format!("{FONTS}</head>"), 1);
+        let [text, commands] = FAMILIES;
+        let fonts = format!(
+            "<style>body{{font-family:'{text}'!important}}pre,code{{font-family:'{commands}'!important}}</style>"
+        );
+        let html = page.replacen("</head>", &format!("{fonts}</head>"), 1);
         let content = json!({"frameId": tree["frameTree"]["frame"]["id"], "html": html});
         self.call("Page.setDocumentContent", &content);
     }
@@ -145,6 +187,48 @@ impl Chromium {
         std::mem::swap(&mut self.session, &mut self.work);
         value
     }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Writes requests to a pipe that may be full.
+fn requests(mut pipe: impl Write + Send + 'static) -> Sender<String> {
+    let (to, requests) = channel::<String>();
+    std::thread::spawn(move || {
+        requests
+            .iter()
+            .take_while(|request| pipe.write_all(format!("{request}\0").as_bytes()).is_ok())
+            .count()
+    });
+    to
+}
+
+/// Reads replies until the pipe ends.
+fn replies(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (to, replies) = channel();
+    std::thread::spawn(move || {
+        BufReader::new(pipe)
+            .split(0)
+            .map_while(Result::ok)
+            .take_while(|reply| to.send(reply.clone()).is_ok())
+            .count()
+    });
+    replies
+}
+
+/// Reads until the last process that has the pipe is gone.
+fn whole(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (to, output) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        let _ = to.send(linerate_testkit::text(&bytes));
+    });
+    output
 }
 
 /// The last line of a script as its value.
@@ -187,4 +271,30 @@ fn base64_is_read_back() {
         assert_eq!(decoded(&encoded(text.as_bytes())), text.as_bytes());
     }
     assert_eq!(encoded(b"ab"), "YWI=");
+}
+
+#[test]
+fn a_browser_that_hangs_fails_with_its_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hangs");
+    let script = "#!/bin/sh\necho \"profile $*\" >&2\nprintf '{}\\0' >&4\n(exec tail -f /dev/null) &\nexec tail -f /dev/null\n";
+    std::fs::write(&program, script).unwrap();
+    linerate_testkit::run("chmod", &["+x", &program.to_string_lossy()]);
+    let mut browser = Chromium::unopened(&program.to_string_lossy(), Duration::from_secs(1));
+    let profile = browser.profile.path().to_owned();
+    assert!(profile.is_dir());
+    browser.replies.recv_timeout(LIMIT).unwrap();
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
+    let text = failed.downcast_ref::<String>().unwrap();
+    assert!(text.starts_with("Target.createTarget: no reply of Chromium within 1 s"), "{text}");
+    // The output is whole, so that no process holds its pipe.
+    assert!(text.contains(&format!("--user-data-dir={}", profile.display())), "{text}");
+    assert!(!profile.exists());
+}
+
+#[test]
+fn a_browser_that_ends_fails_with_its_output() {
+    let mut browser = Chromium::unopened("false", LIMIT);
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
+    assert!(failed.downcast_ref::<String>().unwrap().contains("Chromium ended"));
 }
