@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 /// Names of the program; the first that is installed is used.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Families of the golden pictures, for text and for commands; fontconfig depends on their package in the
-/// first place.
+/// Families of the golden pictures, for text and for commands; of several packages of fonts, fontconfig asks
+/// for theirs first.
 const FAMILIES: [&str; 2] = ["DejaVu Sans", "DejaVu Sans Mono"];
 /// Longest wait for a reply, and for the end: generous, because a busy machine is no failure.
 const LIMIT: Duration = Duration::from_secs(120);
