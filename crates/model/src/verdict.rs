@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::change::Risk;
 use crate::clue::Clue;
 use crate::difference::Difference;
+use crate::disk::DiskTrouble;
+use crate::drbd::DrbdTrouble;
 use crate::fact::Gap;
 use crate::finding::{LayerScope, LossLocation, Metric, NextTest, ReplicaLoss};
 use crate::imported::Missing;
 use crate::inventory::{HostName, Layer};
 use crate::remark::{Overall, Remark};
+use crate::snapshot::RunId;
 use crate::suspect::{Direction, Suspect};
+use crate::trial::{Effect, TrialStatus};
 
 /// How certain something is, in the words for people.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +102,50 @@ pub enum VerdictSubject {
     Loss(Box<VerdictLoss>),
     /// What is plain without a comparison: a full CPU, a slow front end, saturated drives of one host.
     Signs(Vec<Remark>),
+    /// What a trial proved.
+    Trial(VerdictTrial),
+    /// What is wrong with a replica, or will be.
+    Replica(VerdictReplica),
+    /// What is wrong with a drive or a volume that was watched.
+    Drive(VerdictDrive),
+}
+
+/// A trial in its heading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictTrial {
+    /// Which.
+    pub trial: RunId,
+    /// Where it stands.
+    pub status: TrialStatus,
+    /// What it proved, once it is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// In words.
+    pub heading: String,
+}
+
+/// An alarm of a replica.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictReplica {
+    /// Resource.
+    pub resource: String,
+    /// What.
+    pub trouble: DrbdTrouble,
+    /// In words, with figures.
+    pub sentence: String,
+}
+
+/// A finding of a watch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictDrive {
+    /// Host.
+    pub host: HostName,
+    /// Drive or volume.
+    pub device: String,
+    /// What.
+    pub trouble: DiskTrouble,
+    /// In words, with figures.
+    pub sentence: String,
 }
 
 /// What a loss is compared with.

@@ -265,9 +265,7 @@ pub fn trial(trial: &Trial) -> Card {
 
 /// What the screen shows of a trial: what it proved, with which values, and what to type next.
 pub fn trial_brief(trial: &Trial) -> Card {
-    let heading =
-        if trial.status == TrialStatus::Kept { status(trial.status).to_owned() } else { heading(trial) };
-    let mut card = Card { heading, rows: Vec::new() };
+    let mut card = Card { heading: trial_heading(trial), rows: Vec::new() };
     card.push("Setting", RowStyle::List, trial.remedy.changes.iter().map(change).collect());
     if trial.status != TrialStatus::Kept {
         let unit = trial.response.unit();
@@ -292,6 +290,11 @@ pub fn trial_brief(trial: &Trial) -> Card {
         card.push("Left", RowStyle::Prose, vec![meaning(trial)]);
     }
     card
+}
+
+/// What a trial proved, and where it stands.
+pub(crate) fn trial_heading(trial: &Trial) -> String {
+    if trial.status == TrialStatus::Kept { status(trial.status).to_owned() } else { heading(trial) }
 }
 
 /// Where a trial stands, in words.
@@ -339,7 +342,8 @@ fn effect(trial: &Trial) -> Vec<String> {
     lines
 }
 
-fn next_commands(trial: &Trial) -> Vec<String> {
+/// What is typed next.
+pub(crate) fn next_commands(trial: &Trial) -> Vec<String> {
     let better = trial.effect.as_ref().is_some_and(|e| e.effect == Effect::Better);
     match trial.status {
         TrialStatus::Measured if better && is_kept_by_hand(trial) => vec![trial.remedy.instruction.clone()],
@@ -355,7 +359,8 @@ fn is_kept_by_hand(trial: &Trial) -> bool {
     trial.remedy.is_of_replicas()
 }
 
-fn meaning(trial: &Trial) -> String {
+/// What it means for the hosts.
+pub(crate) fn meaning(trial: &Trial) -> String {
     let effect = trial.effect.as_ref().map(|e| e.effect);
     match (trial.status, effect) {
         (TrialStatus::UndoFailed, _) => {

@@ -43,11 +43,13 @@ pub(super) struct Runs<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct OneTrial<'a> {
+    pub(super) summary: Verdict,
     pub(super) trial: &'a Trial,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Swept<'a> {
+    pub(super) summary: Verdict,
     pub(super) sweep: SweepTrials<'a>,
 }
 
@@ -216,6 +218,7 @@ pub(super) enum DiskWatched<'a> {
         of: DiskEpisodes,
     },
     End {
+        summary: Box<Verdict>,
         findings: Vec<DiskEpisodes>,
         gaps: &'a [Gap],
         hosts: WatchedNumbers<'a>,
@@ -263,6 +266,7 @@ pub(super) struct DrbdUp<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdVerified<'a> {
+    pub(super) summary: Verdict,
     /// `whole`, `broken-off` or `not-seen`.
     pub(super) compared: &'a str,
     pub(super) compared_share: Option<f64>,
@@ -273,6 +277,7 @@ pub(super) struct DrbdVerified<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdBench<'a> {
     pub(super) run: &'a str,
+    pub(super) summary: Verdict,
     pub(super) resource: &'a str,
     pub(super) primary: &'a str,
     pub(super) peer: &'a str,
@@ -286,6 +291,7 @@ pub(super) struct DrbdBench<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdState<'a> {
+    pub(super) summary: Verdict,
     pub(super) replicas: &'a [Replica],
     pub(super) known: Vec<KnownReplica>,
     pub(super) under_way: Vec<UnderWay>,

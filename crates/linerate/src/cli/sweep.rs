@@ -62,7 +62,8 @@ impl Sweep<'_> {
         })?;
         if json {
             let best = best(&trials).map(|trial| trial.id.as_str());
-            out::document(Swept { sweep: SweepTrials { trials: &trials, best } })?;
+            let summary = report::verdict::of_trials(&trials, best);
+            out::document(Swept { summary, sweep: SweepTrials { trials: &trials, best } })?;
         } else {
             out::print(&report::sweep::text(&trials, best(&trials), report::heat::Style::detect()))?;
         }

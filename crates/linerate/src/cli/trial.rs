@@ -176,7 +176,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Prints a trial.
 pub(super) fn show(trial: &Trial, json: bool) -> anyhow::Result<()> {
     if json {
-        return out::document(OneTrial { trial });
+        let summary = report::verdict::of_trials(std::slice::from_ref(trial), None);
+        return out::document(OneTrial { summary, trial });
     }
     out::print(&report::text::trial_brief(trial, report::heat::Style::detect()))
 }

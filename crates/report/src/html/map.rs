@@ -26,7 +26,7 @@ const LETTER_PX: usize = 8;
 pub(super) fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
     let loss = verdict.findings.first().and_then(|item| match &item.what {
         VerdictSubject::Loss(loss) => Some(loss),
-        VerdictSubject::Signs(_) => None,
+        _ => None,
     });
     let rank = |grid: &Grid| {
         let is_of_layer = loss.is_none_or(|loss| match loss.layer {

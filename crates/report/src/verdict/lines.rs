@@ -101,6 +101,9 @@ pub(crate) fn finding_lines(
             if or.is_empty() || with.chars().count() > first { line } else { with }
         }
         VerdictSubject::Signs(remarks) => sign::line(remarks),
+        VerdictSubject::Trial(trial) => trial.heading.clone(),
+        VerdictSubject::Replica(replica) => replica.sentence.clone(),
+        VerdictSubject::Drive(drive) => format!("{}: {}", drive.host, drive.sentence),
     };
     let row = |label, text: String, is_command| LabelledLine {
         label,

@@ -4,10 +4,12 @@
 mod command;
 mod lines;
 mod located;
+mod outcome;
 mod sign;
 
 pub use lines::{FINDINGS_MAX, text};
 pub(crate) use lines::{LabelledLine, effect_text, finding_lines, harmless_text, not_seen, same_as};
+pub use outcome::{of_drives, of_replicas, of_trials};
 
 use std::collections::BTreeSet;
 

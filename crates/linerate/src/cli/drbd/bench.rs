@@ -90,6 +90,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json {
             out::document(DrbdBench {
                 run: &snapshot.id,
+                summary: linerate_report::verdict::of(&snapshot, &diagnosis),
                 resource: &request.resource,
                 primary: &request.primary,
                 peer: &request.peer,

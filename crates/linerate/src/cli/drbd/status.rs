@@ -82,6 +82,7 @@ fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> an
             marked_kib: *marked_kib,
         });
         return out::document_line(DrbdState {
+            summary: linerate_report::verdict::of_replicas(found, &now.all, &now.gaps),
             replicas: &now.all,
             known: known.collect(),
             under_way: follow.document(),

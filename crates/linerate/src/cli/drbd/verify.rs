@@ -107,6 +107,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json {
             let (compared, share) = outcome.for_programs();
             out::document(DrbdVerified {
+                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps),
                 compared,
                 compared_share: share,
                 replicas: &end.all,

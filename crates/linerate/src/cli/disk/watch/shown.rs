@@ -182,9 +182,10 @@ impl Output {
         let (unseen, gaps) = (unseen(watch), watch.all_gaps());
         let reach = reach(watch, &unseen, &gaps);
         if self.json {
+            let summary = Box::new(linerate_report::verdict::of_drives(findings, &gaps));
             let findings = findings.iter().map(words::disks::written).collect();
             let hosts = WatchedNumbers { asked: reach.asked, seen: reach.seen, unseen: &unseen };
-            return out::document_line(DiskWatched::End { findings, gaps: &gaps, hosts });
+            return out::document_line(DiskWatched::End { summary, findings, gaps: &gaps, hosts });
         }
         out::print(&report::summary(findings, reach))
     }
