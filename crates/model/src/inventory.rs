@@ -30,6 +30,9 @@ pub struct Inventory {
     /// Tests that overlap such a span are invalid and are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
+    /// The file as a command that follows has to name it in this folder; `None` where it is found unnamed.
+    #[serde(skip)]
+    pub typed: Option<PathBuf>,
     /// Where each name stands; nothing to fill in.
     #[serde(skip)]
     pub index: NameIndex,

@@ -112,7 +112,7 @@ fn diagnosed(
             }
             _ => error.into(),
         })?;
-    Ok(judged(store.load_snapshot(&row.id)?))
+    Ok(judged(open::snapshot_of(&store, &row)?))
 }
 
 /// What tells a snapshot from the JSON of iperf3 or fio; nothing of it is kept.

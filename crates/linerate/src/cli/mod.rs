@@ -41,6 +41,7 @@ mod sweep;
 mod targets;
 mod trial;
 mod undo;
+mod usual;
 mod via;
 mod watcher;
 

@@ -13,7 +13,7 @@ use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 use tokio::sync::watch;
 
-use super::out;
+use super::{out, usual};
 use crate::observe::addresses;
 use linerate_fleet::Fleet;
 use linerate_input as input;
@@ -194,6 +194,13 @@ pub(super) fn name(row: &RunRow) {
         _ => format!("{} d", ago_s / 86_400),
     };
     out::note(&format!("run {} of {}, {ago} ago", row.id, row.cluster));
+}
+
+/// A stored run with its inventory as a command in this folder has to name it.
+pub(super) fn snapshot_of(store: &Store, row: &RunRow) -> Result<Snapshot, StoreError> {
+    let mut snapshot = store.load_snapshot(&row.id)?;
+    snapshot.inventory.typed = row.inventory_path.as_deref().and_then(usual::to_type);
+    Ok(snapshot)
 }
 
 /// The inventory for a command that follows a run: the file given, else the file of the run, else the copy in

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.run.is_none() {
         open::name(&row);
     }
-    let snapshot = store.load_snapshot(&row.id)?;
+    let snapshot = open::snapshot_of(&store, &row)?;
     let diagnosis = match store.load_diagnosis(&row.id)? {
         Some(diagnosis) => diagnosis,
         None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),

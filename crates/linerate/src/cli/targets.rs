@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use linerate_model::inventory::{HostName, Inventory};
 
 use super::place::End;
+use super::usual::{to_type, usual};
 use super::via::Hosts;
 use super::{open, out};
 use crate::observe::addresses::{self, Net};
@@ -99,18 +100,8 @@ fn of_file(file: &Path, names: &[String]) -> anyhow::Result<Inventory> {
     if !here.is_empty() {
         chosen.hosts.extend(inventory::named(&here)?.hosts);
     }
+    chosen.typed = to_type(file);
     Ok(chosen)
-}
-
-/// The inventory where none is given.
-fn usual() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    // What was named has to be there; the usual files need not.
-    variable("LINERATE_INVENTORY").or_else(|| {
-        let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|h| h.join(".config")));
-        let own = config.map(|folder| folder.join("linerate/cluster.toml"));
-        [Some(PathBuf::from("./cluster.toml")), own].into_iter().flatten().find(|path| path.is_file())
-    })
 }
 
 /// Hosts of a command.

@@ -1,5 +1,7 @@
 //! Commands that are pasted where the operator is: a command for a host with the transport in front, the one
-//! that reads a fact, and those of this program.
+//! that reads a fact, and those of this program, with the inventory where it is not found unnamed.
+
+use std::path::Path;
 
 use linerate_model::inventory::TransportSpec;
 use linerate_model::shell;
@@ -43,10 +45,23 @@ pub(super) struct Shell<'a> {
     has_one_local: bool,
 }
 
-/// A command of this program.
+/// A command of this program that is not about hosts, or finds those of the run by itself.
 pub(super) fn own(words: &[&str]) -> HostCommand {
     let words = words.iter().map(|word| shell::word(word)).collect::<Vec<_>>().join(" ");
     HostCommand { host: None, command: format!("linerate {words}") }
+}
+
+/// A command of this program about hosts of an inventory.
+pub(super) fn about(words: &[&str], typed: Option<&Path>) -> HostCommand {
+    with_inventory(&own(words).command, typed)
+}
+
+/// The same, of a command that is text already.
+fn with_inventory(command: &str, typed: Option<&Path>) -> HostCommand {
+    // Behind a pipe or a remark it would belong to something else.
+    let typed = typed.filter(|_| !command.contains(['|', '#', ';', '&']));
+    let file = typed.map_or(String::new(), |file| format!(" -i {}", shell::path(file)));
+    HostCommand { host: None, command: format!("{command}{file}") }
 }
 
 impl<'a> Shell<'a> {
@@ -58,10 +73,15 @@ impl<'a> Shell<'a> {
         Self { snapshot, has_one_local: locals == 1 && snapshot.inventory.hosts.len() > 1 }
     }
 
+    /// A command of this program about hosts of the run.
+    pub(super) fn own(&self, words: &[&str]) -> HostCommand {
+        about(words, self.snapshot.inventory.typed.as_deref())
+    }
+
     /// A command on a host.
     pub(super) fn on(&self, host: &str, command: &str) -> HostCommand {
         if command.starts_with("linerate ") {
-            return HostCommand { host: None, command: command.to_owned() };
+            return with_inventory(command, self.snapshot.inventory.typed.as_deref());
         }
         HostCommand { host: Some(host.to_owned()), command: self.reached(host, command) }
     }
@@ -70,7 +90,7 @@ impl<'a> Shell<'a> {
     pub(super) fn reads(&self, host: &str, key: &str) -> HostCommand {
         match READERS.iter().find_map(|(head, command)| reader(head, command, key)) {
             Some(command) => self.on(host, &command),
-            None => own(&["facts", host, key]),
+            None => self.own(&["facts", host, key]),
         }
     }
 
@@ -140,5 +160,22 @@ mod tests {
         assert_eq!(shell.on("n1", "grep . /sys/*/x").command, "ssh n1 'grep . /sys/*/x'");
         assert_eq!(shell.on("n1", "a | grep -A2 'b c'").command, "ssh n1 a | grep -A2 'b c'");
         assert_eq!(shell.on("n 1", "linerate disk watch n1").command, "linerate disk watch n1");
+    }
+
+    #[test]
+    fn an_inventory_that_is_not_found_unnamed_is_named() {
+        let mut snapshot = Snapshot::default();
+        snapshot.inventory.typed = Some("my lab.toml".into());
+        let shell = Shell::of(&snapshot);
+        assert_eq!(
+            shell.reads("n1", "cpu.governor").command,
+            "linerate facts n1 cpu.governor -i 'my lab.toml'"
+        );
+        assert_eq!(
+            shell.on("n1", "linerate disk watch n1").command,
+            "linerate disk watch n1 -i 'my lab.toml'"
+        );
+        assert_eq!(shell.reads("n1", "nic.em1.mtu").command, "ssh n1 ip -d link show em1");
+        assert_eq!(own(&["try", "mtu-low"]).command, "linerate try mtu-low");
     }
 }

@@ -138,7 +138,7 @@ fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictI
     // Without a cause there is nothing to fix, only something to find out.
     let fix = remedy.filter(|_| certainty > Certainty::Unknown).map(fix);
     let next = finding.next.clone().filter(|_| certainty < Certainty::Likely);
-    let check = cause.and_then(|cause| check(cause, shell)).or_else(|| again(finding));
+    let check = cause.and_then(|cause| check(cause, shell)).or_else(|| again(finding, shell));
     VerdictItem {
         what: VerdictSubject::Loss(Box::new(loss(finding, diagnosis))),
         cause: cause.map(|cause| VerdictCause {
@@ -222,7 +222,7 @@ fn check(cause: &RankedCause, shell: &Shell<'_>) -> Option<HostCommand> {
 }
 
 /// The test that shows a loss once more.
-fn again(finding: &Finding) -> Option<HostCommand> {
+fn again(finding: &Finding, shell: &Shell<'_>) -> Option<HostCommand> {
     let (from, to) = finding.affected.first()?;
     let test = match finding.responses.first()? {
         Metric::Loss | Metric::Reordering | Metric::Stalls => "udp",
@@ -231,7 +231,7 @@ fn again(finding: &Finding) -> Option<HostCommand> {
         Metric::Storage | Metric::Setting => return None,
         _ => "tcp",
     };
-    Some(command::own(&["measure", test, from, to]))
+    Some(shell.own(&["measure", test, from, to]))
 }
 
 fn fix(remedy: &Remedy) -> VerdictFix {

@@ -1,6 +1,8 @@
 //! Verdicts of what is no diagnosis: trials, alarms of replicas, drives that were watched. Each has its one
 //! sentence already, which stands here once more and not in other words.
 
+use std::path::Path;
+
 use linerate_model::change::Risk;
 use linerate_model::disk::DiskEpisodes;
 use linerate_model::drbd::{DrbdAlarm, Replica};
@@ -48,9 +50,14 @@ fn trial(trial: &Trial) -> VerdictItem {
     }
 }
 
-/// Of the alarms of replicas.
+/// Of the alarms of replicas; `typed` is the inventory as a command has to name it.
 #[must_use]
-pub fn of_replicas(alarms: &[DrbdAlarm], replicas: &[Replica], gaps: &[Gap]) -> Verdict {
+pub fn of_replicas(
+    alarms: &[DrbdAlarm],
+    replicas: &[Replica],
+    gaps: &[Gap],
+    typed: Option<&Path>,
+) -> Verdict {
     let item = |alarm: &DrbdAlarm| {
         let hosts = replicas.iter().filter(|replica| replica.resource == alarm.resource);
         let status: Vec<&str> =
@@ -63,7 +70,7 @@ pub fn of_replicas(alarms: &[DrbdAlarm], replicas: &[Replica], gaps: &[Gap]) -> 
             }),
             cause: None,
             // A resource that no host has in use has no hosts to ask.
-            check: (status.len() > 2).then(|| command::own(&status)),
+            check: (status.len() > 2).then(|| command::about(&status, typed)),
             fix: (!alarm.advice.is_empty()).then(|| by_hand(alarm.advice.clone())),
             next: None,
         }
@@ -71,9 +78,9 @@ pub fn of_replicas(alarms: &[DrbdAlarm], replicas: &[Replica], gaps: &[Gap]) -> 
     Verdict { findings: alarms.iter().map(item).collect(), unseen: unseen(gaps), ..Verdict::default() }
 }
 
-/// Of drives that were watched.
+/// Of drives that were watched; `typed` as in [`of_replicas`].
 #[must_use]
-pub fn of_drives(findings: &[DiskEpisodes], gaps: &[Gap]) -> Verdict {
+pub fn of_drives(findings: &[DiskEpisodes], gaps: &[Gap], typed: Option<&Path>) -> Verdict {
     let item = |all: &DiskEpisodes| {
         let finding = &all.finding;
         VerdictItem {
@@ -84,7 +91,7 @@ pub fn of_drives(findings: &[DiskEpisodes], gaps: &[Gap]) -> Verdict {
                 sentence: words::disks::sentence(finding),
             }),
             cause: None,
-            check: Some(command::own(&["disk", "watch", &finding.host])),
+            check: Some(command::about(&["disk", "watch", &finding.host], typed)),
             fix: None,
             next: None,
         }
@@ -159,7 +166,7 @@ mod tests {
             sentence: "split brain of r0".into(),
             advice: "stop writing on both".into(),
         };
-        let verdict = of_replicas(&[alarm("r0"), alarm("r1")], &[replica("a"), replica("b")], &[]);
+        let verdict = of_replicas(&[alarm("r0"), alarm("r1")], &[replica("a"), replica("b")], &[], None);
         let check = |at: usize| verdict.findings[at].check.as_ref().map(|check| check.command.as_str());
         assert_eq!(check(0), Some("linerate drbd status a b"));
         assert_eq!(check(1), None);

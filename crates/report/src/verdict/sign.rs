@@ -9,7 +9,7 @@ use linerate_model::verdict::{
     Certainty, HostCommand, VerdictCause, VerdictFix, VerdictItem, VerdictSubject,
 };
 
-use super::command::{self, Shell};
+use super::command::Shell;
 use crate::names;
 
 /// Names in a line.
@@ -221,19 +221,19 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
             Sign::OneStream { .. } | Sign::Conditions(_) => {
                 shell.on(&symptom.to, "mpstat -P ALL 1 5   # during a transfer")
             }
-            _ => command::own(&["measure", "tcp", &symptom.from, &symptom.to]),
+            _ => shell.own(&["measure", "tcp", &symptom.from, &symptom.to]),
         }),
         Remark::FrontEnds { slow, fine } => {
             let names = slow.iter().map(|(name, ..)| name.as_str()).chain(fine.iter().map(String::as_str));
             let words: Vec<&str> = std::iter::once("survey").chain(names).collect();
-            Some(command::own(&words))
+            Some(shell.own(&words))
         }
         Remark::SentAgain { host, .. } => Some(shell.on(host, "ip -s link show")),
         Remark::Together(seen) => Some(shell.reads(&seen.most.0, &seen.key)),
         Remark::Disk(DiskRemark::Slow { host, .. } | DiskRemark::Saturated { host, .. })
             if !host.is_empty() =>
         {
-            Some(command::own(&["disk", "watch", host]))
+            Some(shell.own(&["disk", "watch", host]))
         }
         _ => None,
     }

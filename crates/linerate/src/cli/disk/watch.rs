@@ -143,7 +143,7 @@ async fn watch_over(
     let events = watch.finish();
     output.events(&watch, &events)?;
     let findings = findings(&watch);
-    output.end(&watch, &findings)?;
+    output.end(&watch, &findings, inventory.typed.as_deref())?;
     let gaps = watch.all_gaps();
     if watch.hosts.iter().any(|host| !host.stored.intervals().is_empty()) {
         keep(&watch, start_ms, inventory, &findings, path)?;

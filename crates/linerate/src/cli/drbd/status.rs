@@ -1,6 +1,7 @@
 //! `linerate drbd status`: all hosts in one table, what is under way with its remaining time, and what is
 //! wrong though every state looks well.
 
+use std::path::Path;
 use std::time::Duration;
 
 use linerate_diagnose::replica_limits::limits;
@@ -42,13 +43,14 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Whoever asks this may have a split brain: no file of causes may keep the answer back.
     let knowledge = open::knowledge_at_any_rate()?;
     args.hosts.with(Needs::Sessions, async |fleet, inventory| {
+        let typed = inventory.typed.as_deref();
         let mut follow = Follow::default();
         let mut now = seen::look(fleet).await;
         follow.take(&now);
         // A remaining time needs two looks.
         while follow.is_busy() {
             if args.watch {
-                show(args, &now, &follow, &alarms(&now.all, &now.known, &now.not_up))?;
+                show(args, &now, &follow, &alarms(&now.all, &now.known, &now.not_up), typed)?;
             }
             tokio::time::sleep(LOOK_EVERY).await;
             now = seen::look(fleet).await;
@@ -62,7 +64,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         found.extend(limits(&sides, &follow.rates(), &knowledge).into_iter().map(words::drbd::written));
         let is_blind = now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty();
         if args.json || !is_blind {
-            show(args, &now, &follow, &found)?;
+            show(args, &now, &follow, &found, typed)?;
         }
         anyhow::ensure!(!is_blind, "no host shows a resource of DRBD: {}", Gap::reasons(&now.gaps));
         Ok(match (found.is_empty(), now.gaps.is_empty()) {
@@ -73,7 +75,13 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> anyhow::Result<()> {
+fn show(
+    args: &Args,
+    now: &Replicas,
+    follow: &Follow,
+    found: &[DrbdAlarm],
+    typed: Option<&Path>,
+) -> anyhow::Result<()> {
     if args.json {
         let known = now.known.iter().map(|((host, resource), (generation, marked_kib))| KnownReplica {
             host: host.clone(),
@@ -82,7 +90,7 @@ fn show(args: &Args, now: &Replicas, follow: &Follow, found: &[DrbdAlarm]) -> an
             marked_kib: *marked_kib,
         });
         return out::document_line(DrbdState {
-            summary: linerate_report::verdict::of_replicas(found, &now.all, &now.gaps),
+            summary: linerate_report::verdict::of_replicas(found, &now.all, &now.gaps, typed),
             replicas: &now.all,
             known: known.collect(),
             under_way: follow.document(),

@@ -76,7 +76,7 @@ impl Outcome {
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
-    args.hosts.with(Needs::Sessions, async |fleet, _| {
+    args.hosts.with(Needs::Sessions, async |fleet, inventory| {
         let now = seen::look(fleet).await;
         let side = now.all.iter().filter(|r| r.resource == args.resource);
         // The primary reads anyway what it compares.
@@ -107,7 +107,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json {
             let (compared, share) = outcome.for_programs();
             out::document(DrbdVerified {
-                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps),
+                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps, inventory.typed.as_deref()),
                 compared,
                 compared_share: share,
                 replicas: &end.all,

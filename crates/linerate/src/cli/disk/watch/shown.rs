@@ -3,6 +3,7 @@
 //! In: the state of the watch and what happened. Out: text on standard output, remarks on standard error.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use linerate_diagnose::disks::IntervalChange;
 use linerate_model::disk::{DiskEpisodes, DiskInterval};
@@ -177,12 +178,17 @@ impl Output {
         }
     }
 
-    /// All findings, and what was not seen.
-    pub(super) fn end(self, watch: &DiskWatch<'_>, findings: &[DiskEpisodes]) -> anyhow::Result<()> {
+    /// All findings, and what was not seen; `typed` is the inventory as a command has to name it.
+    pub(super) fn end(
+        self,
+        watch: &DiskWatch<'_>,
+        findings: &[DiskEpisodes],
+        typed: Option<&Path>,
+    ) -> anyhow::Result<()> {
         let (unseen, gaps) = (unseen(watch), watch.all_gaps());
         let reach = reach(watch, &unseen, &gaps);
         if self.json {
-            let summary = Box::new(linerate_report::verdict::of_drives(findings, &gaps));
+            let summary = Box::new(linerate_report::verdict::of_drives(findings, &gaps, typed));
             let findings = findings.iter().map(words::disks::written).collect();
             let hosts = WatchedNumbers { asked: reach.asked, seen: reach.seen, unseen: &unseen };
             return out::document_line(DiskWatched::End { summary, findings, gaps: &gaps, hosts });
