@@ -106,3 +106,11 @@ fn checks_can_be_pasted() {
         }
     }
 }
+
+#[test]
+fn the_setting_of_a_cause_is_quoted_before_what_is_lost() {
+    let (_, snapshot, diagnosis) = cases().into_iter().find(|(name, ..)| name == "casebook-a3").unwrap();
+    let page = linerate_report::html::page(&snapshot, &diagnosis, &[], None);
+    let at = |text: &str| page.find(text).unwrap_or(usize::MAX);
+    assert!(at("rx-gro-hw: on, peers: off") < at("bulk TCP gets"), "{}", at("rx-gro-hw: on, peers: off"));
+}

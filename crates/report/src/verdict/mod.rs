@@ -13,6 +13,7 @@ pub use outcome::{of_drives, of_replicas, of_trials};
 
 use std::collections::BTreeSet;
 
+use linerate_knowledge::features::is_specific;
 use linerate_knowledge::keys::nic_of;
 use linerate_model::change::Remedy;
 use linerate_model::difference::Difference;
@@ -145,12 +146,23 @@ fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictI
             id: cause.id.clone(),
             title: title(cause),
             certainty,
-            evidence: cause.supports.clone(),
+            evidence: clearest_first(&cause.supports),
         }),
         check,
         fix,
         next,
     }
+}
+
+/// Readings of the cause's own setting, then what measures its mechanism, then that something is lost.
+fn clearest_first(supports: &[Clue]) -> Vec<Clue> {
+    let mut clues = supports.to_vec();
+    clues.sort_by_key(|clue| match clue {
+        Clue::Read(_) => 0,
+        Clue::Measured { name, .. } if is_specific(name) => 1,
+        Clue::Measured { .. } | Clue::AlsoOn(_) => 2,
+    });
+    clues
 }
 
 /// A cause without anything that was read or measured is no more than possible.
