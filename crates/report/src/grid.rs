@@ -76,6 +76,8 @@ pub struct Grid {
     pub is_by_peers: bool,
     /// One line per binding term of the ceilings.
     pub ceilings: Vec<String>,
+    /// The least share of a ceiling, where every pair has one that is more than what its peers reach.
+    pub least_share: Option<f64>,
 }
 
 impl Grid {
@@ -95,6 +97,20 @@ impl Grid {
             },
         };
         format!("{}: {what}", self.layer)
+    }
+
+    /// Whether every pair was measured and is fine.
+    pub fn is_fine(&self) -> bool {
+        let is_fine = |square: &Square| square.kind == SquareKind::One && square.heat == Heat::Fine;
+        !self.has(SquareKind::Unseen) && self.tested.values().all(is_fine)
+    }
+
+    /// All of it in a line, where every pair is fine: `overlay: all 30 pairs are fine too, …`.
+    pub fn fine_line(&self) -> String {
+        let least = self.least_share.map_or(String::new(), |share| {
+            format!(", the lowest at {} % of its ceiling", percent_of_ceiling(share))
+        });
+        format!("{}: all {} pairs are fine too{least}", self.layer, self.tested.len())
     }
 
     /// The square of a row and column.
@@ -198,8 +214,12 @@ pub fn grid(diagnosis: &Diagnosis, inventory: &Inventory, layer: Layer, metric: 
         .collect();
     let ceilings = if metric == GridMetric::Share { ceiling_lines(&cells) } else { Vec::new() };
     let short = names::without_domain(&hosts);
+    let is_share = metric == GridMetric::Share
+        && cells.iter().all(|cell| cell.ceiling.bps.is_some() && !is_by_peers(cell));
+    let shares = cells.iter().filter_map(|cell| number(cell, metric));
+    let least_share = shares.min_by(f64::total_cmp).filter(|_| is_share);
     let is_by_peers = cells.iter().all(|cell| is_by_peers(cell) || cell.ceiling.bps.is_none());
-    Some(Grid { layer, metric, hosts, short, groups, tested, is_by_peers, ceilings })
+    Some(Grid { layer, metric, hosts, short, groups, tested, is_by_peers, ceilings, least_share })
 }
 
 /// Hosts that occur in a cell, in the order of the inventory; hosts it does not name come last.

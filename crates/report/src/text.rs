@@ -80,8 +80,12 @@ pub fn advice(diagnosis: &Diagnosis) -> Vec<String> {
 /// Matrices, and below them the verdict in at most four lines a finding: what a command prints unless all of
 /// it is asked for. `more` is the command that shows all.
 pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Style) -> String {
-    let mut out = matrices(snapshot, diagnosis, style);
     let verdict = super::verdict::of(snapshot, diagnosis);
+    let mut out = if verdict.findings.is_empty() {
+        fine_matrices(snapshot, diagnosis, style)
+    } else {
+        matrices(snapshot, diagnosis, style)
+    };
     // Single tests have no matrix; without a finding their tables are the answer.
     if verdict.findings.is_empty() && diagnosis.cells.is_empty() {
         out += &super::single::tables(snapshot, style);
@@ -90,6 +94,24 @@ pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Sty
     let is_old = diagnosis.summary.overall == Overall::Nothing && !diagnosis.cells.is_empty();
     let whole = if is_old { diagnosis.headline.clone() } else { super::words::whole(diagnosis) };
     out + &super::verdict::text(&verdict, &whole, more, style)
+}
+
+/// The first matrix, and a line for each other one where every pair of all of them is fine.
+fn fine_matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+    let grids = grid::grids(diagnosis, &snapshot.inventory);
+    let Some((first, others)) = grids.split_first().filter(|_| grids.iter().all(grid::Grid::is_fine)) else {
+        return matrices(snapshot, diagnosis, style);
+    };
+    let mut out = String::new();
+    matrix(&mut out, first, style);
+    out.push('\n');
+    for grid in others {
+        for part in wrap(&grid.fine_line(), style.width) {
+            out += &style.dim(&part);
+            out.push('\n');
+        }
+    }
+    out + if others.is_empty() { "" } else { "\n" }
 }
 
 fn matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
