@@ -428,7 +428,9 @@ impl Survey<'_> {
                 self.left().unwrap_or_else(|| SECOND_STAGE_MAX.saturating_sub(begun.elapsed())).as_secs_f64();
             let next_id = self.snapshot.samples.iter().map(|s| s.test.id).max().unwrap_or(0) + 1;
             let mut wanted = linerate_diagnose::second_stage(&self.snapshot, self.knowledge, next_id);
-            wanted.iter_mut().for_each(|test| test.second_stage = true);
+            for test in &mut wanted {
+                test.second_stage = true;
+            }
             let asked = wanted.len();
             wanted.retain(|test| {
                 let covers = |limits: &Limits<'_>| {
