@@ -47,12 +47,12 @@ impl Format for Markdown {
         }
         let drives = super::disk_survey::of(m.snapshot, m.diagnosis);
         if !drives.is_empty() {
-            let _ = writeln!(out, "\n## Drives\n\n```text\n{}\n```", drives.trim_end().replace('`', " "));
+            out.push_str("\n## Drives\n");
+            preformatted(&mut out, &drives);
         }
         let tables = super::single::tables(m.snapshot, super::heat::Style::default());
         if !tables.is_empty() {
-            // In a block of code the columns stay; what could end the block is no part of a table.
-            let _ = writeln!(out, "\n```text{}```", tables.replace('`', " "));
+            preformatted(&mut out, &tables);
         }
         section(&mut out, "Tuning advice", &text::advice(m.diagnosis));
         section(&mut out, "Notes", &m.diagnosis.notes);
@@ -65,6 +65,13 @@ impl Format for Markdown {
         section(&mut out, "Left out", &m.snapshot.left_out);
         out
     }
+}
+
+/// A table of text: its columns stay. Words of a host in a block of code would stand there as they are, and a
+/// viewer that does not know such blocks would take them for markup.
+fn preformatted(out: &mut String, table: &str) {
+    let text = table.trim_matches('\n').replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let _ = writeln!(out, "\n<pre>\n{text}\n</pre>");
 }
 
 fn section(out: &mut String, title: &str, lines: &[String]) {
