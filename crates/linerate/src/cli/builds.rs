@@ -76,7 +76,7 @@ pub(super) async fn take_back(
     let names = fleet.all_arguments();
     anyhow::ensure!(
         is_anywhere,
-        "no build `{build}` on {}: it was taken back, or never begun\nhint: `linerate undo --list {names}` lists what is there",
+        "no build `{build}` on {}: it was undone, or never begun\nhint: `linerate undo --list {names}` lists what is there",
         hosts.join(" and ")
     );
     Ok(taken)
@@ -92,7 +92,7 @@ fn whole_command(error: &str, words: impl Iterator<Item = String>) -> String {
     error.replacen(OPTION, &format!("{command} {OPTION}"), 1)
 }
 
-/// The confirmation of an undo: the name once more, as `--yes` or, with what it gives up, as `--discard`.
+/// The confirmation of an undo: the name once more, as `--yes` or, with what it discards, as `--discard`.
 pub(super) fn confirm(
     name: &str,
     typed: Option<&str>,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use linerate_model::exit::ExitCode;
 
-use super::lab;
+use super::hand_over;
 
 /// Break a virtual cluster, diagnose it and fix it (runs linerate-lab).
 #[derive(Debug, clap::Args)]
@@ -16,5 +16,5 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    lab::hand_over(std::iter::once("demo".into()).chain(args.arguments.iter().cloned()))
+    hand_over::to_lab(std::iter::once("demo".into()).chain(args.arguments.iter().cloned()))
 }

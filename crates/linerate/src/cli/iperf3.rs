@@ -1,11 +1,10 @@
 //! `linerate iperf3`: hands over to `linerate-node`, which makes all the load.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 
 use linerate_model::exit::ExitCode;
 
-use linerate_fleet::programs::OwnNode;
+use super::hand_over;
 
 /// Run an iperf3-compatible client or server (runs linerate-node).
 #[derive(Debug, clap::Args)]
@@ -16,10 +15,6 @@ pub(super) struct Args {
     flags: Vec<OsString>,
 }
 
-/// Becomes `linerate-node iperf3`; comes back only when that fails.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let node = OwnNode::find()?;
-    let mut command = std::process::Command::new(&node.path);
-    let error = command.args(node.role).arg("iperf3").args(&args.flags).exec();
-    anyhow::bail!("cannot start {}: {error}", node.path.display())
+    hand_over::to_node("iperf3", &args.flags)
 }

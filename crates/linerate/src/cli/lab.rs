@@ -1,11 +1,10 @@
 //! `linerate lab`: hands over to `linerate-lab`, which is a program of its own because it breaks things.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 
 use linerate_model::exit::ExitCode;
 
-use linerate_fleet::programs::lab_program;
+use super::hand_over;
 
 /// Run virtual clusters with injected faults (runs linerate-lab).
 #[derive(Debug, clap::Args)]
@@ -17,12 +16,5 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    hand_over(args.arguments.iter().cloned())
-}
-
-/// Becomes `linerate-lab`; comes back only when that fails.
-pub(super) fn hand_over(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<ExitCode> {
-    let program = lab_program()?;
-    let error = std::process::Command::new(&program).args(arguments).exec();
-    anyhow::bail!("cannot start {}: {error}", program.display())
+    hand_over::to_lab(args.arguments.iter().cloned())
 }

@@ -16,6 +16,7 @@ mod drbd;
 mod events;
 mod explain;
 mod facts;
+mod hand_over;
 mod hosts;
 mod import;
 mod inventory;

@@ -16,7 +16,7 @@ use linerate_model::tuning::Tuning;
 
 use super::plan;
 
-/// How often a test that was worthless is repeated, while there is time: a machine is often busy for a minute
+/// How often a test that was invalid is repeated, while there is time: a machine is often busy for a minute
 /// and then is not.
 pub const REPEATS_MAX: usize = 4;
 /// A link of unknown speed, where tests are paced: slower ones are not sold any more.
