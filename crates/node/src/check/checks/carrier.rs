@@ -15,7 +15,8 @@ const CHANGES: Threshold = Threshold {
     name: "changes",
     default: 6.0,
     unit: "changes",
-    meaning: "Changes of the carrier within the window that are flapping: three losses of the link, as in knowledge/loss/host-link-flapping.toml.",
+    meaning: "Changes of the carrier within the window that are flapping: three losses of the link, as \
+        in knowledge/loss/host-link-flapping.toml.",
 };
 
 static ABOUT: About = About {

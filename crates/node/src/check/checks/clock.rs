@@ -15,7 +15,8 @@ const ERROR: Threshold = Threshold {
     name: "error_ms",
     default: 1000.0,
     unit: "ms",
-    meaning: "Largest error that the clock's daemon may admit; munge and Kerberos refuse at minutes, logs of two hosts mislead much earlier.",
+    meaning: "Largest error that the clock's daemon may admit; munge and Kerberos refuse at minutes, \
+        logs of two hosts mislead much earlier.",
 };
 const SOURCE: &str = "source";
 const TIME: &str = "time";

@@ -18,7 +18,8 @@ const ERRORS: Threshold = Threshold {
     name: "errors",
     default: 1.0,
     unit: "errors",
-    meaning: "New errors of the medium, or of requests, within the window that are bad. They have to come at two calls.",
+    meaning: "New errors of the medium, or of requests, within the window that are bad. They have to \
+        come at two calls.",
 };
 /// Most drives that are asked.
 const DRIVES_MAX: usize = 256;

@@ -19,7 +19,8 @@ const SHARE: Threshold = Threshold {
     name: "share",
     default: 1e-4,
     unit: "of the frames",
-    meaning: "Drops below this share are no trouble: a loss that TCP at the RTT of a cluster repairs without a visible cost.",
+    meaning: "Drops below this share are no trouble: a loss that TCP at the RTT of a cluster repairs \
+        without a visible cost.",
 };
 const EVENTS: Threshold = Threshold {
     name: "events",

@@ -16,7 +16,8 @@ const BEST_DAYS: Threshold = Threshold {
     name: "best_days",
     default: 30.0,
     unit: "days",
-    meaning: "How long the own best speed is expected after it was last seen; a port that was moved to a slower switch is quiet after that.",
+    meaning: "How long the own best speed is expected after it was last seen; a port that was moved to \
+        a slower switch is quiet after that.",
 };
 
 static ABOUT: About = About {

@@ -12,7 +12,8 @@ const FULL: Threshold = Threshold {
     name: "full_percent",
     default: 20.0,
     unit: "%",
-    meaning: "Share of the last five minutes in which all tasks that were not idle waited; as in knowledge/storage/disk-pressure.toml.",
+    meaning: "Share of the last five minutes in which all tasks that were not idle waited; as in \
+        knowledge/storage/disk-pressure.toml.",
 };
 
 static ABOUT: About = About {
