@@ -361,14 +361,16 @@ pub(super) fn control(
     let free =
         |h: &HostName| !taken_hosts.contains(h) && uplinks(h, inventory).iter().all(|g| !taken.contains(g));
     let hit = |c: &Cell| found.iter().any(|(f, t)| *f == c.from && *t == c.to);
-    let got_through = |c: &Cell| c.throughput_bps.is_some_and(|t| t > 0.0);
+    let is_seen = |c: &Cell| c.throughput_bps.is_some();
+    let is_blocked = |c: &Cell| c.throughput_bps.is_some_and(|t| t <= 0.0);
     diagnosis
         .cells
         .iter()
-        .filter(|c| c.layer == affected.layer && got_through(c) && free(&c.from) && free(&c.to))
+        .filter(|c| c.layer == affected.layer && !is_blocked(c) && free(&c.from) && free(&c.to))
         .filter(|c| across(c) == across(affected))
         .max_by(|a, b| {
-            let rank = |c: &Cell| (!hit(c), c.two_state_bps.is_none());
+            // A pair that other load hid from the survey may be quiet now, and is better than none.
+            let rank = |c: &Cell| (is_seen(c), !hit(c), c.two_state_bps.is_none());
             rank(a).cmp(&rank(b)).then(a.share.unwrap_or(0.0).total_cmp(&b.share.unwrap_or(0.0)))
         })
         .map(|c| (c.from.clone(), c.to.clone()))

@@ -366,6 +366,32 @@ fn a_small_cluster_has_no_control() {
     assert_eq!(trial.control, None);
 }
 
+/// Other load of the machine hides pairs from a survey; that is no reason to measure without a control pair.
+#[test]
+fn a_pair_that_was_not_seen_is_a_control_where_no_other_is_left() {
+    let (snapshot, diagnosis) = sample::sick();
+    let options = TrialOptions { remedy: "nic-gro-hw-overlay".into(), ..TrialOptions::default() };
+    let control = |throughput: Option<f64>| {
+        let mut hidden = diagnosis.clone();
+        for cell in &mut hidden.cells {
+            let is_untouched = ["arc-3", "arc-5"].iter().all(|h| *h == cell.from || *h == cell.to);
+            if is_untouched {
+                cell.throughput_bps = throughput;
+            }
+        }
+        choose::plan(&snapshot, &hidden, &options, "t".into()).expect("can be tried").control
+    };
+    let seen = choose::plan(&snapshot, &diagnosis, &options, "t".into()).expect("can be tried").control;
+    let pair = seen.clone().expect("arc-3 and arc-5 share nothing with the change");
+    assert!(["arc-3", "arc-5"].contains(&pair.0.as_str()) && ["arc-3", "arc-5"].contains(&pair.1.as_str()));
+    assert!(
+        control(None).is_some_and(
+            |(from, to)| (&from, &to) == (&pair.0, &pair.1) || (&to, &from) == (&pair.0, &pair.1)
+        )
+    );
+    assert_eq!(control(Some(0.0)), None, "nothing gets through there");
+}
+
 /// Hands that always succeed and remember what they were told.
 #[derive(Default)]
 struct Willing {
