@@ -7,7 +7,7 @@ mod sshd;
 
 use std::process::Command;
 
-use sshd::{Lab, Spec, gaps, inside, outcomes, run, text, wait_until};
+use sshd::{Lab, Spec, gaps, inside, outcomes, ran, run, text, wait_until};
 
 const CACHE: &str = "/root/.cache/linerate";
 
@@ -234,7 +234,7 @@ fn was_taken_up(lab: &Lab, shown: &str, why: &str) {
     assert!(gaps[0].contains(why), "{gaps:?}");
     println!("{}", gaps[0]);
     for (from, to) in [("h1", "h2"), ("h2", "h1"), ("h3", "h2"), ("h2", "h3"), ("h1", "h3")] {
-        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}\n{shown}");
+        assert!(ran(&snapshot, from, to) > 1, "{from} to {to}\n{shown}");
         assert_eq!(outcomes(&snapshot, from, to, "gap"), 0, "{from} to {to}\n{shown}");
     }
     lab.nothing_is_left();
@@ -298,7 +298,7 @@ fn a_host_whose_sshd_is_gone_is_a_gap_and_the_survey_goes_on() {
     let gaps = gaps(&lab.snapshot());
     assert_eq!(gaps.len(), 1, "{gaps:?}\n{shown}");
     assert!(gaps[0].contains("it could not be taken up again: over ssh: "), "{gaps:?}");
-    assert!(outcomes(&lab.snapshot(), "h1", "h3", "measured") > 1, "{shown}");
+    assert!(ran(&lab.snapshot(), "h1", "h3") > 1, "{shown}");
     // Cut off, the node program ends by itself.
     wait_until("the node program is gone", || lab.nodes(2).is_empty());
     lab.nothing_is_left();
@@ -339,9 +339,7 @@ fn a_port_blocked_between_two_hosts_only_is_named() {
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     assert_eq!(outcomes(&snapshot, "h2", "h1", "measured"), 0);
     assert!(outcomes(&snapshot, "h2", "h1", "nothing-through") > 0, "{}", text(&done.stderr));
-    assert!(
-        outcomes(&snapshot, "h1", "h3", "measured") > 1 && outcomes(&snapshot, "h3", "h2", "measured") > 1
-    );
+    assert!(ran(&snapshot, "h1", "h3") > 1 && ran(&snapshot, "h3", "h2") > 1);
     let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let headline = json["diagnosis"]["headline"].as_str().unwrap();
     println!("{headline}");
@@ -451,7 +449,7 @@ fn a_clock_that_is_an_hour_ahead_is_said_and_spoils_nothing() {
     let snapshot = lab.snapshot();
     assert_eq!(gaps(&snapshot), Vec::<String>::new());
     for (from, to) in [("h1", "h3"), ("h3", "h1"), ("h3", "h2"), ("h2", "h3")] {
-        assert!(outcomes(&snapshot, from, to, "measured") > 1, "{from} to {to}");
+        assert!(ran(&snapshot, from, to) > 1, "{from} to {to}");
     }
     lab.nothing_is_left();
     // The deadline of a change is a span of time, wherever the clock stands.

@@ -68,6 +68,13 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
+/// Whether a survey came to its end: all at its ceiling, something found, or, on a machine with other work,
+/// not all seen.
+#[must_use]
+pub fn survey_ended(status: std::process::ExitStatus) -> bool {
+    matches!(status.code(), Some(0 | 1 | 3))
+}
+
 /// Prints why a test does not run; returns `false`.
 pub fn skip(name: &str, reason: &str) -> bool {
     println!("SKIPPED {name}: {reason}");

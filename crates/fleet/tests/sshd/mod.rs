@@ -433,6 +433,12 @@ pub(crate) fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outco
         .count()
 }
 
+/// Samples between two hosts of which the load went over the network: the hosts may have been too busy to give
+/// a figure.
+pub(crate) fn ran(snapshot: &serde_json::Value, from: &str, to: &str) -> usize {
+    outcomes(snapshot, from, to, "measured") + outcomes(snapshot, from, to, "invalid")
+}
+
 /// The gaps of a snapshot as `what: reason`.
 pub(crate) fn gaps(snapshot: &serde_json::Value) -> Vec<String> {
     let list = snapshot["gaps"].as_array().unwrap();
