@@ -218,12 +218,14 @@ fn the_inventory_is_found_where_none_is_given_and_names_choose_from_it() {
 }
 
 #[test]
-fn a_namespace_is_no_host_and_one_host_is_no_survey() {
+fn a_namespace_stands_for_its_host_and_one_host_is_no_survey() {
     let home = Home::new();
+    let cleaned = home.run(&["clean", "local!netns:blue"]);
+    assert_eq!(cleaned.status.code(), Some(0), "{}", text(&cleaned.stderr));
+    assert!(text(&cleaned.stdout).starts_with("local: "), "{}", text(&cleaned.stdout));
+    assert!(text(&cleaned.stderr).contains("local: this command is about the whole host"));
     for (words, part) in [
-        (&["clean", "local!netns:blue"][..], "name local alone"),
-        (&["drbd", "status", "local!pid:1"], "name local alone"),
-        (&["survey", "local"], "one host is no pair"),
+        (&["survey", "local"][..], "one host is no pair"),
         (&["measure", "http", "nope"], "such as http://nope"),
         (&["measure", "tcp", "local", "-P", "9999"], "1..=512"),
         (&["measure", "tcp", "local", "-O", "9s", "-t", "5s"], "at most as long"),

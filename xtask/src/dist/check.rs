@@ -59,7 +59,8 @@ pub(super) fn run(release: &Release) -> Result<()> {
     drop(namespaces);
     let code = run.status.code().context("the survey was killed")?;
     let errors = String::from_utf8_lossy(&run.stderr);
-    ensure!(code < 2, "the survey ended with {code}:\n{errors}");
+    // 3 is a busy machine, on which not all could be seen.
+    ensure!(matches!(code, 0 | 1 | 3), "the survey ended with {code}:\n{errors}");
     let events: Vec<Value> = errors.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let done = |unit: &str| -> u64 {
         let ended = events.iter().filter(|event| event["event"] == "end" && event["unit"] == unit);

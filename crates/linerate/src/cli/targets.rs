@@ -129,7 +129,7 @@ impl Targets {
     /// The same with more hosts before them.
     pub(super) fn machines_with(&self, first: impl Iterator<Item = String>) -> anyhow::Result<Chosen> {
         let words: Vec<String> = first.chain(self.hosts.iter().cloned()).collect();
-        machines(self.inventory.choose(&words)?)
+        Ok(machines(self.inventory.choose(&words)?))
     }
 
     /// The inventory file that was given.
@@ -145,15 +145,17 @@ impl Targets {
     }
 }
 
-/// The same, refused where a namespace inside a host is named.
-pub(super) fn machines(chosen: Chosen) -> anyhow::Result<Chosen> {
-    if let Some(end) = chosen.ends.iter().find(|end| end.netns.is_some()) {
-        anyhow::bail!(
-            "a namespace inside host {0} was named, and this command is about the whole host\nhint: name {0} alone",
-            end.host
-        );
+/// The same with the hosts alone: drives, volumes and files of a host are those of all its namespaces.
+pub(super) fn machines(mut chosen: Chosen) -> Chosen {
+    for end in &mut chosen.ends {
+        if end.netns.take().is_some() {
+            out::note(&format!(
+                "{0}: this command is about the whole host, not one namespace of it",
+                end.host
+            ));
+        }
     }
-    Ok(chosen)
+    chosen
 }
 
 impl From<Chosen> for Hosts {

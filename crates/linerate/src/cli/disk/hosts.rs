@@ -39,7 +39,7 @@ pub(in crate::cli) async fn hosts(
     // A load on drives is for hosts that were named: an inventory that is there by itself names none.
     let here = ["localhost".to_owned()];
     let named = if named.is_empty() && inventory.given().is_none() { &here } else { named };
-    let mut chosen = targets::machines(inventory.choose(named)?)?;
+    let mut chosen = targets::machines(inventory.choose(named)?);
     if no_sudo {
         chosen.inventory.without_sudo();
     }

@@ -31,7 +31,7 @@ impl Place {
             None if self.inventory.given().is_some() => Vec::new(),
             None => vec!["localhost".to_owned()],
         };
-        let mut inventory = targets::machines(self.inventory.choose(&wanted)?)?.inventory;
+        let mut inventory = targets::machines(self.inventory.choose(&wanted)?).inventory;
         if self.no_sudo {
             inventory.without_sudo();
         }

@@ -14,7 +14,7 @@ use linerate_fleet::Fleet;
 
 /// The inventory, and the host's name in it.
 fn chosen(args: &Args, host: &str) -> anyhow::Result<Chosen> {
-    let mut chosen = targets::machines(args.live.inventory.choose(&[host.to_owned()])?)?;
+    let mut chosen = targets::machines(args.live.inventory.choose(&[host.to_owned()])?);
     if args.live.no_sudo {
         chosen.inventory.without_sudo();
     }
