@@ -13,11 +13,15 @@ pub use crate::ethtool_family::{EthtoolFamily, FAMILIES, is_flag, label};
 use crate::ethtool_ioctl::EthtoolSocket;
 pub use crate::ethtool_ioctl::{Driver, Feature};
 use crate::netlink::{Attribute, Message, NetlinkError, Payload, Socket, attribute, attributes};
+use crate::netlink_groups::NetlinkGroups;
 
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
+const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
+const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 const GENL_HEADER_BYTES: usize = 4;
 
 const HEADER: u16 = 1;
@@ -300,19 +304,43 @@ pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), Ethtool
 struct Ethtool {
     socket: Socket,
     family: u16,
+    /// The group that is told of changes.
+    monitor: Option<u32>,
+}
+
+fn not_there() -> NetlinkError {
+    NetlinkError::Refused { errno: libc::ENOENT, message: String::new() }
+}
+
+/// What drivers' settings become, whoever changes them through netlink or, since Linux 5.6, through ioctl.
+pub fn monitor() -> Result<NetlinkGroups, NetlinkError> {
+    let group = Ethtool::open()?.monitor.ok_or_else(not_there)?;
+    NetlinkGroups::on(libc::NETLINK_GENERIC, &[group])
+}
+
+/// The device that a message of [`monitor`] is about.
+#[must_use]
+pub fn monitored_device(message: &Message<'_>) -> Option<String> {
+    device_of(body_of(message))
 }
 
 impl Ethtool {
     fn open() -> Result<Self, NetlinkError> {
         let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
         let payload = Payload::new(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).text(CTRL_ATTR_FAMILY_NAME, "ethtool");
-        let mut family = None;
+        let (mut family, mut monitor) = (None, None);
         socket.request(GENL_ID_CTRL, 0, &payload, |message| {
-            let body = message.payload.get(GENL_HEADER_BYTES..).unwrap_or_default();
+            let body = body_of(message);
             family = attribute(body, CTRL_ATTR_FAMILY_ID).and_then(|a| a.u16());
+            let groups = attribute(body, CTRL_ATTR_MCAST_GROUPS);
+            let is_it = |group: &Attribute<'_>| {
+                attribute(group.data, CTRL_ATTR_MCAST_GRP_NAME).is_some_and(|name| name.text() == "monitor")
+            };
+            let group = groups.and_then(|groups| groups.nested().find(is_it));
+            monitor = group.and_then(|group| attribute(group.data, CTRL_ATTR_MCAST_GRP_ID)?.u32());
         })?;
-        let family = family.ok_or(NetlinkError::Refused { errno: libc::ENOENT, message: String::new() })?;
-        Ok(Self { socket, family })
+        let family = family.ok_or_else(not_there)?;
+        Ok(Self { socket, family, monitor })
     }
 
     /// `self` is taken so that a request is never built before the kernel is known to have the family.

@@ -5,7 +5,7 @@
 //! panic. It does not know the meaning of a message.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 /// Request: answer with an acknowledgement.
 const NLM_F_REQUEST: u16 = 1;
@@ -285,6 +285,21 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// Takes part in a multicast group.
+    pub(crate) fn join(&self, group: u32) -> io::Result<()> {
+        self.option(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &group)
+    }
+
+    /// A datagram that is there already; `WouldBlock` where none is.
+    pub(crate) fn next_datagram(&mut self) -> io::Result<&[u8]> {
+        let (descriptor, room) = (self.fd.as_raw_fd(), self.buffer.len());
+        // SAFETY: pointer and length describe the buffer, which outlives the call.
+        let got =
+            unsafe { libc::recv(descriptor, self.buffer.as_mut_ptr().cast(), room, libc::MSG_DONTWAIT) };
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        Ok(&self.buffer[..got])
+    }
+
     /// Asks for everything; `each` gets every message. Asked again when a change contended the dump, so
     /// `each` may see an object twice.
     pub fn dump(
@@ -398,6 +413,12 @@ fn end(message: &Message<'_>) -> Result<(), NetlinkError> {
     let words = message.payload.get(at..).filter(|_| message.flags & NLM_F_ACK_TLVS != 0);
     let message = words.and_then(|w| attribute(w, NLMSGERR_ATTR_MSG)).map(|a| a.text()).unwrap_or_default();
     Err(NetlinkError::Refused { errno, message })
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 #[cfg(test)]
