@@ -1,4 +1,6 @@
-//! The vocabulary of keys of facts: their families, their parts and the patterns that match them.
+//! The vocabulary of keys of facts: their families and their parts.
+
+pub use linerate_model::fact::{bare, pattern_fits};
 
 /// Beginnings of the keys of facts.
 pub(crate) const FAMILIES: &[&str] = &[
@@ -24,12 +26,6 @@ pub(crate) const FAMILIES: &[&str] = &[
     "firewall.",
 ];
 
-/// The part of a key after `netns.<path>|`.
-#[must_use]
-pub fn bare(key: &str) -> &str {
-    if key.starts_with("netns.") { key.split_once('|').map_or(key, |(_, rest)| rest) } else { key }
-}
-
 /// The NIC that a key speaks of.
 #[must_use]
 pub fn nic_of(key: &str) -> Option<&str> {
@@ -44,24 +40,6 @@ pub const OF_DEVICES: [&str; 3] = ["disk.", "disk_health.", "disk_limit."];
 pub fn device_of(key: &str) -> Option<&str> {
     let key = bare(key);
     OF_DEVICES.iter().find_map(|topic| key.strip_prefix(topic))?.split('.').next()
-}
-
-/// Whether a key (without its namespace) fits a pattern, in which `*` stands for any run of characters.
-#[must_use]
-pub fn pattern_fits(pattern: &str, key: &str) -> bool {
-    fn fits(pattern: &str, text: &str) -> bool {
-        match pattern.split_once('*') {
-            None => text.ends_with(pattern),
-            Some((first, rest)) => {
-                text.match_indices(first).any(|(at, part)| fits(rest, &text[at + part.len()..]))
-            }
-        }
-    }
-    let key = bare(key);
-    match pattern.split_once('*') {
-        None => key == pattern,
-        Some((first, rest)) => key.strip_prefix(first).is_some_and(|text| fits(rest, text)),
-    }
 }
 
 #[cfg(test)]

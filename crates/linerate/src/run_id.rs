@@ -1,7 +1,7 @@
 //! Identifiers of runs and trials.
 
 use linerate_fleet::clock;
-use linerate_model::snapshot::RunId;
+use linerate_model::run_id::RunId;
 
 /// A new identifier: sortable UTC time and four random hex digits, such as `20261121-083015-4f2a`.
 pub fn new_id() -> RunId {

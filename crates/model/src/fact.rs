@@ -3,8 +3,10 @@
 //! One open vocabulary of keys: `sysctl.net.ipv4.tcp_rmem`, `nic.eth0.feature.rx-gro-hw`, `nic.eth0.ring.rx`,
 //! `cpu.governor`. Facts of a namespace inside a host carry the prefix `netns.<path>|` before the key.
 
+mod pattern;
 mod value;
 
+pub use pattern::{bare, changes_by_itself, pattern_fits};
 pub use value::{FactKey, FactValue, KEY_BYTES_MAX, check_key, decimal};
 
 use std::collections::BTreeMap;

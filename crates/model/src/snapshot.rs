@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::announced::Announcement;
 use crate::disk::DiskInterval;
 use crate::fact::{Gap, HostFacts};
+use crate::fact_change::FactChange;
 use crate::imported::Imported;
 use crate::inventory::{HostName, Inventory};
+use crate::run_id::RunId;
 use crate::sample::Sample;
-
-/// Identifier of a run, snapshot or trial: sortable text such as `20261121-083015-4f2a`.
-pub type RunId = String;
 
 /// All observations of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +32,10 @@ pub struct Snapshot {
     /// Facts by host.
     #[serde(default)]
     pub facts: BTreeMap<HostName, HostFacts>,
+    /// What changed on its hosts in the 14 days before it was over, by the log of the store: the newest change
+    /// of each fact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FactChange>,
     /// Tests with their results, in the order in which they ended.
     #[serde(default)]
     pub samples: Vec<Sample>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::Remedy;
 use crate::finding::Metric;
 use crate::inventory::{HostName, Layer};
-use crate::snapshot::RunId;
+use crate::run_id::RunId;
 
 /// Where a trial stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

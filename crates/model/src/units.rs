@@ -163,6 +163,35 @@ pub fn date(unix_ms: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
+/// The same to the minute, without its zone: `2026-11-21 08:30`.
+pub fn date_minute(unix_ms: u64) -> String {
+    date(unix_ms).chars().take("2026-11-21 08:30".len()).collect()
+}
+
+/// A recent time in few characters: `21 Nov 08:30`, in UTC.
+pub fn day_minute(unix_ms: u64) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, minutes) = (unix_ms / 86_400_000, unix_ms / 60_000 % 1440);
+    let (_, month, day) = civil(days as i64);
+    let month = usize::try_from(month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"");
+    format!("{day} {month} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// Unix milliseconds of the midnight, UTC, that begins this date; `None` for one that no calendar has.
+pub fn midnight_ms(year: i64, month: i64, day: i64) -> Option<u64> {
+    if !((1..=12).contains(&month) && (1..=31).contains(&day) && (1970..=9999).contains(&year)) {
+        return None;
+    }
+    // The inverse of `civil`: years from March, so that the leap day comes last.
+    let from_march = if month > 2 { month - 3 } else { month + 9 };
+    let year_from_march = if month > 2 { year } else { year - 1 };
+    let (era, of_era) = (year_from_march.div_euclid(400), year_from_march.rem_euclid(400));
+    let day_of_year = (153 * from_march + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468;
+    u64::try_from(days).ok().filter(|_| civil(days) == (year, month, day)).map(|days| days * 86_400_000)
+}
+
 /// Year, month and day of a number of days since 1970-01-01. Counts years from March, so that the leap day is
 /// the last day of a year and the months have a regular length.
 fn civil(days: i64) -> (i64, i64, i64) {
@@ -180,6 +209,22 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_come_back_from_their_days() {
+        for days in [0, 58, 59, 60, 365, 11_016, 20_783, 40_000] {
+            let (year, month, day) = civil(days);
+            assert_eq!(midnight_ms(year, month, day), Some(days as u64 * 86_400_000), "{year}-{month}-{day}");
+        }
+        let none =
+            [(2026, 2, 29), (2026, 13, 1), (2026, 0, 1), (2026, 4, 31), (1969, 1, 1), (i64::MAX, 1, 1)];
+        assert!(none.into_iter().all(|(year, month, day)| midnight_ms(year, month, day).is_none()));
+        let ms = midnight_ms(2026, 11, 24).unwrap() + 65_000 * 60;
+        assert_eq!(
+            (day_minute(ms), date_minute(ms)),
+            ("24 Nov 01:05".to_owned(), "2026-11-24 01:05".to_owned())
+        );
+    }
 
     #[test]
     fn rates_read_like_people_write_them() {

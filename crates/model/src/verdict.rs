@@ -14,7 +14,7 @@ use crate::finding::{LayerScope, LossLocation, Metric, NextTest, ReplicaLoss};
 use crate::imported::Missing;
 use crate::inventory::{HostName, Layer};
 use crate::remark::{Overall, Remark};
-use crate::snapshot::RunId;
+use crate::run_id::RunId;
 use crate::suspect::{Direction, Suspect};
 use crate::trial::{Effect, TrialStatus};
 

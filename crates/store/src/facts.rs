@@ -44,8 +44,6 @@ pub(super) fn add<'a>(
 ) -> Result<(), StoreError> {
     let write = at("write facts");
     let put = || -> rusqlite::Result<()> {
-        let mut keys =
-            connection.prepare_cached("insert or ignore into fact_keys (digest, json) values (?1,?2)")?;
         let mut row = connection
             .prepare_cached("insert or replace into facts (run, host, json, keys) values (?1,?2,?3,?4)")?;
         // Hosts that share their keys: digested once.
@@ -54,12 +52,7 @@ pub(super) fn add<'a>(
             let HostFacts { readings, counters, gaps, tool_bps } = facts;
             let digest = match digests.entry(readings.key_list()) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let json = to_json(&readings.keys().collect::<Vec<_>>());
-                    let digest = digest(&json);
-                    keys.execute(params![digest, json])?;
-                    new.insert(digest)
-                }
+                Entry::Vacant(new) => new.insert(add_keys(connection, readings.keys())?),
             };
             let written =
                 Written { values: readings.values().collect(), counters, gaps, tool_bps: *tool_bps };
@@ -68,6 +61,19 @@ pub(super) fn add<'a>(
         Ok(())
     };
     put().map_err(write)
+}
+
+/// Writes a list of keys, unless it is there; gives its digest.
+pub(super) fn add_keys<'a>(
+    connection: &Connection,
+    keys: impl Iterator<Item = &'a FactKey>,
+) -> rusqlite::Result<String> {
+    let json = to_json(&keys.collect::<Vec<_>>());
+    let digest = digest(&json);
+    connection
+        .prepare_cached("insert or ignore into fact_keys (digest, json) values (?1,?2)")?
+        .execute(params![digest, json])?;
+    Ok(digest)
 }
 
 fn digest(json: &str) -> String {

@@ -1,16 +1,18 @@
 //! The operator's memory: every run, sample, fact, finding and trial in one SQLite file, written as it
 //! happens.
 //!
-//! What comes in: values of the model. What goes out: the same, and lists of runs and trials. A kill at any
-//! point loses at most the current round: each call is one transaction in a write-ahead log. A finished run
-//! never changes.
+//! What comes in: values of the model. What goes out: the same, lists of runs and trials, and the log of what
+//! changed on hosts between readings (`changes`). A kill at any point loses at most the current round: each
+//! call is one transaction in a write-ahead log. A finished run never changes.
 //!
 //! The folder is 0700 and the files are 0600, whatever the umask (see `private`). What only reads opens with
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
 #![deny(missing_docs)]
 
+mod changes;
 mod error;
 mod facts;
+mod known;
 mod migrations;
 mod paths;
 mod private;
@@ -23,20 +25,29 @@ use std::time::Duration;
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::HostName;
+use linerate_model::run_id::RunId;
 use linerate_model::sample::{Outcome, Sample};
-use linerate_model::snapshot::{RunId, Snapshot};
+use linerate_model::snapshot::Snapshot;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use changes::{ChangeLog, FactReading, LoggedChange, UnlistedChanges};
 pub use error::StoreError;
 use error::{at, from_json, to_json};
+pub use known::ReadScope;
 use paths::FILE;
 pub use trials::TrialRow;
 
 /// A run without what has tables of its own.
 fn shell(snapshot: &Snapshot) -> Snapshot {
-    Snapshot { samples: Vec::new(), gaps: Vec::new(), facts: BTreeMap::new(), ..snapshot.clone() }
+    Snapshot {
+        samples: Vec::new(),
+        gaps: Vec::new(),
+        facts: BTreeMap::new(),
+        changes: Vec::new(),
+        ..snapshot.clone()
+    }
 }
 
 fn outcome_name(outcome: &Outcome) -> &'static str {
@@ -292,6 +303,9 @@ impl Store {
             snapshot.left_out = from_json(format!("what run {run} left out"), &left_out)?;
         }
         snapshot.facts = facts::load(&self.connection, run)?;
+        if snapshot.imported.is_none() {
+            snapshot.changes = self.changes_before(&snapshot)?;
+        }
         for (number, json) in
             self.pairs("select cast(seq as text), json from sample where run = ?1 order by seq", run)?
         {

@@ -76,6 +76,37 @@ const STEPS: &[&str] = &[
     "
     alter table run add column measurement integer not null default 0;
 ",
+    // What is known last of each host, against which its next reading is compared; the changes that were
+    // found, and how many of a reading were beyond the bound.
+    "
+    create table known_facts (
+        cluster text not null,
+        host text not null,
+        keys text not null references fact_keys(digest),
+        json text not null,
+        primary key (cluster, host)
+    ) strict;
+    create table fact_change (
+        seq integer primary key,
+        cluster text not null,
+        host text not null,
+        key text not null,
+        old text,
+        new text,
+        after_ms integer not null,
+        seen_ms integer not null,
+        run text,
+        who text
+    ) strict;
+    create index fact_change_seen on fact_change (seen_ms);
+    create index fact_change_cluster on fact_change (cluster, seen_ms);
+    create table fact_change_beyond (
+        cluster text not null,
+        host text not null,
+        seen_ms integer not null,
+        count integer not null
+    ) strict;
+",
 ];
 
 /// Runs the steps that the file lacks, each in a transaction of its own.

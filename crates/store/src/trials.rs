@@ -1,6 +1,6 @@
 //! Trials in the database: saved again at every step, so that a killed operator finds them.
 
-use linerate_model::snapshot::RunId;
+use linerate_model::run_id::RunId;
 use linerate_model::trial::Trial;
 use rusqlite::{OptionalExtension, params};
 use schemars::JsonSchema;

@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use linerate_model::fact::FactValue;
+use linerate_model::fact_change::SeenBy;
 use linerate_model::trial::TrialStatus;
-use linerate_store::Store;
+use linerate_store::{FactReading, ReadScope, Store};
 use rusqlite::Connection;
 
 /// What each schema left behind, from the first on.
-const EARLIER: &[&str] = &[include_str!("schema-1.sql"), include_str!("schema-2.sql")];
+const EARLIER: &[&str] =
+    &[include_str!("schema-1.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 const RUN: &str = "20261126-035643-de48";
 
 #[test]
@@ -39,5 +41,21 @@ fn stores_of_all_earlier_schemas_are_read_and_written_on() {
         store.add_samples(&next.id, &snapshot.samples).unwrap();
         assert_eq!(store.list_runs().unwrap().len(), 2);
         assert_eq!(store.load_snapshot(&next.id).unwrap().samples, snapshot.samples);
+
+        // The log of changes begins with the first reading after the update.
+        let mut reading = FactReading {
+            cluster: &next.inventory.name,
+            started_ms: 1,
+            ended_ms: 2,
+            seen_by: SeenBy::Run(next.id.clone()),
+            scope: ReadScope::All,
+        };
+        store.log_facts(&reading, &next.facts).unwrap();
+        let key = "sysctl.net.ipv4.tcp_rmem".to_owned();
+        next.facts.get_mut("node-1").unwrap().readings.insert(key.clone(), FactValue::Int(4096));
+        (reading.started_ms, reading.ended_ms) = (5, 6);
+        store.log_facts(&reading, &next.facts).unwrap();
+        let log = store.list_changes(&[], 0, "").unwrap();
+        assert_eq!((log.changes.len(), &log.changes[0].change.key), (1, &key));
     }
 }

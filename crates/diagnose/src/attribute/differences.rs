@@ -3,7 +3,7 @@
 
 use linerate_knowledge::Knowledge;
 use linerate_knowledge::keys::{bare, nic_of, pattern_fits};
-use linerate_model::fact::FactValue;
+use linerate_model::fact::{FactValue, changes_by_itself};
 use linerate_model::finding::{BenignDifference, FactHit, LayerScope};
 
 use super::Subjects;
@@ -52,11 +52,11 @@ const COUNTS: [&str; 6] = [
     "firewall.*.limits",
 ];
 
-/// Keys that differ between any two hosts, or that are state rather than settings.
-const IDENTITY: [&str; 27] = [
+/// Keys that differ between any two hosts, or that are state rather than settings; those that change by
+/// themselves are known by [`changes_by_itself`].
+const IDENTITY: [&str; 19] = [
     "nic.*.address",
     "nic.*.mac",
-    "nic.*.carrier_changes",
     "nic.*.irq.*",
     "nic.*.master",
     "nic.*.lower",
@@ -64,21 +64,14 @@ const IDENTITY: [&str; 27] = [
     "nic.*.bridge.*",
     "mount.*",
     "disk.*",
-    "disk_health.*",
-    "disk_limit.*",
-    "nfs.*",
     "sysctl.kernel.random.*",
     "sysctl.kernel.hostname",
     "sysctl.kernel.domainname",
-    "sysctl.kernel.ns_last_pid",
     "sysctl.kernel.pty.nr",
     "sysctl.fs.*",
-    "sysctl.net.netfilter.nf_conntrack_count",
     "sysctl.net.ipv*.neigh.*",
     "sysctl.net.mptcp.*",
     "cgroup.*",
-    "cpu.mhz*",
-    "kernel.uptime*",
     "kernel.boot*",
     "machine.*",
 ];
@@ -117,7 +110,8 @@ pub(crate) fn unexplained(
             continue;
         };
         for (key, value) in &host_facts.readings {
-            if IDENTITY.iter().any(|p| pattern_fits(p, key))
+            if changes_by_itself(key)
+                || IDENTITY.iter().any(|p| pattern_fits(p, key))
                 || explained.iter().any(|h| h.host == *host && h.key == *key)
                 || population::any_fits(accompanying, key)
             {

@@ -31,6 +31,8 @@ pub fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
     copy.parent = None;
     copy.start_ms = 0;
     copy.imported = None;
+    // They have times, and decide nothing.
+    copy.changes.clear();
     renamer.inventory(&mut copy.inventory);
     copy.facts = copy.facts.iter().map(|(host, facts)| (renamer.host(host), renamer.facts(facts))).collect();
     // Downloads speak of services and URLs, tests of disks of folders; pairs are what a case is about.

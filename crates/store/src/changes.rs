@@ -1,0 +1,313 @@
+//! The log of changes of facts: each reading of a host is compared with what is known of it, and what changed
+//! is written with the two moments between which it did.
+//!
+//! What comes in: facts with the moment and the extent of their reading. What goes out: changes, newest
+//! first.
+
+use std::collections::BTreeSet;
+
+use linerate_model::fact::{FactKey, FactValue, HostFacts};
+use linerate_model::fact_change::{FactChange, QUOTED_MS, SeenBy};
+use linerate_model::inventory::HostName;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Trial, TrialStatus};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{StoreError, at, from_json, to_json};
+use super::known::{Changed, Known, ReadScope, ReadSpan};
+use super::{Store, facts};
+
+/// Changes of one host that a reading writes at most; the rest is counted. A NIC has about 100 facts: one that
+/// is replaced by another is recorded whole (100 gone, 100 new), a kernel or a routing table that is replaced
+/// is no list that a person reads.
+const CHANGES_MAX: usize = 200;
+/// Changes that a run is loaded with at most, the newest.
+const LOADED_MAX: usize = 10_000;
+
+/// A reading of facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactReading<'a> {
+    /// Name of the cluster: a host is known by it and its own name.
+    pub cluster: &'a str,
+    /// When it began, Unix milliseconds.
+    pub started_ms: u64,
+    /// When it was over, Unix milliseconds.
+    pub ended_ms: u64,
+    /// What read.
+    pub seen_by: SeenBy,
+    /// What it was asked for.
+    pub scope: ReadScope<'a>,
+}
+
+/// A change with the cluster of its host.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LoggedChange {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// The change.
+    #[serde(flatten)]
+    pub change: FactChange,
+}
+
+/// Changes of a reading beyond the bound: only counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnlistedChanges {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Host.
+    pub host: HostName,
+    /// When they were seen, Unix milliseconds.
+    pub seen_ms: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// A part of the log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ChangeLog {
+    /// Newest first; those of one reading of a host in the order of their keys.
+    pub changes: Vec<LoggedChange>,
+    /// What the readings saw beyond them.
+    pub unlisted: Vec<UnlistedChanges>,
+}
+
+/// What a row has of a host beside its keys.
+#[derive(Serialize, Deserialize)]
+struct KnownRow {
+    values: Vec<FactValue>,
+    /// How many values in a row were read last at which moment.
+    seen: Vec<(usize, u64)>,
+    covered: Vec<(String, u64)>,
+    unseen: BTreeSet<String>,
+}
+
+impl Store {
+    /// Compares the facts of hosts with what is known of them, writes what changed, and remembers the new
+    /// values. A host that was never read changes nothing.
+    pub fn log_facts<'a>(
+        &mut self,
+        reading: &FactReading<'_>,
+        facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
+    ) -> Result<(), StoreError> {
+        let change = self.connection.transaction().map_err(at(WRITE))?;
+        let when = ReadSpan { started_ms: reading.started_ms, ended_ms: reading.ended_ms };
+        let mut trials: Option<Vec<(Trial, u64)>> = None;
+        for (host, facts) in facts {
+            let old = load_known(&change, reading.cluster, host)?;
+            let is_known = old.is_some();
+            let mut known = old.unwrap_or_default();
+            let changed = known.learn(facts, reading.scope, when);
+            if is_known && !changed.is_empty() {
+                if trials.is_none() {
+                    trials = Some(load_trials(&change, reading.cluster)?);
+                }
+                write(&change, reading, host, &changed, trials.as_deref().unwrap_or_default())?;
+            }
+            save_known(&change, reading.cluster, host, &known)?;
+        }
+        change.commit().map_err(at(WRITE))
+    }
+
+    /// Changes seen from a moment on, of these hosts (all without names), of keys that begin so.
+    pub fn list_changes(
+        &self,
+        hosts: &[HostName],
+        since_ms: u64,
+        prefix: &str,
+    ) -> Result<ChangeLog, StoreError> {
+        let wanted = |host: &HostName| hosts.is_empty() || hosts.contains(host);
+        let query = "select host, key, old, new, after_ms, seen_ms, run, who, cluster from fact_change
+                     where seen_ms >= ?1 and substr(key, 1, length(?2)) = ?2
+                     order by seen_ms desc, cluster, host, after_ms desc, key";
+        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
+        let mut rows = statement.query(params![since_ms as i64, prefix]).map_err(at(READ))?;
+        let mut log = ChangeLog::default();
+        while let Some(row) = rows.next().map_err(at(READ))? {
+            let change = change_of(row)?;
+            if wanted(&change.host) {
+                log.changes.push(LoggedChange { cluster: row.get(8).map_err(at(READ))?, change });
+            }
+        }
+        let query = "select cluster, host, seen_ms, count from fact_change_beyond
+                     where seen_ms >= ?1 order by seen_ms desc, cluster, host";
+        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
+        let unlisted = statement.query_map([since_ms as i64], |row| {
+            let (seen_ms, count) = (unsigned(row.get(2)?), unsigned(row.get(3)?));
+            Ok(UnlistedChanges { cluster: row.get(0)?, host: row.get(1)?, seen_ms, count })
+        });
+        let unlisted: Result<Vec<_>, _> = unlisted.map_err(at(READ))?.collect();
+        log.unlisted = unlisted.map_err(at(READ))?;
+        log.unlisted.retain(|beyond| wanted(&beyond.host));
+        Ok(log)
+    }
+
+    /// The newest change of each fact that may be quoted beside the findings of a run: seen by it, or in the
+    /// 14 days before.
+    pub fn changes_before(&self, run: &Snapshot) -> Result<Vec<FactChange>, StoreError> {
+        let query = "select host, key, old, new, after_ms, seen_ms, run, who from fact_change
+                     where cluster = ?1 and seen_ms >= ?2 and (seen_ms <= ?3 or run = ?4)
+                     order by seen_ms desc, seq desc limit ?5";
+        let from_ms = run.start_ms.saturating_sub(QUOTED_MS);
+        let bounds =
+            params![run.inventory.name, from_ms as i64, run.start_ms as i64, run.id, LOADED_MAX as i64];
+        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
+        let mut rows = statement.query(bounds).map_err(at(READ))?;
+        let (mut newest, mut known) = (Vec::new(), BTreeSet::new());
+        while let Some(row) = rows.next().map_err(at(READ))? {
+            let change = change_of(row)?;
+            if known.insert((change.host.clone(), change.key.clone())) {
+                newest.push(change);
+            }
+        }
+        Ok(newest)
+    }
+}
+
+const WRITE: &str = "write changes of facts";
+const READ: &str = "read changes of facts";
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
+    let text = |column: usize| row.get::<_, Option<String>>(column).map_err(at(READ));
+    let value = |column| -> Result<Option<FactValue>, StoreError> {
+        text(column)?.map(|json| from_json("a changed value", &json)).transpose()
+    };
+    let moment = |column: usize| row.get::<_, i64>(column).map_err(at(READ)).map(unsigned);
+    Ok(FactChange {
+        host: row.get(0).map_err(at(READ))?,
+        key: row.get(1).map_err(at(READ))?,
+        from: value(2)?,
+        to: value(3)?,
+        after_ms: moment(4)?,
+        seen_ms: moment(5)?,
+        seen_by: text(6)?.map_or(SeenBy::Facts, SeenBy::Run),
+        who: text(7)?,
+    })
+}
+
+/// Writes what a reading changed of a host, up to the bound: changed values before what came and went.
+fn write(
+    connection: &Connection,
+    reading: &FactReading<'_>,
+    host: &HostName,
+    changed: &[Changed],
+    trials: &[(Trial, u64)],
+) -> Result<(), StoreError> {
+    let put = || -> rusqlite::Result<()> {
+        let mut insert = connection.prepare_cached(
+            "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who)
+             values (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        )?;
+        let run = match &reading.seen_by {
+            SeenBy::Run(run) => Some(run),
+            SeenBy::Facts => None,
+        };
+        let mut order: Vec<&Changed> = changed.iter().collect();
+        order.sort_by_key(|one| one.from.is_none() || one.to.is_none());
+        for one in order.iter().take(CHANGES_MAX) {
+            let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
+            let (after, seen) = (one.after_ms as i64, reading.ended_ms.max(one.after_ms) as i64);
+            let who = who(host, one, trials);
+            insert.execute(params![reading.cluster, host, one.key, old, new, after, seen, run, who])?;
+        }
+        let beyond = changed.len().saturating_sub(CHANGES_MAX);
+        if beyond > 0 {
+            connection.execute(
+                "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)",
+                params![reading.cluster, host, reading.ended_ms as i64, beyond as i64],
+            )?;
+        }
+        Ok(())
+    };
+    put().map_err(at(WRITE))
+}
+
+/// The trial that made a change: saved after the old value was read, and in force or undone as the values
+/// show.
+fn who(host: &str, changed: &Changed, trials: &[(Trial, u64)]) -> Option<String> {
+    let (from, to) = (changed.from.as_ref()?, changed.to.as_ref()?);
+    let made = |trial: &Trial| {
+        let is_in_force = match trial.status {
+            TrialStatus::Running | TrialStatus::Kept | TrialStatus::UndoFailed => true,
+            TrialStatus::Measured | TrialStatus::Undone => false,
+        };
+        trial.remedy.changes.iter().any(|change| {
+            let (old, new) =
+                if is_in_force { (&change.from, &change.to) } else { (&change.to, &change.from) };
+            change.host == host && change.key == changed.key && same(old, from) && same(new, to)
+        })
+    };
+    let mut fits = trials.iter().filter(|(trial, saved_ms)| *saved_ms >= changed.after_ms && made(trial));
+    // Of two trials of the same change it is not known which.
+    let (only, more) = (fits.next(), fits.next());
+    only.filter(|_| more.is_none()).map(|(trial, _)| format!("trial {}", trial.id))
+}
+
+/// Whether two values are written the same: what a person typed as text may be a number where it is read.
+fn same(a: &FactValue, b: &FactValue) -> bool {
+    a == b || a.to_string().split_whitespace().eq(b.to_string().split_whitespace())
+}
+
+/// The trials of runs of a cluster, with the moment in which each was saved last.
+fn load_trials(connection: &Connection, cluster: &str) -> Result<Vec<(Trial, u64)>, StoreError> {
+    let query = "select trial.json, trial.saved_ms from trial join run on run.id = trial.run
+                 where run.cluster = ?1";
+    let mut statement = connection.prepare(query).map_err(at(READ))?;
+    let mut rows = statement.query([cluster]).map_err(at(READ))?;
+    let mut trials = Vec::new();
+    while let Some(row) = rows.next().map_err(at(READ))? {
+        let (json, saved): (String, i64) = (row.get(0).map_err(at(READ))?, row.get(1).map_err(at(READ))?);
+        trials.push((from_json("a trial", &json)?, unsigned(saved)));
+    }
+    Ok(trials)
+}
+
+fn load_known(connection: &Connection, cluster: &str, host: &str) -> Result<Option<Known>, StoreError> {
+    let row: Option<(String, String)> = connection
+        .query_row(
+            "select fact_keys.json, known_facts.json from known_facts
+             join fact_keys on known_facts.keys = digest where cluster = ?1 and host = ?2",
+            [cluster, host],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()
+        .map_err(at(READ))?;
+    let Some((keys, json)) = row else { return Ok(None) };
+    let what = format!("what is known of {host}");
+    let keys: Vec<FactKey> = from_json(&*what, &keys)?;
+    let KnownRow { values, seen, covered, unseen } = from_json(&*what, &json)?;
+    let seen = seen.into_iter().flat_map(|(count, ms)| std::iter::repeat_n(ms, count));
+    let facts = keys.into_iter().zip(values.into_iter().zip(seen)).collect();
+    Ok(Some(Known { facts, covered: covered.into_iter().collect(), unseen }))
+}
+
+fn save_known(connection: &Connection, cluster: &str, host: &str, known: &Known) -> Result<(), StoreError> {
+    let mut seen: Vec<(usize, u64)> = Vec::new();
+    for (_, ms) in known.facts.values() {
+        match seen.last_mut() {
+            Some((count, last)) if last == ms => *count += 1,
+            _ => seen.push((1, *ms)),
+        }
+    }
+    let row = KnownRow {
+        values: known.facts.values().map(|(value, _)| value.clone()).collect(),
+        seen,
+        covered: known.covered.iter().map(|(prefix, ms)| (prefix.clone(), *ms)).collect(),
+        unseen: known.unseen.clone(),
+    };
+    let digest = facts::add_keys(connection, known.facts.keys()).map_err(at(WRITE))?;
+    connection
+        .prepare_cached("insert or replace into known_facts (cluster, host, keys, json) values (?1,?2,?3,?4)")
+        .and_then(|mut insert| insert.execute(params![cluster, host, digest, to_json(&row)]))
+        .map_err(at(WRITE))?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;
