@@ -10,6 +10,7 @@ use crate::difference::Difference;
 use crate::disk::DiskTrouble;
 use crate::drbd::DrbdTrouble;
 use crate::fact::Gap;
+use crate::fact_change::FactChange;
 use crate::finding::{LayerScope, LossLocation, Metric, NextTest, ReplicaLoss};
 use crate::imported::Missing;
 use crate::inventory::{HostName, Layer};
@@ -208,6 +209,9 @@ pub struct VerdictCause {
     /// What speaks for it, the clearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Clue>,
+    /// When a fact that speaks for it got the value that it has, where the log of changes knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<FactChange>,
 }
 
 /// A command, and where it runs.

@@ -9,6 +9,7 @@ pub mod bench;
 pub mod builds;
 pub mod card;
 pub mod cause;
+pub mod changes;
 pub mod chart;
 pub mod connects;
 pub mod differ;

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use linerate_diagnose::case;
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::Diagnosis;
+use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::finding::{Clue, Diagnosis, FactHit};
 use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
 use linerate_report::heat::Style;
@@ -113,4 +114,88 @@ fn the_setting_of_a_cause_is_quoted_before_what_is_lost() {
     let page = linerate_report::html::page(&snapshot, &diagnosis, &[], None);
     let at = |text: &str| page.find(text).unwrap_or(usize::MAX);
     assert!(at("rx-gro-hw: on, peers: off") < at("bulk TCP gets"), "{}", at("rx-gro-hw: on, peers: off"));
+}
+
+/// Recorded cases whose line of a cause quotes a change, where each reading that speaks for the cause changed a
+/// day before, with the key that is quoted.
+const QUOTED: &[(&str, &str)] = &[
+    ("accept-queue-full", "sysctl.net.core.somaxconn"),
+    ("casebook-d4", "audit.hadoop.meta-missing./data/1/dfs/dn"),
+    ("disk-pressure", "disk_limit.pressure.full_percent"),
+    ("disk-queue-short", "disk.sda.queue_depth"),
+    ("disk-read-ahead-small", "disk.md0.read_ahead_kb"),
+    ("disk-scheduler-heavy", "disk.nvme0n1.scheduler"),
+    ("disk-scheduler", "disk.sda.scheduler"),
+    ("disk-write-cache-off", "disk.sda.write_cache"),
+    ("disk-writes-held-back", "disk.sda.wbt_lat_usec"),
+    ("drbd-blocks-differ", "drbd.0.out_of_sync_kib"),
+    ("drbd-resync-throttled", "drbd.r0.disk.c-max-rate"),
+    ("drive-failing", "disk_health.nvme0n1.media_errors"),
+    ("drive-hot", "disk_health.nvme0n1.temperature_c"),
+    ("drive-lanes-narrow", "disk.nvme0n1.pcie.width"),
+    ("firmware-lldp-agent", "nic.eth2.private.disable-fw-lldp"),
+    ("fragments-lost", "sysctl.net.ipv4.ipfrag_high_thresh"),
+    ("gluster-orphans", "audit.gluster.orphan./bricks/b1"),
+    ("half-duplex", "nic.eth2.duplex"),
+    ("iommu-translating", "kernel.cmdline"),
+    ("measured-before-read", "disk.dm-72.failed_legs"),
+    ("nfs-requests-repeated", "nfs./home.repeated_percent"),
+    ("nfs-slots", "sysctl.sunrpc.tcp_max_slot_table_entries"),
+    ("nfs-transfer-small", "nfs./home.wsize"),
+    ("sata-link-lowered", "disk.sdb.sata_limit_gbit"),
+    ("vendor-sysctl-script", "sysctl.net.core.rmem_max"),
+    ("volume-degraded-shared", "disk.dm-72.failed_legs"),
+    ("volume-degraded", "disk.dm-72.failed_legs"),
+    ("volume-rebuilding", "disk.md0.rebuilding_legs"),
+];
+
+/// Every reading that speaks for a cause changed a day before: it is quoted where it fits the line of the cause,
+/// and only where it made the value that was read.
+#[test]
+fn a_change_is_quoted_where_it_fits_and_made_the_value() {
+    let mut quoted = Vec::new();
+    for (name, mut snapshot, diagnosis) in cases() {
+        let plain = below_the_matrix(&snapshot, &diagnosis);
+        snapshot.changes = changed_a_day_before(&diagnosis);
+        let verdict = verdict::of(&snapshot, &diagnosis);
+        let text = below_the_matrix(&snapshot, &diagnosis);
+        assert_eq!(text.lines().count(), plain.lines().count(), "{name}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= COLUMNS_MAX, "{name}: {} columns: {line}", line.chars().count());
+        }
+        let lines = text.lines().filter(|line| line.trim_start().starts_with("Cause "));
+        let quotes = lines.map(|line| line.contains("; changed "));
+        let causes = verdict.findings.iter().filter_map(|item| item.cause.as_ref());
+        for (cause, _) in causes.zip(quotes).filter(|(_, is_quoted)| *is_quoted) {
+            let key = cause.changed.as_ref().map_or_else(String::new, |change| change.key.clone());
+            quoted.push((name.clone(), key));
+        }
+        for change in &mut snapshot.changes {
+            change.to = None;
+        }
+        assert_eq!(below_the_matrix(&snapshot, &diagnosis), plain, "{name}");
+    }
+    let expected: Vec<_> = QUOTED.iter().map(|(name, key)| ((*name).to_owned(), (*key).to_owned())).collect();
+    assert_eq!(quoted, expected);
+}
+
+/// A change of each reading that speaks for a first cause, made a day before.
+fn changed_a_day_before(diagnosis: &Diagnosis) -> Vec<FactChange> {
+    const DAY_MS: u64 = 86_400_000;
+    let causes = diagnosis.findings.iter().filter_map(|finding| finding.causes.first());
+    let hits = causes.flat_map(|cause| &cause.supports).filter_map(|clue| match clue {
+        Clue::Read(hit) => Some(hit),
+        _ => None,
+    });
+    let change = |hit: &FactHit| FactChange {
+        host: hit.host.clone(),
+        key: hit.key.clone(),
+        from: None,
+        to: Some(hit.value.clone()),
+        after_ms: 20_000 * DAY_MS,
+        seen_ms: 20_001 * DAY_MS,
+        seen_by: SeenBy::Facts,
+        who: None,
+    };
+    hits.map(change).collect()
 }

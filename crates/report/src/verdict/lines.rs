@@ -14,7 +14,7 @@ use linerate_model::verdict::{
 use super::{located, sign};
 use crate::heat::Style;
 use crate::wrap::wrap;
-use crate::{names, words};
+use crate::{changes, names, words};
 
 /// Findings of a screen; the rest is counted.
 pub const FINDINGS_MAX: usize = 5;
@@ -181,7 +181,8 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
         let is_loss = matches!(item.what, VerdictSubject::Loss(_));
         return is_loss.then(|| "unknown".to_owned());
     };
-    let VerdictCause { title, certainty, evidence, .. } = cause;
+    let VerdictCause { title, certainty, evidence, changed, .. } = cause;
+    let clauses: Vec<String> = changed.iter().flat_map(changes::clauses).collect();
     if *certainty == Certainty::Unknown {
         // A sign words what is known of it.
         let words =
@@ -193,17 +194,25 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     if was_read {
         // The title stands in the first line.
         let reading = located::readings(evidence).or_else(|| readings(true).next());
-        return Some(reading.map_or_else(
-            || format!("read only ({word})"),
-            |reading| {
-                let most = columns.saturating_sub(word.len() + 3);
-                format!("{} ({word})", names::cut(&reading, most))
-            },
-        ));
+        let Some(reading) = reading else { return Some(format!("read only ({word})")) };
+        let most = columns.saturating_sub(word.len() + 3);
+        return Some(format!("{} ({word})", quoting(&names::cut(&reading, most), &clauses, most)));
     }
-    let with = |reading: String| format!("{title}; {reading} ({word})");
-    let mut all = readings(true).chain(readings(false)).map(with);
-    Some(all.find(|text| text.chars().count() <= columns).unwrap_or_else(|| format!("{title} ({word})")))
+    let most = columns.saturating_sub(word.len() + 3);
+    let all: Vec<String> =
+        readings(true).chain(readings(false)).map(|reading| format!("{title}; {reading}")).collect();
+    let fits = |text: &&String| text.chars().count() <= most;
+    // A shorter reading with its change says more than a longer one without.
+    let quoted = all.iter().map(|text| quoting(text, &clauses, most)).zip(&all);
+    let quoted = quoted.filter(|(with, text)| with != *text).map(|(with, _)| with).next();
+    let text = quoted.or_else(|| all.iter().find(fits).cloned());
+    Some(format!("{} ({word})", text.unwrap_or_else(|| quoting(title, &clauses, most))))
+}
+
+/// A text with the longest of the clauses that fits beside it; without one where none does.
+fn quoting(text: &str, clauses: &[String], columns: usize) -> String {
+    let mut with = clauses.iter().map(|clause| format!("{text}; {clause}"));
+    with.find(|with| with.chars().count() <= columns).unwrap_or_else(|| text.to_owned())
 }
 
 /// The command, and what it risks: the longest that fits.

@@ -17,6 +17,7 @@ use linerate_knowledge::features::is_specific;
 use linerate_knowledge::keys::nic_of;
 use linerate_model::change::Remedy;
 use linerate_model::difference::Difference;
+use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Clue, Diagnosis, Finding, Metric, RankedCause, Suspect, TermName};
 use linerate_model::imported::Missing;
 use linerate_model::remark::Remark;
@@ -36,7 +37,7 @@ const NAMED_MIN: f64 = 0.1;
 pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
     let shell = Shell::of(snapshot);
     let mut findings: Vec<VerdictItem> =
-        diagnosis.findings.iter().map(|finding| item(finding, diagnosis, &shell)).collect();
+        diagnosis.findings.iter().map(|finding| item(finding, snapshot, diagnosis, &shell)).collect();
     let signs = diagnosis.remarks.iter().filter(|remark| remark.suspects());
     // What a finding has located is more than the symptom.
     let signs = signs.filter(|remark| findings.is_empty() || matches!(remark, Remark::FrontEnds { .. }));
@@ -132,7 +133,7 @@ fn harmless(diagnosis: &Diagnosis) -> usize {
     all.map(|one| (one.host.as_str(), one.key.as_str())).collect::<BTreeSet<_>>().len()
 }
 
-fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {
+fn item(finding: &Finding, snapshot: &Snapshot, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {
     let cause = finding.causes.first().filter(|cause| cause.probability >= NAMED_MIN);
     let certainty = cause.map_or(Certainty::Unknown, certainty);
     let remedy = cause.and_then(|cause| cause.remedy.as_ref());
@@ -147,6 +148,7 @@ fn item(finding: &Finding, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictI
             title: title(cause),
             certainty,
             evidence: clearest_first(&cause.supports),
+            changed: changed(cause, snapshot),
         }),
         check,
         fix,
@@ -163,6 +165,17 @@ fn clearest_first(supports: &[Clue]) -> Vec<Clue> {
         Clue::Measured { .. } | Clue::AlsoOn(_) => 2,
     });
     clues
+}
+
+/// The newest change of a fact that speaks for a cause: only one that made the value which was read.
+fn changed(cause: &RankedCause, snapshot: &Snapshot) -> Option<FactChange> {
+    let is_read = |change: &&FactChange| {
+        cause.supports.iter().any(|clue| {
+            matches!(clue, Clue::Read(hit) if hit.host == change.host && hit.key == change.key
+                && change.to.as_ref() == Some(&hit.value))
+        })
+    };
+    snapshot.changes.iter().filter(is_read).max_by_key(|change| change.seen_ms).cloned()
 }
 
 /// A cause without anything that was read or measured is no more than possible.

@@ -165,8 +165,13 @@ fn of_disk(disk: &DiskRemark) -> String {
 }
 
 fn cause(remark: &Remark) -> Option<VerdictCause> {
-    let cause =
-        |title: String, certainty| VerdictCause { id: String::new(), title, certainty, evidence: Vec::new() };
+    let cause = |title: String, certainty| VerdictCause {
+        id: String::new(),
+        title,
+        certainty,
+        evidence: Vec::new(),
+        changed: None,
+    };
     Some(match remark {
         Remark::Symptom(symptom) => match &symptom.sign {
             Sign::CoreFull { host, busy, .. } => {

@@ -2,6 +2,7 @@
 
 use linerate_model::difference::{Difference, FixProof};
 use linerate_model::fact::FactValue;
+use linerate_model::fact_change::FactChange;
 use linerate_model::units::{percent, rate, ratio as times};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,8 +24,22 @@ pub struct RunDifference {
     pub interval: Option<(f64, f64)>,
     /// Whether the interval excludes no change.
     pub proven: bool,
+    /// When a fact of a host changed, between two runs, where the log of changes knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<FactChange>,
     /// All of it as a sentence.
     pub sentence: String,
+}
+
+impl RunDifference {
+    /// Quotes the change that made the second value.
+    #[must_use]
+    pub fn quoting(mut self, change: &FactChange) -> Self {
+        let [clause, _] = crate::changes::clauses(change);
+        self.sentence.extend(["; ", clause.as_str()]);
+        self.changed = Some(change.clone());
+        self
+    }
 }
 
 /// A difference in words.
@@ -66,7 +81,7 @@ pub fn difference(difference: &Difference) -> RunDifference {
             ("effect", subject, values, Some(*ratio), sentence)
         }
     };
-    RunDifference { kind, subject, before, after, ratio, interval, proven, sentence }
+    RunDifference { kind, subject, before, after, ratio, interval, proven, changed: None, sentence }
 }
 
 fn change(ratio: f64, is_small: bool) -> String {
