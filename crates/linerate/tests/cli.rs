@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Commands that the help lists.
-const SHOWN: [&str; 16] = [
+const SHOWN: [&str; 17] = [
     "survey",
     "diagnose",
     "try",
@@ -36,6 +36,7 @@ const SHOWN: [&str; 16] = [
     "show",
     "runs",
     "diff",
+    "changes",
     "facts",
     "explain",
     "measure",

@@ -71,6 +71,7 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
     for (line, document) in [
         ("runs --json", "runs"),
         ("facts local --json", "facts"),
+        ("changes --json", "changes"),
         ("inventory hosts --format hosts --json", "inventory"),
         ("explain --json", "causes"),
         ("explain nic-gro-overlay --json", "cause"),
@@ -109,4 +110,42 @@ fn another_shape_is_refused() {
     value["summary"]["findings"][0]["what"] = 7.into();
     assert!(!site.flaws("run", &value).is_empty());
     assert!(!site.flaws("runs", &whole).is_empty());
+}
+
+/// A value that a reading of facts finds changed, in a network namespace of its own, is listed as published.
+#[test]
+fn a_changed_fact_is_listed_as_published() {
+    let site = Site::new();
+    let key = "sysctl.net.ipv4.tcp_rmem";
+    let read = |value: &str| {
+        let script = format!(
+            "echo '{value}' > /proc/sys/net/ipv4/tcp_rmem && exec {} facts local {key}",
+            env!("CARGO_BIN_EXE_linerate")
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", &script]).current_dir(site.folder.path()).stdin(Stdio::null());
+        command.env("LINERATE_DATA", site.folder.path().join("data")).env("HOME", site.folder.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    read("4096 131072 6291456");
+    read("4096 131072 6291456");
+    let none = site.prints("changes --json", "changes");
+    assert_eq!(none["changes"].as_array().unwrap().len(), 0, "{none}");
+    read("4096 65536 212992");
+    let log = site.prints("changes local --since 1h --key sysctl.net --json", "changes");
+    let [change] = &log["changes"].as_array().unwrap()[..] else { panic!("{log}") };
+    assert_eq!((&change["host"], &change["key"]), (&"local".into(), &key.into()));
+    assert_eq!(
+        (&change["from"], &change["to"]),
+        (&"4096 131072 6291456".into(), &"4096 65536 212992".into())
+    );
+    assert!(change["after_ms"].as_u64() < change["seen_ms"].as_u64() && change.get("who").is_none(), "{log}");
+    let text = String::from_utf8(site.output("changes").stdout).unwrap();
+    assert!(text.contains("4096 131072 6291456 -> 4096 65536 212992"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    for elsewhere in ["changes other", "changes --key nic", "changes --since 2099-01-01"] {
+        let text = String::from_utf8(site.output(elsewhere).stdout).unwrap();
+        assert!(text.starts_with("no changes seen"), "{elsewhere}: {text}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
+use linerate_model::difference::Difference;
 use linerate_model::exit::ExitCode;
+use linerate_model::fact_change::FactChange;
 
 use super::{open, out};
 use linerate_report::words::{RunDifference, difference};
@@ -31,6 +33,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let row = store.find_diagnosable(args.run.as_deref())?;
     let snapshot = store.load_snapshot(&row.id)?;
     let is_host = |name: &str| snapshot.inventory.host(name).is_some();
+    let mut changes = Vec::new();
     let differences = match (is_host(&args.first), is_host(&args.second)) {
         (true, true) => {
             if args.run.is_none() {
@@ -41,7 +44,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (false, false) => {
             let before = store.load_snapshot(&store.find_run(Some(&args.first))?.id)?;
             let after = store.load_snapshot(&store.find_run(Some(&args.second))?.id)?;
-            linerate_diagnose::diff::runs(&before, &after)
+            let differences = linerate_diagnose::diff::runs(&before, &after);
+            changes = after.changes;
+            differences
         }
         (first, _) => {
             let (host, other) = if first { (&args.first, &args.second) } else { (&args.second, &args.first) };
@@ -51,7 +56,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             )
         }
     };
-    let differences: Vec<RunDifference> = differences.iter().map(difference).collect();
+    let differences: Vec<RunDifference> = differences.iter().map(|one| quoted(one, &changes)).collect();
     if args.json {
         out::json(&differences)?;
     } else if differences.is_empty() {
@@ -64,4 +69,19 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&text)?;
     }
     Ok(if differences.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
+}
+
+/// A difference in words, with the change that made the second value of a fact.
+fn quoted(one: &Difference, changes: &[FactChange]) -> RunDifference {
+    let made = |change: &&FactChange| match one {
+        Difference::Fact { host: Some(host), key, after, .. } => {
+            change.host == *host && change.key == *key && change.to == *after
+        }
+        _ => false,
+    };
+    let words = difference(one);
+    match changes.iter().find(made) {
+        Some(change) => words.quoting(change),
+        None => words,
+    }
 }

@@ -25,7 +25,7 @@ use linerate_model::trial::Trial;
 use linerate_model::verdict::Verdict;
 use linerate_report as report;
 use linerate_storage as storage;
-use linerate_store::{RunRow, TrialRow};
+use linerate_store::{ChangeLog, RunRow, TrialRow};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -39,6 +39,14 @@ use super::numbered::Numbered;
 pub(super) struct Runs<'a> {
     pub(super) runs: &'a [RunRow],
     pub(super) trials: &'a [TrialRow],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Changes<'a> {
+    /// Changes that were seen from then on, Unix milliseconds.
+    pub(super) since_ms: u64,
+    #[serde(flatten)]
+    pub(super) log: &'a ChangeLog,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -350,6 +358,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<report::json::Page<'_>>("run", "survey, diagnose, show"),
     kind::<Numbered<SingleTest<'_>>>("single", "measure"),
     kind::<Numbered<Runs<'_>>>("runs", "runs"),
+    kind::<Numbered<Changes<'_>>>("changes", "changes"),
     kind::<Vec<report::words::RunDifference>>("diff", "diff"),
     kind::<HostFacts>("facts", "facts"),
     kind::<linerate_inventory::Understood>("inventory", "inventory"),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::HostFacts;
+use linerate_model::fact_change::SeenBy;
 use linerate_model::inventory::Inventory;
 use linerate_model::printable::{lines_of_error, one_line};
 
@@ -12,8 +13,9 @@ use super::targets::InventoryFile;
 use super::via::{self, Hosts, Via};
 use super::{open, out};
 use crate::observe::run::read_facts;
-use linerate_fleet::Fleet;
+use linerate_fleet::{Fleet, clock};
 use linerate_inventory as inventory;
+use linerate_store::{FactReading, ReadScope, Store};
 
 /// Print a host's facts, optionally only keys with a prefix.
 #[derive(Debug, clap::Args)]
@@ -83,10 +85,26 @@ async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Resul
         .iter()
         .filter(|_| !fleet.hosts().is_empty())
         .for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
-    open::with_fleet(fleet, async |fleet| {
+    let started_ms = clock::now_ms();
+    let read = open::with_fleet(fleet, async |fleet| {
         read_facts(fleet, &inventory, host, &keys).await.map_err(|reason| anyhow::anyhow!(reason))
     })
-    .await
+    .await?;
+    if let Some(facts) = &read {
+        let scope = if keys.is_empty() { ReadScope::All } else { ReadScope::Below(&keys) };
+        let reading = FactReading {
+            cluster: &inventory.name,
+            started_ms,
+            ended_ms: clock::now_ms(),
+            seen_by: SeenBy::Facts,
+            scope,
+        };
+        // What was read is printed in any case.
+        if let Err(error) = Store::open_default().and_then(|mut s| s.log_facts(&reading, [(host, facts)])) {
+            out::note(&format!("changes are not recorded: {error}"));
+        }
+    }
+    Ok(read)
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -3,6 +3,7 @@
 
 mod builds;
 mod case;
+mod changes;
 mod check;
 mod choice;
 mod clean;
@@ -102,7 +103,7 @@ Files:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Find", &["survey", "diagnose"]),
     ("Prove", &["try", "keep", "undo"]),
-    ("Look", &["show", "runs", "diff", "facts", "explain"]),
+    ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure"]),
     ("Storage", &["disk", "drbd"]),
     ("Watch", &["check"]),
@@ -119,6 +120,7 @@ enum Command {
     Show(show::Args),
     Runs(runs::Args),
     Diff(diff::Args),
+    Changes(changes::Args),
     Facts(facts::Args),
     Explain(explain::Args),
     Measure(measure::Args),
@@ -179,6 +181,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Changes(args) => changes::run(&args),
         Command::Facts(args) => facts::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Measure(args) => measure::run(&args),

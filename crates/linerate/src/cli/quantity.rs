@@ -2,11 +2,65 @@
 
 use std::time::Duration;
 
+use linerate_model::units;
+
 /// Bounds of a time, seconds: 100 ms to 7 days.
 const SECONDS: std::ops::RangeInclusive<f64> = 0.1..=7.0 * 86_400.0;
 
 /// Reads `30s`, `5m`, `1h`, `500ms` or plain seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = seconds(text)?;
+    if !SECONDS.contains(&seconds) {
+        return Err(format!("{text} is out of range\nhint: 100ms to 7 days"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// A moment in the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    /// So long ago.
+    Ago(Duration),
+    /// Then, Unix milliseconds.
+    At(u64),
+}
+
+impl Since {
+    /// The moment, where it is `now_ms` now.
+    pub(super) fn unix_ms(self, now_ms: u64) -> u64 {
+        match self {
+            Self::Ago(span) => now_ms.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+            Self::At(ms) => ms,
+        }
+    }
+}
+
+/// Reads how long ago (`12h`, `7d`, up to 10 years) or a date, in UTC: `2026-11-24`, `2026-11-24T18:00`.
+pub(super) fn since(text: &str) -> Result<Since, String> {
+    const HINT: &str = "such as 12h, 7d, 2026-11-24, 2026-11-24T18:00 (UTC)";
+    if text.contains('-') {
+        return date(text).map(Since::At).ok_or_else(|| format!("`{text}` is no date\nhint: {HINT}"));
+    }
+    let seconds = seconds(text).map_err(|_| format!("`{text}` is not a time\nhint: {HINT}"))?;
+    if !(0.0..=3650.0 * 86_400.0).contains(&seconds) {
+        return Err(format!("{text} is out of range\nhint: {HINT}"));
+    }
+    Ok(Since::Ago(Duration::from_secs_f64(seconds)))
+}
+
+fn date(text: &str) -> Option<u64> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+    let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let mut parts = day.split('-').map(number);
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let (hour, minute) = time.split_once(':')?;
+    let (hour, minute) = (number(hour)?, number(minute)?);
+    let midnight = units::midnight_ms(year.into(), month.into(), day.into())?;
+    let is_time = parts.next().is_none() && hour < 24 && minute < 60;
+    is_time.then(|| midnight + u64::from(hour * 60 + minute) * 60_000)
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor = match unit {
@@ -19,11 +73,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds =
         number.parse::<f64>().map_err(|_| format!("`{text}` is not a time\nhint: such as 30s, 5m, 1h"))?;
-    let seconds = seconds * factor;
-    if !SECONDS.contains(&seconds) {
-        return Err(format!("{text} is out of range\nhint: 100ms to 7 days"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(seconds * factor)
 }
 
 /// Reads `10G`, `2.5G`, `500M`, `64k` or plain bit/s.
@@ -152,6 +202,17 @@ mod tests {
         assert_eq!(duration("1.5h"), Ok(Duration::from_secs(5400)));
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert!(["", "m", "5 parsecs", "-3s", "1e400s", "0s", "99999h"].iter().all(|t| duration(t).is_err()));
+    }
+
+    #[test]
+    fn a_moment_is_a_date_or_so_long_ago() {
+        let day = 86_400_000;
+        assert_eq!(since("7d").map(|s| s.unix_ms(10 * day)), Ok(3 * day));
+        assert_eq!(since("90d").map(|s| s.unix_ms(10 * day)), Ok(0));
+        assert_eq!(since("1970-01-03"), Ok(Since::At(2 * day)));
+        assert_eq!(since("1970-01-03T01:30"), Ok(Since::At(2 * day + 5_400_000)));
+        let none = ["", "soon", "-3d", "2026-02-30", "2026-11", "2026-11-24T25:00", "2026-11-24-1", "1e9d"];
+        assert!(none.iter().all(|text| since(text).is_err()));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::fact_change::SeenBy;
 use linerate_model::fact_map::KeyLists;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{HostName, Inventory, Layer};
@@ -40,7 +41,7 @@ use super::{disturb, gather, join, measure, nic, owned, plan};
 use linerate_fleet::clock;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, NodeLink};
-use linerate_store::{Store, StoreError};
+use linerate_store::{FactReading, ReadScope, Store, StoreError};
 
 /// Longest wait for the facts of a host.
 const FACTS_WAIT: Duration = Duration::from_secs(20);
@@ -128,6 +129,7 @@ pub async fn survey(
         survey.store.discard(&survey.snapshot.id)?;
         return Err(wrong.into());
     }
+    survey.log_changes()?;
     survey.keep_time_for_drives();
     survey.first_stage().await?;
     survey.confirm_unreachable().await?;
@@ -222,6 +224,22 @@ impl Survey<'_> {
         }
         self.store.add_facts(&self.snapshot.id, &self.snapshot.facts)?;
         self.progress.end();
+        Ok(())
+    }
+
+    /// Logs what changed since the hosts were read last, and takes what findings may quote.
+    fn log_changes(&mut self) -> Result<(), StoreError> {
+        let is_part = lean::Wanted::new(self.order.inventory, self.knowledge).is_part();
+        let reading = FactReading {
+            cluster: &self.order.inventory.name,
+            started_ms: self.snapshot.start_ms,
+            ended_ms: clock::now_ms(),
+            seen_by: SeenBy::Run(self.snapshot.id.clone()),
+            // Which part of the facts of a very large cluster is kept depends on the knowledge of the day.
+            scope: if is_part { ReadScope::Part } else { ReadScope::All },
+        };
+        self.store.log_facts(&reading, &self.snapshot.facts)?;
+        self.snapshot.changes = self.store.changes_before(&self.snapshot)?;
         Ok(())
     }
 

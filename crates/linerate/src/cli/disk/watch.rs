@@ -11,6 +11,7 @@ use linerate_model::disk::DiskEpisodes;
 use linerate_model::disk_user::DiskUserKind;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
+use linerate_model::fact_change::SeenBy;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
@@ -23,7 +24,7 @@ use crate::observe::disk_watch::DiskWatch;
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
 use linerate_report::disk_watch as report;
-use linerate_store::Store;
+use linerate_store::{FactReading, ReadScope, Store};
 
 /// Monitor block devices of hosts by familiar names; flag slow, full or uneven ones
 // Each switch of the command line is one.
@@ -221,6 +222,14 @@ fn keep(
     };
     store.begin_run(&snapshot, path)?;
     store.add_facts(&snapshot.id, snapshot.facts.iter())?;
+    let reading = FactReading {
+        cluster: &snapshot.inventory.name,
+        started_ms: snapshot.start_ms,
+        ended_ms: clock::now_ms(),
+        seen_by: SeenBy::Run(snapshot.id.clone()),
+        scope: ReadScope::Part,
+    };
+    store.log_facts(&reading, &snapshot.facts)?;
     store.set_measurement(&snapshot.id)?;
     store.finish(&snapshot, &diagnosis)?;
     out::note(&format!("run {0}: `linerate show {0}` prints it", snapshot.id));

@@ -1,0 +1,57 @@
+//! `linerate changes`: what changed on hosts between readings, by the log of the store.
+
+use linerate_fleet::clock;
+use linerate_model::exit::ExitCode;
+use linerate_model::printable::one_line;
+use linerate_model::units;
+use linerate_report::changes;
+use linerate_report::heat::Style;
+use linerate_store::Store;
+
+use super::out;
+use super::quantity::{self, Since};
+use crate::cli::documents::Changes;
+
+/// List changes of facts on hosts, newest first.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n\nEach survey, `linerate facts` and `linerate disk watch` compares what it reads with the reading before."
+)]
+pub(super) struct Args {
+    /// Hosts; defaults to all
+    #[arg(value_name = "HOST")]
+    hosts: Vec<String>,
+    /// How long ago, e.g. 12h, 7d, or a date (UTC), e.g. 2026-11-24, 2026-11-24T18:00
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = quantity::since)]
+    since: Since,
+    /// Only keys with this prefix
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    key: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let since_ms = args.since.unix_ms(clock::now_ms());
+    let log = Store::open_to_read()?.list_changes(&args.hosts, since_ms, &args.key)?;
+    if args.json {
+        out::document(Changes { since_ms, log: &log })?;
+        return Ok(ExitCode::Ok);
+    }
+    if log.changes.is_empty() && log.unlisted.is_empty() {
+        let of = if args.hosts.is_empty() {
+            String::new()
+        } else {
+            format!(" on {}", one_line(&args.hosts.join(", ")))
+        };
+        out::print(&format!("no changes seen{of} since {} UTC", units::date_minute(since_ms)))?;
+        return Ok(ExitCode::Ok);
+    }
+    let all: Vec<changes::OfCluster<'_>> =
+        log.changes.iter().map(|one| (one.cluster.as_str(), &one.change)).collect();
+    let unlisted: Vec<(&str, u64, u64)> =
+        log.unlisted.iter().map(|one| (one.host.as_str(), one.seen_ms, one.count)).collect();
+    out::print(&changes::text(&all, &unlisted, Style::detect().width))?;
+    Ok(ExitCode::Ok)
+}
