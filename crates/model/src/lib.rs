@@ -40,6 +40,7 @@ pub mod kind;
 pub mod latency;
 pub mod load;
 pub mod names;
+pub mod notice;
 pub mod path_mtu;
 pub mod plan;
 pub mod printable;

@@ -16,6 +16,7 @@ mod dial;
 mod disk_times;
 mod facts;
 mod load_once;
+mod notices;
 mod observe;
 mod private;
 mod serve;

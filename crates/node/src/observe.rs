@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_model::fact::Gap;
+use linerate_model::fact::{FactKey, Gap};
 use linerate_model::load::LoadReport;
 use linerate_sys::root::Root;
 use linerate_wire::message::{Event, ObserveRequest};
 
 use crate::disk_times::DiskTimes;
+use crate::notices::{self, Told};
 use crate::{against_iperf3, audit, facts};
 
 /// What readings of facts need of their session.
@@ -37,6 +38,16 @@ pub(crate) fn answer(
             let gap = |reason| Gap { what: "nic.".into(), reason };
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
             Ok(Event::Facts(Box::new(facts)))
+        }
+        ObserveRequest::Follow { prefixes } => {
+            let read = |wanted: &[FactKey]| facts::read(&Root::live(), wanted, &[]);
+            notices::follow(&prefixes, read, stop, |told| {
+                send(match told {
+                    Told::Facts(facts) => Event::Facts(Box::new(facts)),
+                    Told::Notice(notice) => Event::Noticed(Box::new(notice)),
+                });
+            });
+            return vec![Event::Done];
         }
         ObserveRequest::Load(spec) => {
             let listening = Box::new(move |port| send(Event::Listening { port }));
@@ -65,7 +76,7 @@ pub(crate) fn broken(request: &ObserveRequest) -> Event {
             let report = Box::new(LoadReport { stopped, ..LoadReport::default() });
             return Event::LoadDone { report, counters: BTreeMap::new() };
         }
-        ObserveRequest::Facts { .. } => {
+        ObserveRequest::Facts { .. } | ObserveRequest::Follow { .. } => {
             "reading the facts ended early\nhint: ask for fewer prefixes to find the one"
         }
         ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => {

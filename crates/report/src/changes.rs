@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use linerate_model::fact::FactValue;
 use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::notice::{FactNotice, NoticeSource, Writer};
 use linerate_model::printable::one_line;
-use linerate_model::units::{date_minute, day_minute};
+use linerate_model::units::{date, date_minute, day_minute};
 
 use crate::names;
 
@@ -46,6 +47,42 @@ pub fn text(changes: &[OfCluster<'_>], unlisted: &[(&str, u64, u64)], width: usi
     for (host, seen_ms, count) in unlisted {
         let text = format!("{}: {count} more changes seen {}", one_line(host), date_minute(*seen_ms));
         let _ = writeln!(out, "{}", names::cut(&text, width));
+    }
+    out
+}
+
+/// What a followed host tells, as lines: when, where, what, and below each value that changed.
+#[must_use]
+pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
+    let about = |what: &str| match notice.about.as_str() {
+        "" => what.to_owned(),
+        about => format!("{what} {}", one_line(about)),
+    };
+    let what = match notice.source {
+        NoticeSource::Written => about("written:"),
+        NoticeSource::Link => about("network:"),
+        NoticeSource::Driver => about("driver of"),
+        NoticeSource::Firewall => about("firewall"),
+        NoticeSource::File => about("file"),
+        NoticeSource::Reading => "read again".to_owned(),
+    };
+    let second: String =
+        date(notice.at_ms).chars().skip("2026-11-21 ".len()).take("08:30:15".len()).collect();
+    let mut out = names::cut(&format!("{second} {}: {what}", one_line(host)), width) + "\n";
+    for one in &notice.changes {
+        let change = FactChange {
+            host: host.to_owned(),
+            key: one.key.clone(),
+            from: one.from.clone(),
+            to: one.to.clone(),
+            after_ms: notice.at_ms,
+            seen_ms: notice.at_ms,
+            seen_by: SeenBy::Facts,
+            who: notice.writer.as_ref().map(Writer::name),
+        };
+        for line in line(&change, width) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     out
 }
@@ -95,6 +132,8 @@ pub fn clauses(change: &FactChange) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::notice::ValueChange;
+
     use super::*;
 
     fn change(key: &str, from: &str, to: Option<&str>) -> FactChange {
@@ -108,6 +147,28 @@ mod tests {
             seen_by: SeenBy::Facts,
             who: None,
         }
+    }
+
+    #[test]
+    fn a_notice_says_when_what_and_who() {
+        let told = FactNotice {
+            at_ms: 1_795_543_215_000,
+            source: NoticeSource::Written,
+            about: "/proc/sys/vm/swappiness".into(),
+            writer: Some(Writer { pid: 7, name: Some("tuned".into()), unit: Some("tuned.service".into()) }),
+            changes: vec![ValueChange {
+                key: "sysctl.vm.swappiness".into(),
+                from: Some(FactValue::Int(60)),
+                to: Some(FactValue::Int(10)),
+            }],
+        };
+        let text = notice("arc-1", &told, 100);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(":15 arc-1: written: /proc/sys/vm/swappiness"), "{text}");
+        assert!(lines[1].trim_start().starts_with("sysctl.vm.swappiness "), "{text}");
+        assert!(lines[1].ends_with("60 -> 10   by tuned.service"), "{text}");
+        let file = FactNotice { source: NoticeSource::File, writer: None, changes: Vec::new(), ..told };
+        assert_eq!(notice("arc-1", &file, 100).lines().count(), 1);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct FactReading<'a> {
     pub seen_by: SeenBy,
     /// What it was asked for.
     pub scope: ReadScope<'a>,
+    /// Who changed what it finds changed, where the host saw that: `tuned.service`, `sysctl (4711)`.
+    pub who: Option<&'a str>,
 }
 
 /// A change with the cluster of its host.
@@ -212,7 +214,7 @@ fn write(
         for one in order.iter().take(CHANGES_MAX) {
             let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
             let (after, seen) = (one.after_ms as i64, reading.ended_ms.max(one.after_ms) as i64);
-            let who = who(host, one, trials);
+            let who = who(host, one, trials).or_else(|| reading.who.map(str::to_owned));
             insert.execute(params![reading.cluster, host, one.key, old, new, after, seen, run, who])?;
         }
         let beyond = changed.len().saturating_sub(CHANGES_MAX);

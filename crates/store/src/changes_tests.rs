@@ -37,8 +37,14 @@ fn without(mut facts: HostFacts, unseen: &str) -> HostFacts {
 
 /// Logs a reading of host `a` from `at_ms` to a millisecond later; gives what it added to the log, in words.
 fn read(store: &mut Store, at_ms: u64, scope: ReadScope<'_>, facts: &HostFacts) -> Vec<String> {
-    let reading =
-        FactReading { cluster: "c", started_ms: at_ms, ended_ms: at_ms + 1, seen_by: SeenBy::Facts, scope };
+    let reading = FactReading {
+        cluster: "c",
+        started_ms: at_ms,
+        ended_ms: at_ms + 1,
+        seen_by: SeenBy::Facts,
+        scope,
+        who: None,
+    };
     store.log_facts(&reading, [(&"a".to_owned(), facts)]).unwrap();
     let log = store.list_changes(&[], at_ms + 1, "").unwrap();
     let value = |value: &Option<FactValue>| value.as_ref().map_or("-".to_owned(), ToString::to_string);
@@ -116,6 +122,7 @@ fn a_reading_that_ends_late_does_not_undo_a_newer_one() {
         ended_ms,
         seen_by: SeenBy::Run("watch".into()),
         scope: ReadScope::All,
+        who: None,
     };
     let old = facts(&[("nic.eth0.mtu", 1500), ("nic.eth1.mtu", 1500)]);
     store.log_facts(&late(20, 60), [(&"a".to_owned(), &old)]).unwrap();

@@ -49,6 +49,7 @@ fn stores_of_all_earlier_schemas_are_read_and_written_on() {
             ended_ms: 2,
             seen_by: SeenBy::Run(next.id.clone()),
             scope: ReadScope::All,
+            who: None,
         };
         store.log_facts(&reading, &next.facts).unwrap();
         let key = "sysctl.net.ipv4.tcp_rmem".to_owned();

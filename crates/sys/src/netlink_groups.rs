@@ -7,32 +7,48 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::netlink::{Message, NetlinkError, Socket, messages};
+use crate::netlink::{Message, NetlinkError, Socket, messages, u32_at};
 
-/// Groups of `NETLINK_ROUTE` (`linux/rtnetlink.h`), by number.
-pub mod route {
-    /// Links.
-    pub const LINK: u32 = 1;
-    /// Neighbours.
-    pub const NEIGHBOUR: u32 = 3;
-    /// Queueing disciplines, classes, filters.
-    pub const TRAFFIC_CONTROL: u32 = 4;
-    /// IPv4 addresses.
-    pub const ADDRESS_V4: u32 = 5;
-    /// IPv4 routes.
-    pub const ROUTE_V4: u32 = 7;
-    /// IPv4 rules.
-    pub const RULE_V4: u32 = 8;
-    /// IPv6 addresses.
-    pub const ADDRESS_V6: u32 = 9;
-    /// IPv6 routes.
-    pub const ROUTE_V6: u32 = 11;
-    /// IPv6 rules.
-    pub const RULE_V6: u32 = 19;
+/// Groups of `NETLINK_ROUTE` that have settings (`linux/rtnetlink.h`): links 1, queueing disciplines, classes
+/// and filters 4, IPv4 addresses 5, routes 7, rules 8, IPv6 addresses 9, routes 11, rules 19. Neighbours (3) are
+/// left out: the kernel learns and forgets them all the time.
+const ROUTE_GROUPS: [u32; 8] = [1, 4, 5, 7, 8, 9, 11, 19];
+/// The group of `NETLINK_NETFILTER` that has changes of nftables (`NFNLGRP_NFTABLES`).
+const NFTABLES_GROUP: u32 = 7;
+
+/// What a message of rtnetlink is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteMessage {
+    /// A device, its addresses, queueing disciplines or filters: its number.
+    Device(u32),
+    /// The routing tables.
+    Routes,
+    /// The rules that choose among them.
+    Rules,
 }
 
-/// The group of `NETLINK_NETFILTER` that has changes of nftables.
-pub const NFTABLES: u32 = 7;
+impl RouteMessage {
+    /// Reads it.
+    #[must_use]
+    pub fn of(message: &Message<'_>) -> Option<Self> {
+        match message.kind {
+            // The number stands in the same place in all of them.
+            libc::RTM_NEWLINK
+            | libc::RTM_DELLINK
+            | libc::RTM_NEWADDR
+            | libc::RTM_DELADDR
+            | libc::RTM_NEWQDISC
+            | libc::RTM_DELQDISC
+            | libc::RTM_NEWTCLASS
+            | libc::RTM_DELTCLASS
+            | libc::RTM_NEWTFILTER
+            | libc::RTM_DELTFILTER => u32_at(message.payload, 4).map(Self::Device),
+            libc::RTM_NEWROUTE | libc::RTM_DELROUTE => Some(Self::Routes),
+            libc::RTM_NEWRULE | libc::RTM_DELRULE => Some(Self::Rules),
+            _ => None,
+        }
+    }
+}
 
 /// A socket that listens to groups.
 #[derive(Debug)]
@@ -42,12 +58,22 @@ pub struct NetlinkGroups {
 
 impl NetlinkGroups {
     /// Listens to groups of a protocol, such as `libc::NETLINK_ROUTE`.
-    pub fn on(protocol: libc::c_int, groups: &[u32]) -> Result<Self, NetlinkError> {
+    pub(crate) fn on(protocol: libc::c_int, groups: &[u32]) -> Result<Self, NetlinkError> {
         let socket = Socket::open(protocol)?;
         for group in groups {
             socket.join(*group)?;
         }
         Ok(Self { socket })
+    }
+
+    /// Links, addresses, queueing disciplines, routes, rules.
+    pub fn routing() -> Result<Self, NetlinkError> {
+        Self::on(libc::NETLINK_ROUTE, &ROUTE_GROUPS)
+    }
+
+    /// Tables and rules of nftables. Needs root of the network namespace.
+    pub fn nftables() -> Result<Self, NetlinkError> {
+        Self::on(libc::NETLINK_NETFILTER, &[NFTABLES_GROUP])
     }
 
     /// Messages since the last call. `false`: there were more than the socket holds.

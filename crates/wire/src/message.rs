@@ -10,6 +10,7 @@ use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
+use linerate_model::notice::FactNotice;
 use linerate_model::printable::without_hint;
 use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,12 @@ pub enum ObserveRequest {
         prefixes: Vec<FactKey>,
         /// Namespaces inside the host whose NIC and net.* facts are wanted too, keyed `netns.<path>|<key>`.
         netns: Vec<PathBuf>,
+    },
+    /// Read facts whose keys start with one of the prefixes (all when empty), and tell what changes of them
+    /// from then on. Answered by `Facts`, then `Noticed` each time, until `StopLoad`; then `Done`.
+    Follow {
+        /// Key prefixes.
+        prefixes: Vec<FactKey>,
     },
     /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
     Load(LoadSpec),
@@ -218,6 +225,8 @@ pub enum Event {
     },
     /// Facts and counters.
     Facts(Box<HostFacts>),
+    /// Something changed while facts are followed.
+    Noticed(Box<FactNotice>),
     /// Records were written, found or removed.
     Durability(Box<DurabilityAnswer>),
     /// What a piece of a folder of data holds.

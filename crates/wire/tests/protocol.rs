@@ -47,6 +47,7 @@ fn request(request: &Request) -> &'static str {
         },
         Request::Observe(observe) => match observe {
             ObserveRequest::Facts { .. } => "facts",
+            ObserveRequest::Follow { .. } => "follow",
             ObserveRequest::Load(load) => load.kind.name(),
             ObserveRequest::Iperf3(_) => "iperf3",
             ObserveRequest::Durability(_) => "durability",
@@ -76,6 +77,7 @@ fn event(event: &Event) -> &'static str {
         Event::Listening { .. } => "listening",
         Event::LoadDone { .. } => "load-done",
         Event::Facts(_) => "facts",
+        Event::Noticed(_) => "noticed",
         Event::Durability(_) => "durability",
         Event::Audit(_) => "audit",
         Event::Changed { .. } => "changed",

@@ -1,4 +1,8 @@
-//! `linerate changes`: what changed on hosts between readings, by the log of the store.
+//! `linerate changes`: what changed on hosts between readings, by the log of the store, or from now on.
+
+mod follow;
+
+use std::time::Duration;
 
 use linerate_fleet::clock;
 use linerate_model::exit::ExitCode;
@@ -8,14 +12,15 @@ use linerate_report::changes;
 use linerate_report::heat::Style;
 use linerate_store::Store;
 
-use super::out;
 use super::quantity::{self, Since};
+use super::targets::InventoryFile;
+use super::{open, out};
 use crate::cli::documents::Changes;
 
 /// List changes of facts on hosts, newest first.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n\nEach survey, `linerate facts` and `linerate disk watch` compares what it reads with the reading before."
+    after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n  linerate changes --follow -i cluster.toml\n\nEach survey, `linerate facts` and `linerate disk watch` compares what it reads with the reading before."
 )]
 pub(super) struct Args {
     /// Hosts; defaults to all
@@ -27,12 +32,26 @@ pub(super) struct Args {
     /// Only keys with this prefix
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     key: String,
+    /// Tell of changes on these hosts as they happen, until Ctrl-C
+    #[arg(short, long, conflicts_with = "since")]
+    follow: bool,
+    /// With --follow: exit after this time, e.g. 10m
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration, requires = "follow")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    inventory: InventoryFile,
+    /// Never use sudo on the hosts
+    #[arg(long, hide_short_help = true)]
+    no_sudo: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.follow {
+        return open::runtime()?.block_on(follow::run(args));
+    }
     let since_ms = args.since.unix_ms(clock::now_ms());
     let log = Store::open_to_read()?.list_changes(&args.hosts, since_ms, &args.key)?;
     if args.json {

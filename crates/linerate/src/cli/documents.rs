@@ -17,7 +17,8 @@ use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::durability::{DurabilityReport, Pattern, Promises};
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Finding;
-use linerate_model::inventory::TransportKind;
+use linerate_model::inventory::{HostName, TransportKind};
+use linerate_model::notice::FactNotice;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::StorageFigure;
 use linerate_model::step::DeviceRefusal;
@@ -47,6 +48,13 @@ pub(super) struct Changes<'a> {
     pub(super) since_ms: u64,
     #[serde(flatten)]
     pub(super) log: &'a ChangeLog,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NoticeOfHost<'a> {
+    pub(super) host: &'a HostName,
+    #[serde(flatten)]
+    pub(super) notice: &'a FactNotice,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -359,6 +367,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<SingleTest<'_>>>("single", "measure"),
     kind::<Numbered<Runs<'_>>>("runs", "runs"),
     kind::<Numbered<Changes<'_>>>("changes", "changes"),
+    kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
     kind::<Vec<report::words::RunDifference>>("diff", "diff"),
     kind::<HostFacts>("facts", "facts"),
     kind::<linerate_inventory::Understood>("inventory", "inventory"),

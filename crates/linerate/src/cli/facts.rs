@@ -98,6 +98,7 @@ async fn read_in(args: &Args, inventory: &Inventory, end: &End) -> anyhow::Resul
             ended_ms: clock::now_ms(),
             seen_by: SeenBy::Facts,
             scope,
+            who: None,
         };
         // What was read is printed in any case.
         if let Err(error) = Store::open_default().and_then(|mut s| s.log_facts(&reading, [(host, facts)])) {

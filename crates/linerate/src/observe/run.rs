@@ -237,6 +237,7 @@ impl Survey<'_> {
             seen_by: SeenBy::Run(self.snapshot.id.clone()),
             // Which part of the facts of a very large cluster is kept depends on the knowledge of the day.
             scope: if is_part { ReadScope::Part } else { ReadScope::All },
+            who: None,
         };
         self.store.log_facts(&reading, &self.snapshot.facts)?;
         self.snapshot.changes = self.store.changes_before(&self.snapshot)?;

@@ -228,6 +228,7 @@ fn keep(
         ended_ms: clock::now_ms(),
         seen_by: SeenBy::Run(snapshot.id.clone()),
         scope: ReadScope::Part,
+        who: None,
     };
     store.log_facts(&reading, &snapshot.facts)?;
     store.set_measurement(&snapshot.id)?;

@@ -1,0 +1,160 @@
+//! `linerate changes --follow`: what hosts tell of changes as they happen, printed and logged.
+
+use std::time::Duration;
+
+use linerate_fleet::{Fleet, LinkError, clock};
+use linerate_model::exit::ExitCode;
+use linerate_model::fact::{FactKey, HostFacts};
+use linerate_model::fact_change::SeenBy;
+use linerate_model::inventory::HostName;
+use linerate_model::notice::{FactNotice, Writer};
+use linerate_model::printable::{lines_of_error, one_line};
+use linerate_report::changes;
+use linerate_report::heat::Style;
+use linerate_store::{FactReading, ReadScope, Store};
+use linerate_wire::message::{Event, ObserveRequest};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Args;
+use crate::cli::documents::NoticeOfHost;
+use crate::cli::{open, out, targets};
+
+/// Notices that wait to be printed; a host that tells more waits.
+const WAITING_MAX: usize = 256;
+
+/// A followed host may be silent that long: a year.
+const SILENCE_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// What one host tells, or why it tells nothing more.
+type Told = (HostName, Result<Event, String>);
+
+pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut inventory = targets::machines(args.inventory.choose(&args.hosts)?).inventory;
+    if args.no_sudo {
+        inventory.without_sudo();
+    }
+    let Some(fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
+        return Ok(open::after_interrupt());
+    };
+    fleet.notes.iter().for_each(|note| out::note(note));
+    fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
+    let keys: Vec<FactKey> = if args.key.is_empty() { Vec::new() } else { vec![args.key.clone()] };
+    let mut told = start(&fleet, &keys);
+    let mut log = Log { cluster: inventory.name.clone(), keys, seen: 0, hosts: 0 };
+    let until = args.time.map(|time| Instant::now() + time);
+    // The usual end is Ctrl-C.
+    let ended = tokio::select! {
+        ended = log.all(&mut told, args.json) => ended,
+        () = open::interrupted() => Ok(()),
+        () = passed(until) => Ok(()),
+    };
+    let is_whole = fleet.gaps.is_empty();
+    fleet.bye().await;
+    ended?;
+    anyhow::ensure!(log.hosts > 0, "no host can be followed\nhint: the lines above name the reasons");
+    out::note(&format!("{} changes seen on {} hosts; `linerate changes` lists them", log.seen, log.hosts));
+    Ok(if is_whole { ExitCode::Ok } else { ExitCode::PartlyBlind })
+}
+
+async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Asks all hosts; their events come out until the sessions end.
+fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Told> {
+    let (to_printer, told) = mpsc::channel(WAITING_MAX);
+    for host in fleet.hosts() {
+        let (to_printer, link, keys) = (to_printer.clone(), fleet.link(&host), keys.to_vec());
+        tokio::spawn(async move {
+            let follow = async {
+                let mut pending = link?.start(ObserveRequest::Follow { prefixes: keys }).await?;
+                loop {
+                    // A host on which nothing changes says nothing; its session notices when it is lost.
+                    let event = pending.next(Instant::now() + SILENCE_MAX).await?;
+                    if matches!(event, Event::Done)
+                        || to_printer.send((host.clone(), Ok(event))).await.is_err()
+                    {
+                        return Ok::<(), LinkError>(());
+                    }
+                }
+            };
+            if let Err(error) = follow.await {
+                let _ = to_printer.send((host.clone(), Err(error.to_string()))).await;
+            }
+        });
+    }
+    told
+}
+
+/// What was seen, and where it is logged.
+struct Log {
+    cluster: String,
+    keys: Vec<FactKey>,
+    seen: usize,
+    hosts: usize,
+}
+
+impl Log {
+    /// Prints and logs until no host tells anything more.
+    async fn all(&mut self, told: &mut mpsc::Receiver<Told>, json: bool) -> anyhow::Result<()> {
+        while let Some((host, event)) = told.recv().await {
+            match event {
+                Ok(Event::Facts(facts)) => self.begin(&host, &facts),
+                Ok(Event::Noticed(notice)) => {
+                    if json {
+                        out::document_line(NoticeOfHost { host: &host, notice: &notice })?;
+                    } else {
+                        out::print(&changes::notice(&host, &notice, Style::detect().width))?;
+                    }
+                    self.notice(&host, *notice);
+                }
+                Ok(_) => {}
+                Err(reason) => out::note(&lines_of_error(&reason)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A host is followed from now on. What changed since it was read last is logged too.
+    fn begin(&mut self, host: &HostName, facts: &HostFacts) {
+        self.hosts += 1;
+        let gaps = facts.gaps.iter().filter(|gap| gap.what.to_string().starts_with("notices of "));
+        for gap in gaps {
+            let (what, reason) = (one_line(&gap.what.to_string()), lines_of_error(&gap.reason));
+            out::note(&format!("{host}: no {what}: {reason}; such changes are seen every 15 minutes"));
+        }
+        let scope = if self.keys.is_empty() { ReadScope::All } else { ReadScope::Below(&self.keys) };
+        self.write(host, facts, scope, None);
+    }
+
+    fn notice(&mut self, host: &HostName, notice: FactNotice) {
+        self.seen += notice.changes.len();
+        let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
+        let mut facts = HostFacts::default();
+        facts.readings.extend(notice.changes.into_iter().filter_map(|one| Some((one.key, one.to?))));
+        let who = notice.writer.as_ref().map(Writer::name);
+        if !keys.is_empty() {
+            self.write(host, &facts, ReadScope::Below(&keys), who.as_deref());
+        }
+    }
+
+    fn write(&self, host: &HostName, facts: &HostFacts, scope: ReadScope<'_>, who: Option<&str>) {
+        let now_ms = clock::now_ms();
+        let reading = FactReading {
+            cluster: &self.cluster,
+            started_ms: now_ms,
+            ended_ms: now_ms,
+            seen_by: SeenBy::Facts,
+            scope,
+            who,
+        };
+        // What was told is printed in any case.
+        if let Err(error) = Store::open_default().and_then(|mut s| s.log_facts(&reading, [(host, facts)])) {
+            out::note(&format!("changes are not recorded: {error}"));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a host tells while its facts are followed: that something was written, what it changed, and who did
+//! where the kernel says it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{FactKey, FactValue};
+
+/// What told of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoticeSource {
+    /// A file below `/proc` or `/sys` was written.
+    Written,
+    /// Links, addresses, routes, rules, queueing disciplines (rtnetlink).
+    Link,
+    /// Settings of a driver (ethtool).
+    Driver,
+    /// nftables.
+    Firewall,
+    /// A file that is read at boot or by a daemon.
+    File,
+    /// Nothing told of it: all was read again.
+    Reading,
+}
+
+/// The process that wrote.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Writer {
+    /// Process id.
+    pub pid: i32,
+    /// Its name; `None` where it had ended before it could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its systemd unit, such as `tuned.service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+}
+
+impl Writer {
+    /// Its unit, else its name and number.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match (&self.unit, &self.name) {
+            (Some(unit), _) => unit.clone(),
+            (None, Some(name)) => format!("{name} ({})", self.pid),
+            (None, None) => format!("process {}, which has ended", self.pid),
+        }
+    }
+}
+
+/// A value that changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ValueChange {
+    /// Key.
+    pub key: FactKey,
+    /// The value before; `None` where there was none.
+    pub from: Option<FactValue>,
+    /// The value now; `None` where it is gone.
+    pub to: Option<FactValue>,
+}
+
+/// What a host tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FactNotice {
+    /// When it was told, by the clock of the host, Unix milliseconds.
+    pub at_ms: u64,
+    /// What told of it.
+    pub source: NoticeSource,
+    /// The file or device; empty where a whole table is meant.
+    pub about: String,
+    /// Who wrote, where the kernel says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writer: Option<Writer>,
+    /// What is different now. Empty for a file: what it changes shows at the next boot or restart.
+    pub changes: Vec<ValueChange>,
+}

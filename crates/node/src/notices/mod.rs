@@ -1,0 +1,152 @@
+//! Changes of facts as they happen: the kernel tells that something was written, and what that may have changed
+//! is read again.
+//!
+//! In: which keys are followed. Out: all of them once, then a notice for each change, until it is stopped.
+//! Nothing is polled but every quarter of an hour, for what no source tells of. Adding a source: one file with a
+//! [`Source`], one line in [`SOURCES`].
+
+mod drivers;
+mod files;
+mod firewall;
+mod known;
+mod links;
+mod source;
+mod written;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use linerate_model::fact::{FactKey, Gap, HostFacts};
+use linerate_model::notice::{FactNotice, NoticeSource};
+use linerate_sys::socket::{Ready, wait};
+
+use known::Known;
+use source::{Notice, Opened, Source};
+
+/// All sources, each with the subject of its gap.
+const SOURCES: [(&str, fn() -> Opened); 5] = [
+    ("notices of written values", written::open),
+    ("notices of links and routes", links::open),
+    ("notices of drivers", drivers::open),
+    ("notices of the firewall", firewall::open),
+    ("notices of files", files::open),
+];
+
+/// Everything is read again after this time. Fifteen minutes: what no source tells of is rare, and a reading
+/// takes a tenth of a second of CPU.
+const AGAIN: Duration = Duration::from_secs(900);
+/// After a notice others of the same command follow: a reading waits until none came for this time…
+const QUIET: Duration = Duration::from_millis(30);
+/// … and no longer than this, so that a host that is written to all the time is read five times a second.
+const GATHER_MAX: Duration = Duration::from_millis(200);
+/// How late a stop may be noticed.
+const STOP_WAIT: Duration = Duration::from_millis(200);
+
+/// What a followed host sends.
+pub(crate) enum Told {
+    /// All facts, at the begin.
+    Facts(HostFacts),
+    /// A change.
+    Notice(FactNotice),
+}
+
+/// Follows keys that begin so (all without beginnings), until it is stopped. `read` reads such facts.
+pub(crate) fn follow(
+    wanted: &[FactKey],
+    read: impl Fn(&[FactKey]) -> HostFacts,
+    stop: &AtomicBool,
+    tell: impl Fn(Told),
+) {
+    let mut sources = Vec::new();
+    let mut gaps = Vec::new();
+    for (what, open) in SOURCES {
+        match open() {
+            Ok(source) => sources.push(source),
+            Err(reason) => gaps.push(Gap { what: what.into(), reason }),
+        }
+    }
+    // Read after the sources were opened: what changes in between is told.
+    let mut first = read(wanted);
+    let mut known = Known::new(&first);
+    first.gaps.extend(gaps);
+    tell(Told::Facts(first));
+    let mut last_whole = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let (mut notices, is_whole) = gathered(&mut sources);
+        let again = last_whole.elapsed() >= AGAIN || !is_whole;
+        if again {
+            notices.push(Notice::everything());
+            last_whole = Instant::now();
+        }
+        if notices.is_empty() {
+            continue;
+        }
+        let at_ms = now_ms();
+        let keys = wider(&notices, wanted);
+        let changes = if keys.is_empty() && !again { Vec::new() } else { known.learn(&read(&keys), &keys) };
+        source::share(notices, changes, at_ms).into_iter().map(Told::Notice).for_each(&tell);
+    }
+}
+
+/// What the sources tell within the next moment. `false`: some of it was lost.
+fn gathered(sources: &mut [Box<dyn Source>]) -> (Vec<Notice>, bool) {
+    let mut notices = Vec::new();
+    let mut is_whole = true;
+    let mut since: Option<Instant> = None;
+    loop {
+        let patience = if since.is_some() { QUIET } else { STOP_WAIT };
+        let descriptors: Vec<_> = sources.iter().map(|source| source.as_fd()).collect();
+        if !wait(&descriptors, Ready::Readable, patience).unwrap_or(false) {
+            return (notices, is_whole);
+        }
+        sources.iter_mut().for_each(|source| is_whole &= source.drain(&mut notices));
+        if since.get_or_insert_with(Instant::now).elapsed() >= GATHER_MAX {
+            return (notices, is_whole);
+        }
+    }
+}
+
+/// The beginnings of keys that notices are about, as far as they are wanted. Those of all are none.
+fn wider(notices: &[Notice], wanted: &[FactKey]) -> Vec<FactKey> {
+    if notices.iter().any(|notice| notice.source == NoticeSource::Reading) {
+        return wanted.to_vec();
+    }
+    let mut keys: Vec<FactKey> = notices.iter().flat_map(|notice| notice.keys.iter().cloned()).collect();
+    if !wanted.is_empty() {
+        // The narrower of both.
+        let narrowed = |key: &FactKey| {
+            let inside = wanted.iter().filter(|wanted| wanted.starts_with(key.as_str())).cloned();
+            let is_below = wanted.iter().any(|wanted| key.starts_with(wanted.as_str()));
+            inside.chain(is_below.then(|| key.clone())).collect::<Vec<_>>()
+        };
+        keys = keys.iter().flat_map(narrowed).collect();
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn keys(list: &[&str]) -> Vec<FactKey> {
+        list.iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_read_again_is_what_was_told_and_is_wanted() {
+        let about = |list: &[&str]| Notice { keys: keys(list), ..Notice::of(NoticeSource::Link, "eth0") };
+        let notices = [about(&["nic.eth0."]), about(&["route.", "nic.eth0."])];
+        assert_eq!(wider(&notices, &[]), ["nic.eth0.", "route."]);
+        assert_eq!(wider(&notices, &keys(&["nic."])), ["nic.eth0."]);
+        assert_eq!(wider(&notices, &keys(&["nic.eth0.mtu", "cpu."])), ["nic.eth0.mtu"]);
+        assert_eq!(wider(&notices, &keys(&["cpu."])), Vec::<FactKey>::new());
+        assert_eq!(wider(&[Notice::everything()], &keys(&["cpu."])), ["cpu."]);
+    }
+}
