@@ -32,8 +32,8 @@ pub struct Snapshot {
     /// Facts by host.
     #[serde(default)]
     pub facts: BTreeMap<HostName, HostFacts>,
-    /// What changed on its hosts in the 14 days before it was over, by the log of the store: the newest change
-    /// of each fact.
+    /// What changed on its hosts in the 14 days before it was over, by the log of the store: the newest
+    /// change of each fact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FactChange>,
     /// Tests with their results, in the order in which they ended.

@@ -89,7 +89,8 @@ pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
 
 /// Between which moments, in whole minutes.
 fn between(change: &FactChange) -> String {
-    format!("between {} and {} UTC", date_minute(change.after_ms), date_minute(change.seen_ms))
+    let (after, seen) = (date_minute(change.after_ms), date_minute(change.seen_ms));
+    if after == seen { format!("at {seen} UTC") } else { format!("between {after} and {seen} UTC") }
 }
 
 /// Key, values and who, in one line where it fits.
@@ -125,6 +126,9 @@ pub fn clauses(change: &FactChange) -> [String; 2] {
     let (after, seen) = (day_minute(change.after_ms), day_minute(change.seen_ms));
     let by = change.who.as_ref().map_or(String::new(), |who| format!(" by {who}"));
     let day = |text: &str| text.rsplit_once(' ').map(|(day, _)| day.to_owned());
+    if after == seen {
+        return [format!("changed {seen} UTC{by}"), format!("changed {seen} UTC{by}")];
+    }
     let is_one_day = day(&after) == day(&seen);
     let until = seen.rsplit_once(' ').filter(|_| is_one_day).map_or(seen.as_str(), |(_, minute)| minute);
     [format!("changed between {after} and {until} UTC{by}"), format!("changed since {after} UTC{by}")]
@@ -204,5 +208,8 @@ mod tests {
         assert_eq!(clauses(&one)[1], "changed since 24 Nov 18:00 UTC by trial t1");
         one.after_ms = 1_795_570_000_000;
         assert_eq!(clauses(&one)[0], "changed between 25 Nov 01:26 and 02:20 UTC by trial t1");
+        one.after_ms = one.seen_ms + 1;
+        assert_eq!(clauses(&one)[0], "changed 25 Nov 02:20 UTC by trial t1");
+        assert_eq!(between(&one), "at 2026-11-25 02:20 UTC");
     }
 }

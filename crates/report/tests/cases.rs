@@ -116,8 +116,8 @@ fn the_setting_of_a_cause_is_quoted_before_what_is_lost() {
     assert!(at("rx-gro-hw: on, peers: off") < at("bulk TCP gets"), "{}", at("rx-gro-hw: on, peers: off"));
 }
 
-/// Recorded cases whose line of a cause quotes a change, where each reading that speaks for the cause changed a
-/// day before, with the key that is quoted.
+/// Recorded cases whose line of a cause quotes a change, where each reading that speaks for the cause
+/// changed a day before, with the key that is quoted.
 const QUOTED: &[(&str, &str)] = &[
     ("accept-queue-full", "sysctl.net.core.somaxconn"),
     ("casebook-d4", "audit.hadoop.meta-missing./data/1/dfs/dn"),
@@ -149,8 +149,8 @@ const QUOTED: &[(&str, &str)] = &[
     ("volume-rebuilding", "disk.md0.rebuilding_legs"),
 ];
 
-/// Every reading that speaks for a cause changed a day before: it is quoted where it fits the line of the cause,
-/// and only where it made the value that was read.
+/// Every reading that speaks for a cause changed a day before: it is quoted where it fits the line of the
+/// cause, and only where it made the value that was read.
 #[test]
 fn a_change_is_quoted_where_it_fits_and_made_the_value() {
     let mut quoted = Vec::new();

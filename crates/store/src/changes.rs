@@ -19,9 +19,9 @@ use super::error::{StoreError, at, from_json, to_json};
 use super::known::{Changed, Known, ReadScope, ReadSpan};
 use super::{Store, facts};
 
-/// Changes of one host that a reading writes at most; the rest is counted. A NIC has about 100 facts: one that
-/// is replaced by another is recorded whole (100 gone, 100 new), a kernel or a routing table that is replaced
-/// is no list that a person reads.
+/// Changes of one host that a reading writes at most; the rest is counted. A NIC has about 100 facts: one
+/// that is replaced by another is recorded whole (100 gone, 100 new), a kernel or a routing table that is
+/// replaced is no list that a person reads.
 const CHANGES_MAX: usize = 200;
 /// Changes that a run is loaded with at most, the newest.
 const LOADED_MAX: usize = 10_000;

@@ -96,7 +96,7 @@ fn what_was_not_asked_for_or_not_seen_is_no_change() {
 }
 
 #[test]
-fn a_namespace_that_was_not_looked_into_did_not_go() {
+fn a_namespace_that_was_not_entered_did_not_go() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = store(&folder);
     let both = facts(&[("cpu.count", 2), ("netns./run/a|nic.eth0.mtu", 1500), ("netns./run/a|x", 1)]);

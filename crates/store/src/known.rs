@@ -31,7 +31,7 @@ pub(super) struct ReadSpan {
 }
 
 impl ReadSpan {
-    /// Whether another reading, of that moment, is newer: it began while this one was under way. One that
+    /// Whether another reading, of that moment, is newer: it began while this one was running. One that
     /// began after this one had ended was made before the clock was set back.
     fn is_before(self, other_ms: u64) -> bool {
         self.started_ms < other_ms && other_ms <= self.ended_ms
@@ -142,7 +142,7 @@ fn covered(new: &HostFacts, scope: ReadScope<'_>) -> BTreeSet<String> {
     match scope {
         ReadScope::Part => BTreeSet::new(),
         ReadScope::Below(prefixes) if !prefixes.is_empty() => prefixes.iter().cloned().collect(),
-        // Of namespaces inside a host those that were looked into.
+        // Of namespaces inside a host those that were entered.
         ReadScope::All | ReadScope::Below(_) => {
             let inside = new.readings.keys().filter(|key| key.starts_with("netns."));
             inside.filter_map(|key| family(key)).map(str::to_owned).chain([String::new()]).collect()

@@ -1,7 +1,7 @@
 //! Keys of facts by their patterns, and which facts change by themselves.
 
-/// Facts that change by themselves: wear, heat and errors of drives, pressure, the state of mounts, counts. The
-/// log of changes leaves them out, and no comparison of two hosts takes them for a difference.
+/// Facts that change by themselves: wear, heat and errors of drives, pressure, the state of mounts, counts.
+/// The log of changes leaves them out, and no comparison of two hosts takes them for a difference.
 const RESTLESS: [&str; 8] = [
     "disk_health.*",
     "disk_limit.*",

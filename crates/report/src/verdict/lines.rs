@@ -202,7 +202,7 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     let all: Vec<String> =
         readings(true).chain(readings(false)).map(|reading| format!("{title}; {reading}")).collect();
     let fits = |text: &&String| text.chars().count() <= most;
-    // A shorter reading with its change says more than a longer one without.
+    // A shorter reading with its change is worth more than a longer one without.
     let quoted = all.iter().map(|text| quoting(text, &clauses, most)).zip(&all);
     let quoted = quoted.filter(|(with, text)| with != *text).map(|(with, _)| with).next();
     let text = quoted.or_else(|| all.iter().find(fits).cloned());
