@@ -24,6 +24,7 @@ pub mod disk_load;
 pub mod disk_user;
 pub mod drbd;
 pub mod drbd_bench;
+pub mod drift;
 pub mod durability;
 pub mod exit;
 pub mod fact;
