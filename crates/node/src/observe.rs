@@ -3,6 +3,7 @@
 //! In: a request. Out: its events. Changes nothing but the files that a load makes for itself.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,6 +21,8 @@ use crate::{against_iperf3, audit, facts};
 pub(crate) struct Reader {
     /// Why `/sys` is not that of our namespace; goes into every answer with facts.
     pub(crate) sysfs_gap: Option<String>,
+    /// What stands for `/etc` on this host.
+    pub(crate) etc_dir: PathBuf,
     /// How long requests to disks take, from when it was asked first.
     pub(crate) times: Arc<DiskTimes>,
 }
@@ -35,6 +38,7 @@ pub(crate) fn answer(
         ObserveRequest::Facts { prefixes, netns } => {
             let mut facts = facts::read(&Root::live(), &prefixes, &netns);
             reader.times.add(&prefixes, &mut facts);
+            facts::boot_files::add(&Root::live(), &reader.etc_dir, &prefixes, &mut facts);
             let gap = |reason| Gap { what: "nic.".into(), reason };
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
             Ok(Event::Facts(Box::new(facts)))

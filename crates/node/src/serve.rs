@@ -91,7 +91,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         jobs: BTreeMap::new(),
         building: BTreeSet::new(),
         leaving: false,
-        reader: Reader { sysfs_gap, times: Arc::default() },
+        reader: Reader { sysfs_gap, etc_dir: "/etc".into(), times: Arc::default() },
         builds: None,
     };
     node.run();
@@ -215,6 +215,7 @@ impl Node {
                 if linerate_model::inventory::check_folder(&setup.state_dir).is_ok() {
                     self.builds = Some(Arc::new(Builds::new(&setup.state_dir, &setup.host)));
                 }
+                self.reader.etc_dir.clone_from(&setup.etc_dir);
                 self.order(Order::Setup { id, setup });
             }
             Request::Session(SessionRequest::StopLoad { load }) => {

@@ -197,7 +197,7 @@ fn store<H: Host>(host: &H, name: &str, path: &Path, content: Option<&Content>) 
     })
 }
 
-fn unit_text(description: &str, exec: &[String]) -> String {
+pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
     let mut text = format!(
         "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter=network.target\n\n\
          [Service]\nType=oneshot\nRemainAfterExit=yes\n"

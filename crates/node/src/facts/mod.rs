@@ -12,6 +12,7 @@
 mod autoneg;
 mod bond;
 mod boot;
+pub(crate) mod boot_files;
 mod channels;
 mod coalesce;
 mod counters;
@@ -169,6 +170,7 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
     FACTS
         .iter()
         .flat_map(|f| f.declarations())
+        .chain(boot_files::declarations())
         .chain(counters::declarations())
         .chain(disk_counters::declarations())
         .chain(process_io::declarations())

@@ -1,0 +1,68 @@
+//! The files of a host below the folder that stands for `/etc`, and below those that go with it: beside an
+//! `etc` stand the `usr/lib` and `run` of the same system.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use linerate_sys::root::{ReadError, Root};
+
+/// The files; see the file's head.
+pub(super) struct Tree<'a> {
+    root: &'a Root,
+    etc: PathBuf,
+    /// What holds `etc`; absent where the folder has another name.
+    base: Option<PathBuf>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(root: &'a Root, etc: &Path) -> Self {
+        let base = etc.parent().filter(|_| etc.ends_with("etc")).map(Path::to_owned);
+        Self { root, etc: etc.to_owned(), base }
+    }
+
+    /// Path of a file below `/etc`.
+    pub(super) fn etc(&self, path: &str) -> String {
+        self.etc.join(path).display().to_string()
+    }
+
+    /// Text of a file; `None` where it is not there.
+    pub(super) fn read(&self, path: &str) -> Result<Option<String>, String> {
+        match self.root.read(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(format!("{path}: {error}")),
+        }
+    }
+
+    /// Names in a folder; none where it is not there.
+    pub(super) fn list(&self, path: &str) -> Result<Vec<String>, String> {
+        match self.root.list(path) {
+            Ok(names) => Ok(names),
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
+            Err(error) => Err(format!("{path}: {error}")),
+        }
+    }
+
+    /// Path of a file of the same system: `usr/lib/tuned`.
+    pub(super) fn beside(&self, path: &str) -> Option<String> {
+        Some(self.base.as_ref()?.join(path).display().to_string())
+    }
+
+    /// The files of a folder as systemd reads them (systemd-system.conf(5), "CONFIGURATION DIRECTORIES AND
+    /// PRECEDENCE"): by name over all folders, and of one name that of the first folder.
+    pub(super) fn merged(&self, folder: &str, extension: &str) -> Result<Vec<String>, String> {
+        let others = ["run", "usr/local/lib", "usr/lib"].map(|dir| self.beside(&format!("{dir}/{folder}")));
+        let folders = [Some(self.etc(folder))].into_iter().chain(others).flatten();
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        for folder in folders {
+            for name in self.list(&folder)?.into_iter().filter(|name| name.ends_with(extension)) {
+                files.entry(name.clone()).or_insert_with(|| format!("{folder}/{name}"));
+            }
+        }
+        Ok(files.into_values().collect())
+    }
+}
+
+fn is_absent(error: &ReadError) -> bool {
+    matches!(error, ReadError::Missing)
+}
