@@ -27,11 +27,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Commands that the help lists.
-const SHOWN: [&str; 17] = [
+const SHOWN: [&str; 18] = [
     "survey",
     "diagnose",
     "try",
     "keep",
+    "drift",
     "undo",
     "show",
     "runs",

@@ -21,6 +21,7 @@ pub mod disks;
 pub mod distribution;
 pub mod drbd;
 pub mod drbd_bench;
+pub mod drift;
 pub mod durability;
 pub mod grid;
 pub mod heat;

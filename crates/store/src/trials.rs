@@ -57,6 +57,27 @@ impl Store {
         from_json(format!("trial {id}"), &json)
     }
 
+    /// Trials of a remedy in a cluster that were saved from a moment on, each with that moment, Unix
+    /// milliseconds. One of no run counts for every cluster.
+    pub fn trials_of(
+        &self,
+        remedy: &str,
+        cluster: &str,
+        since_ms: u64,
+    ) -> Result<Vec<(Trial, u64)>, StoreError> {
+        let query = "select trial.json, trial.saved_ms from trial left join run on run.id = trial.run
+                     where remedy = ?1 and coalesce(run.cluster, ?2) = ?2 and saved_ms >= ?3 order by saved_ms";
+        let mut statement = self.connection.prepare(query).map_err(at("list trials"))?;
+        let rows = statement.query_map(params![remedy, cluster, since_ms as i64], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+        });
+        let rows: Vec<(String, i64)> = rows.and_then(Iterator::collect).map_err(at("list trials"))?;
+        let trial = |(json, saved): (String, i64)| {
+            Ok((from_json("a trial", &json)?, u64::try_from(saved).unwrap_or(0)))
+        };
+        rows.into_iter().map(trial).collect()
+    }
+
     /// All trials, newest first.
     pub fn list_trials(&self) -> Result<Vec<TrialRow>, StoreError> {
         let mut statement = self

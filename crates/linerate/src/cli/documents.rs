@@ -14,6 +14,7 @@ use linerate_model::check::CheckReport;
 use linerate_model::disk::{Disk, DiskEpisodes, DiskRates};
 use linerate_model::disk_user::DiskUser;
 use linerate_model::drbd::{DrbdAlarm, Replica};
+use linerate_model::drift::DriftRow;
 use linerate_model::durability::{DurabilityReport, Pattern, Promises};
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Finding;
@@ -32,6 +33,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::builds::TakenBack;
+use super::drift::put_back::Done;
 use super::events::Line;
 use super::knowledge::Tested;
 use super::numbered::Numbered;
@@ -55,6 +57,16 @@ pub(super) struct NoticeOfHost<'a> {
     pub(super) host: &'a HostName,
     #[serde(flatten)]
     pub(super) notice: &'a FactNotice,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Drift<'a> {
+    /// File of the kept set.
+    pub(super) kept: &'a str,
+    /// Kept settings by host.
+    pub(super) rows: &'a [DriftRow],
+    /// What was put back.
+    pub(super) put_back: &'a [Done],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -368,6 +380,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<Runs<'_>>>("runs", "runs"),
     kind::<Numbered<Changes<'_>>>("changes", "changes"),
     kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
+    kind::<Numbered<Drift<'_>>>("drift", "drift"),
     kind::<Vec<report::words::RunDifference>>("diff", "diff"),
     kind::<HostFacts>("facts", "facts"),
     kind::<linerate_inventory::Understood>("inventory", "inventory"),

@@ -20,6 +20,9 @@ pub(super) struct Args {
     /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
+    /// Kept set that gets the settings; defaults to kept.toml beside the inventory
+    #[arg(long, value_name = "FILE")]
+    into: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -58,6 +61,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     });
     store.save_trial(&trial, clock::now_ms())?;
     super::trial::show(&trial, args.json)?;
+    if trial.status == TrialStatus::Kept {
+        let inventory = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
+        match super::drift::add_trial(args.into.as_deref(), inventory, &trial) {
+            Ok(Some(path)) => {
+                out::note(&format!("added to {}: `linerate drift` compares it", path.display()))
+            }
+            Ok(None) => {}
+            // The change itself is kept.
+            Err(error) => out::note(&format!("not added to a kept set: {error:#}")),
+        }
+    }
     Ok(match trial.status {
         TrialStatus::Kept => ExitCode::Ok,
         TrialStatus::UndoFailed => ExitCode::RollbackFailed,

@@ -14,6 +14,7 @@ mod diff;
 mod disk;
 mod documents;
 mod drbd;
+mod drift;
 mod events;
 mod explain;
 mod facts;
@@ -106,7 +107,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure"]),
     ("Storage", &["disk", "drbd"]),
-    ("Watch", &["check"]),
+    ("Watch", &["check", "drift"]),
     ("Setup", &["inventory", "clean", "completions"]),
 ];
 
@@ -116,6 +117,7 @@ enum Command {
     Diagnose(diagnose::Args),
     Try(trial::Args),
     Keep(keep::Args),
+    Drift(drift::Args),
     Undo(undo::Args),
     Show(show::Args),
     Runs(runs::Args),
@@ -177,6 +179,7 @@ pub fn main() -> ExitCode {
         Command::Diagnose(args) => diagnose::run(&args),
         Command::Try(args) => trial::run(&args),
         Command::Keep(args) => keep::run(&args),
+        Command::Drift(args) => drift::run(&args),
         Command::Undo(args) => undo::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Runs(args) => runs::run(&args),

@@ -1,0 +1,120 @@
+//! `linerate drift`: the kept set beside what is in force on hosts and what their files give after a boot.
+
+mod file;
+pub(super) mod put_back;
+mod read;
+
+use std::path::PathBuf;
+
+use linerate_fleet::Fleet;
+use linerate_kept::KeptSet;
+use linerate_model::drift::{DriftRow, DriftState};
+use linerate_model::exit::ExitCode;
+use linerate_report::drift as page;
+use linerate_report::heat::Style;
+use linerate_store::Store;
+
+use super::documents::Drift;
+use super::targets::{Chosen, Targets};
+use super::{open, out};
+
+pub(super) use file::add_trial;
+
+/// Compare kept settings with what is in force and what survives a reboot.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate drift                       all hosts of ./cluster.toml against ./kept.toml\n  linerate drift vs-4 --kept site.toml\n  linerate drift --init                write ./kept.toml from the kept trials\n  linerate drift --put-back            put back what has the policy put-back\n\nExit codes: 1 drifted or lost by a reboot, 3 not all read."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    targets: Targets,
+    /// Kept set; defaults to kept.toml beside the inventory
+    #[arg(long, value_name = "FILE")]
+    kept: Option<PathBuf>,
+    /// Write a kept set from the kept trials of this cluster
+    #[arg(long, conflicts_with_all = ["put_back", "json"])]
+    init: bool,
+    /// Put back what drifted and has the policy `put-back`, at most once an hour
+    #[arg(long)]
+    put_back: bool,
+    /// Also put back what has the policy `propose`
+    #[arg(long, requires = "put_back")]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found, and what was done about it.
+struct Outcome {
+    rows: Vec<DriftRow>,
+    done: Vec<put_back::Done>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let chosen = args.targets.machines()?;
+    let path = args.kept.clone().unwrap_or_else(|| file::beside(chosen.file.as_deref()));
+    if args.init {
+        return file::init(&path, &chosen.inventory);
+    }
+    let set = file::load(&path)?;
+    let mut store = Store::open_default()?;
+    let found = open::runtime()?.block_on(compare(args, &chosen, &set, &mut store))?;
+    let Some(Outcome { rows, done }) = found else { return Ok(open::after_interrupt()) };
+    if args.json {
+        out::document(Drift { kept: &set.file, rows: &rows, put_back: &done })?;
+    } else {
+        done.iter().for_each(|one| out::note(&one.sentence()));
+        out::print(&page::text(&rows, &set.file, &again(args), Style::detect()))?;
+    }
+    Ok(code(&rows, &done))
+}
+
+/// The options that another call needs to find the same files, with a space behind them.
+fn again(args: &Args) -> String {
+    let named = |option: &str, path: Option<&std::path::Path>| {
+        path.map_or(String::new(), |path| format!("{option} {} ", out::word(&path.to_string_lossy())))
+    };
+    named("-i", args.targets.given()) + &named("--kept", args.kept.as_deref())
+}
+
+async fn compare(
+    args: &Args,
+    chosen: &Chosen,
+    set: &KeptSet,
+    store: &mut Store,
+) -> anyhow::Result<Option<Outcome>> {
+    let inventory = &chosen.inventory;
+    let is_asked = |host: &str| !linerate_kept::prefixes(set, inventory, host).is_empty();
+    let opened = open::unless_interrupted(Fleet::open(inventory, |h| is_asked(&h.name))).await;
+    let Some(fleet) = opened else { return Ok(None) };
+    fleet.notes.iter().for_each(|note| out::note(note));
+    open::with_fleet(fleet, async |fleet| {
+        let mut rows = read::rows(fleet, inventory, set, store).await?;
+        let mut done = Vec::new();
+        if args.put_back {
+            done = put_back::all(fleet, inventory, &rows, args.yes, store).await?;
+            if done.iter().any(put_back::Done::is_done) {
+                rows = read::rows(fleet, inventory, set, store).await?;
+            }
+        }
+        Ok(Outcome { rows, done })
+    })
+    .await
+}
+
+fn code(rows: &[DriftRow], done: &[put_back::Done]) -> ExitCode {
+    let has = |state: DriftState| rows.iter().any(|row| row.state == state);
+    if done.iter().any(|one| one.undo_failed) {
+        ExitCode::RollbackFailed
+    } else if done.iter().any(|one| one.error.is_some()) {
+        ExitCode::RolledBack
+    } else if has(DriftState::Drifted) || has(DriftState::WillNotSurvive) || rows.iter().any(|row| row.fight)
+    {
+        ExitCode::Findings
+    } else if has(DriftState::Unreadable) {
+        ExitCode::PartlyBlind
+    } else {
+        ExitCode::Ok
+    }
+}

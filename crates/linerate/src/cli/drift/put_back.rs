@@ -1,0 +1,212 @@
+//! Puts back what drifted: through the journal and the guardian of the host, as `keep` does, and as a trial
+//! of the store, so that `linerate undo` knows it. Never what was put back within the last hour, and never
+//! what two owners write.
+
+use linerate_fleet::changes::{ChangeError, Changes};
+use linerate_fleet::{Fleet, clock};
+use linerate_model::change::{Change, Remedy};
+use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, PUT_BACK};
+use linerate_model::finding::Metric;
+use linerate_model::inventory::{HostName, Inventory, Layer};
+use linerate_model::trial::{Trial, TrialStatus};
+use linerate_store::Store;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::run_id::new_id;
+
+/// What was done about the settings of a host.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in super::super) struct Done {
+    /// Host.
+    pub(super) host: HostName,
+    /// The trial that undoes it.
+    pub(super) trial: String,
+    /// Settings that were put back.
+    pub(super) keys: Vec<String>,
+    /// Files that were written.
+    pub(super) files: Vec<String>,
+    /// Why it could not be done; the old values are in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// Whether the old values could not be restored.
+    pub(super) undo_failed: bool,
+}
+
+impl Done {
+    pub(super) fn is_done(&self) -> bool {
+        self.error.is_none()
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let keys = self.keys.join(", ");
+        match &self.error {
+            None => format!("{}: put back {keys}; `linerate undo {}` reverts it", self.host, self.trial),
+            Some(error) => format!("{}: not put back: {keys}: {error}", self.host),
+        }
+    }
+}
+
+/// The settings of a host that are put back, each from the value in force.
+fn changes(rows: &[DriftRow], host: &str, with_proposed: bool) -> Vec<Change> {
+    let is_allowed = |row: &DriftRow| match row.kept.policy {
+        DriftPolicy::Report => false,
+        DriftPolicy::Propose => with_proposed,
+        DriftPolicy::PutBack => true,
+    };
+    let helps = |row: &DriftRow| match row.state {
+        DriftState::Drifted => true,
+        DriftState::WillNotSurvive => row.can_be_persisted(),
+        DriftState::Same | DriftState::Unreadable => false,
+    };
+    let ours = rows.iter().filter(|row| row.kept.host == host && is_allowed(row) && helps(row));
+    let ours = ours.filter(|row| !row.fight && row.put_back_ms.is_none());
+    let change = |row: &DriftRow| {
+        let (host, key, to) = (row.kept.host.clone(), row.kept.key.clone(), row.kept.value.clone());
+        Some(Change { host, key, from: row.now.clone()?, to })
+    };
+    ours.filter_map(change).collect()
+}
+
+/// Puts back what may be, host by host.
+pub(super) async fn all(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    rows: &[DriftRow],
+    with_proposed: bool,
+    store: &Store,
+) -> anyhow::Result<Vec<Done>> {
+    let mut done = Vec::new();
+    let mut hands = Changes::new(fleet, inventory);
+    for host in &inventory.hosts {
+        let changes = changes(rows, &host.name, with_proposed);
+        if !changes.is_empty() {
+            done.push(of_host(&mut hands, inventory, &host.name, changes, store).await?);
+        }
+    }
+    hands.bye().await;
+    Ok(done)
+}
+
+async fn of_host(
+    hands: &mut Changes<'_>,
+    inventory: &Inventory,
+    host: &str,
+    changes: Vec<Change>,
+    store: &Store,
+) -> anyhow::Result<Done> {
+    let mut trial = trial(inventory, host, changes.clone(), store)?;
+    store.save_trial(&trial, clock::now_ms())?;
+    let put = put(hands, host, &trial.id, &changes).await;
+    let (error, undo_failed) = match &put {
+        Ok(files) => {
+            trial.status = TrialStatus::Kept;
+            trial.persisted.clone_from(files);
+            (None, false)
+        }
+        Err(error) => {
+            trial.status = if error.undo_failed { TrialStatus::UndoFailed } else { TrialStatus::Undone };
+            trial.notes.push(error.error.clone());
+            (Some(error.error.clone()), error.undo_failed)
+        }
+    };
+    store.save_trial(&trial, clock::now_ms())?;
+    let keys = changes.into_iter().map(|change| change.key).collect();
+    Ok(Done {
+        host: host.to_owned(),
+        trial: trial.id,
+        keys,
+        files: put.unwrap_or_default(),
+        error,
+        undo_failed,
+    })
+}
+
+/// Journal, guardian, values, files; then reads the values back. What cannot be kept is undone by the host.
+async fn put(
+    hands: &mut Changes<'_>,
+    host: &str,
+    trial: &str,
+    changes: &[Change],
+) -> Result<Vec<String>, ChangeError> {
+    let files = hands.keep(host, trial, changes).await?;
+    let keys: Vec<String> = changes.iter().map(|change| change.key.clone()).collect();
+    let values = hands.read(host, &keys).await?;
+    let differs = changes.iter().find(|change| {
+        let seen = values.iter().find(|(key, _)| *key == change.key);
+        seen.is_none_or(|(_, value)| !value.is_same(&change.to))
+    });
+    if let Some(change) = differs {
+        let undone = hands.undo(host, trial).await;
+        let error = format!("{} does not keep {}", change.key, change.to);
+        return Err(ChangeError { error, lost: false, undo_failed: undone.is_err() });
+    }
+    Ok(files.iter().map(|file| file.display().to_string()).collect())
+}
+
+/// The record of it: a trial without measurements of the last run of the cluster, where there is one.
+fn trial(inventory: &Inventory, host: &str, changes: Vec<Change>, store: &Store) -> anyhow::Result<Trial> {
+    let run = store.list_runs()?.into_iter().find(|run| run.cluster == inventory.name);
+    Ok(Trial {
+        id: new_id(),
+        run: run.map(|run| run.id).unwrap_or_default(),
+        remedy: Remedy {
+            id: PUT_BACK.to_owned(),
+            title: "Put kept settings back".to_owned(),
+            changes,
+            host: host.to_owned(),
+            ..Remedy::default()
+        },
+        response: Metric::default(),
+        layer: Layer::default(),
+        pair: (host.to_owned(), host.to_owned()),
+        control: None,
+        arms: Vec::new(),
+        effect: None,
+        status: TrialStatus::Running,
+        persisted: Vec::new(),
+        notes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::drift::KeptSetting;
+    use linerate_model::fact::FactValue;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_policy_allows_and_no_second_owner_writes_is_put_back() {
+        let row = |state, policy| DriftRow {
+            kept: KeptSetting {
+                host: "a".to_owned(),
+                key: "sysctl.vm.swappiness".to_owned(),
+                value: FactValue::Int(1),
+                policy,
+                trial: None,
+                line: 1,
+            },
+            state,
+            now: Some(FactValue::Int(60)),
+            reason: None,
+            boot: None,
+            boot_read: true,
+            changed: None,
+            against: Vec::new(),
+            fight: false,
+            put_back_ms: None,
+        };
+        let count = |row: DriftRow, with_proposed| changes(&[row], "a", with_proposed).len();
+        assert_eq!(count(row(DriftState::Drifted, DriftPolicy::PutBack), false), 1);
+        assert_eq!(count(row(DriftState::WillNotSurvive, DriftPolicy::PutBack), false), 1);
+        assert_eq!(count(row(DriftState::Drifted, DriftPolicy::Propose), false), 0);
+        assert_eq!(count(row(DriftState::Drifted, DriftPolicy::Propose), true), 1);
+        assert_eq!(count(row(DriftState::Drifted, DriftPolicy::Report), true), 0);
+        assert_eq!(count(row(DriftState::Same, DriftPolicy::PutBack), true), 0);
+        let fight = DriftRow { fight: true, ..row(DriftState::Drifted, DriftPolicy::PutBack) };
+        assert_eq!(count(fight, true), 0);
+        let late = DriftRow { put_back_ms: Some(1), ..row(DriftState::WillNotSurvive, DriftPolicy::PutBack) };
+        assert_eq!(count(late, true), 0);
+    }
+}

@@ -1,0 +1,169 @@
+//! The kept set on real hosts in network namespaces of our own: drift, what a reboot loses, put back, two
+//! owners, and a host out of reach. Needs root or user namespaces, `ip`, `unshare`, `nsenter` and a built
+//! `linerate-node`; what is missing is printed as a skip with its reason.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use linerate_testkit::{self as testkit, Holder, TestEnvironment};
+use serde_json::Value;
+
+const KEY: &str = "sysctl.net.ipv4.tcp_rmem";
+const KEPT: &str = "4096 131072 33554432";
+const OTHER: &str = "4096 65536 212992";
+
+fn node_program() -> Option<PathBuf> {
+    testkit::node_program(env!("CARGO_BIN_EXE_linerate"))
+}
+
+fn inside(name: &str) -> bool {
+    if node_program().is_none() {
+        return testkit::skip(name, "no linerate-node beside linerate and LINERATE_NODE is not set");
+    }
+    testkit::inside(name, TestEnvironment::Mounts)
+}
+
+/// Two hosts of a group, and one that is out of reach.
+struct Cluster {
+    folder: tempfile::TempDir,
+    hosts: [Holder; 2],
+}
+
+impl Cluster {
+    fn new(policy: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = [Holder::new(), Holder::new()];
+        let mut toml =
+            "name = \"kept\"\n[[group]]\nname = \"storage\"\nkind = \"role\"\n[[group]]\nname = \"lost\"\nkind = \"role\"\n".to_owned();
+        let pids = [hosts[0].pid(), hosts[1].pid(), "0".to_owned()];
+        for (number, pid) in pids.iter().enumerate() {
+            let group = if number < 2 { "storage" } else { "lost" };
+            let state = folder.path().join(format!("h{number}"));
+            toml += &format!(
+                "[[host]]\nname = \"h{number}\"\nnetns = \"/proc/{pid}/ns/net\"\ngroups = [\"{group}\"]\n\
+                 state_dir = \"{0}/state\"\netc_dir = \"{0}/etc\"\n",
+                state.display()
+            );
+        }
+        std::fs::write(folder.path().join("cluster.toml"), toml).unwrap();
+        let cohort = |group: &str| {
+            format!(
+                "[[cohort]]\ngroup = \"{group}\"\npolicy = \"{policy}\"\n[[cohort.setting]]\nkey = \"{KEY}\"\nvalue = \"{KEPT}\"\n"
+            )
+        };
+        std::fs::write(folder.path().join("kept.toml"), cohort("storage")).unwrap();
+        std::fs::write(folder.path().join("lost.toml"), cohort("lost")).unwrap();
+        let cluster = Self { folder, hosts };
+        (0..2).for_each(|host| cluster.set(host, KEPT));
+        cluster
+    }
+
+    fn set(&self, host: usize, value: &str) {
+        self.hosts[host].run(&["sh", "-c", &format!("echo '{value}' > /proc/sys/net/ipv4/tcp_rmem")]);
+    }
+
+    fn now(&self, host: usize) -> String {
+        let text = self.hosts[host].run(&["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn etc(&self, host: usize, file: &str) -> PathBuf {
+        self.folder.path().join(format!("h{host}/etc/{file}"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("LINERATE_DATA", self.folder.path().join("data"))
+            .env("LINERATE_NODE", node_program().unwrap())
+            .env_remove("LINERATE_INVENTORY")
+            .output()
+            .unwrap();
+        let code = output.status.code().unwrap_or(-1);
+        (code, testkit::text(&output.stdout), testkit::text(&output.stderr))
+    }
+
+    /// Exit code, states of both hosts, and the document.
+    fn drift(&self, more: &[&str]) -> (i32, Vec<String>, Value) {
+        let (code, out, err) = self.run(&[&["drift", "--json"], more].concat());
+        let value: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
+        let states = value["rows"].as_array().unwrap().iter().map(state).collect();
+        (code, states, value)
+    }
+}
+
+#[test]
+fn what_drifted_is_named_put_back_once_and_a_second_owner_is_found() {
+    if !inside("what_drifted_is_named_put_back_once_and_a_second_owner_is_found") {
+        return;
+    }
+    let cluster = Cluster::new("put-back");
+    assert_eq!(cluster.drift(&[]).1, ["will-not-survive"; 2]);
+    cluster.set(1, OTHER);
+    let (code, states, value) = cluster.drift(&[]);
+    assert_eq!((code, states), (1, vec!["will-not-survive".to_owned(), "drifted".to_owned()]));
+    let row = &value["rows"][1];
+    assert_eq!((&row["host"], &row["now"], &row["value"]), (&"h1".into(), &OTHER.into(), &KEPT.into()));
+    assert_eq!(row["changed"]["from"], KEPT, "{row}");
+    let (_, text, _) = cluster.run(&["drift"]);
+    assert!(text.contains(&format!("h1: {KEY} is {OTHER}, {KEPT} was kept")), "{text}");
+    assert!(text.contains("   Fix    linerate drift h1 --put-back\n"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+
+    let (code, states, value) = cluster.drift(&["--put-back"]);
+    assert_eq!((code, states), (0, vec!["same".to_owned(); 2]), "{value}");
+    assert_eq!((cluster.now(0), cluster.now(1)), (KEPT.to_owned(), KEPT.to_owned()));
+    let file = std::fs::read_to_string(cluster.etc(1, "sysctl.d/90-linerate.conf")).unwrap();
+    assert!(file.contains(&format!("net.ipv4.tcp_rmem = {KEPT}")), "{file}");
+
+    // Another owner writes it again within the hour: it is left alone, and is a finding.
+    cluster.set(1, OTHER);
+    let (code, states, value) = cluster.drift(&["--put-back"]);
+    assert_eq!(
+        (code, states[1].as_str(), &value["rows"][1]["fight"]),
+        (1, "drifted", &true.into()),
+        "{value}"
+    );
+    assert_eq!((cluster.now(1), value["put_back"].as_array().unwrap().len()), (OTHER.to_owned(), 0));
+
+    // A later file of the host gives another value at boot.
+    std::fs::write(cluster.etc(0, "sysctl.d/99-vendor.conf"), format!("net.ipv4.tcp_rmem={OTHER}\n"))
+        .unwrap();
+    let (_, states, value) = cluster.drift(&["h0"]);
+    assert_eq!(states, ["will-not-survive"]);
+    assert!(value["rows"][0]["boot"]["at"].as_str().unwrap().ends_with("99-vendor.conf:1"), "{value}");
+}
+
+#[test]
+fn a_policy_of_reporting_changes_nothing_and_proposing_needs_a_yes() {
+    if !inside("a_policy_of_reporting_changes_nothing_and_proposing_needs_a_yes") {
+        return;
+    }
+    let cluster = Cluster::new("report");
+    cluster.set(0, OTHER);
+    assert_eq!(cluster.drift(&["--put-back", "--yes"]).0, 1);
+    assert_eq!(cluster.now(0), OTHER);
+    let kept = cluster.folder.path().join("kept.toml");
+    let text = std::fs::read_to_string(&kept).unwrap().replace("\"report\"", "\"propose\"");
+    std::fs::write(&kept, text).unwrap();
+    assert_eq!((cluster.drift(&["--put-back"]).0, cluster.now(0).as_str()), (1, OTHER));
+    assert_eq!((cluster.drift(&["--put-back", "--yes"]).0, cluster.now(0).as_str()), (0, KEPT));
+}
+
+#[test]
+fn a_host_out_of_reach_is_not_read_and_no_drift() {
+    if !inside("a_host_out_of_reach_is_not_read_and_no_drift") {
+        return;
+    }
+    let cluster = Cluster::new("report");
+    let (code, states, value) = cluster.drift(&["--kept", "lost.toml"]);
+    assert_eq!((code, states), (3, vec!["unreadable".to_owned()]), "{value}");
+    let (code, _, err) = cluster.run(&["drift", "--kept", "none.toml"]);
+    assert!(code == 2 && err.contains("no kept set at none.toml\nhint: "), "{err}");
+    std::fs::write(cluster.folder.path().join("bad.toml"), "[[cohort]]\ngroup = 'a'\nrole = 1\n").unwrap();
+    let (code, _, err) = cluster.run(&["drift", "--kept", "bad.toml"]);
+    assert!(code == 2 && err.contains("bad.toml:3: unknown field `role`"), "{err}");
+}
