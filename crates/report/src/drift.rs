@@ -256,7 +256,7 @@ mod tests {
             [
                 "kept.toml: 4 kept settings: 2 drifted, 1 not read, 1 in force",
                 "1. vs-1, vs-2: sysctl.net.ipv4.tcp_rmem is 4096 131072 212992, 4096 131072 33554432 was kept",
-                "   Cause  set by /etc/sysctl.d/99-vendor.conf:7; changed since 24 Nov 18:00 UTC by trial 20261121-08…",
+                "   Cause  set by /etc/sysctl.d/99-vendor.conf:7; changed since 24 Nov 18:00 UTC by trial 20261121-0…",
                 "   Check  linerate facts vs-1 sysctl.net.ipv4.tcp_rmem",
                 "   Fix    linerate drift vs-1 --put-back",
                 "not read: vs-3 sysctl.net.ipv4.tcp_rmem: ssh exited with 255",
