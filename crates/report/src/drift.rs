@@ -25,9 +25,18 @@ struct Finding<'a> {
     hosts: Vec<&'a str>,
 }
 
-/// The screen. `file` is the kept set as a command has to name it.
+/// Options that another command needs to find the same files, each with a space behind it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SameFiles<'a> {
+    /// Of the inventory.
+    pub inventory: &'a str,
+    /// Of the kept set.
+    pub kept: &'a str,
+}
+
+/// The screen. `file` is the kept set as a person named it.
 #[must_use]
-pub fn text(rows: &[DriftRow], file: &str, again: &str, style: Style) -> String {
+pub fn text(rows: &[DriftRow], file: &str, again: SameFiles<'_>, style: Style) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
         let _ = writeln!(out, "{text}");
@@ -91,7 +100,7 @@ fn is_same(one: &DriftRow, other: &DriftRow) -> bool {
         && change(one) == change(other)
 }
 
-fn finding(number: usize, finding: &Finding<'_>, again: &str, style: Style) -> Vec<String> {
+fn finding(number: usize, finding: &Finding<'_>, again: SameFiles<'_>, style: Style) -> Vec<String> {
     let row = finding.first;
     let head = format!("{number}. {}: {}", ranges(&finding.hosts), what(row));
     let labelled = |label: &str, text: &str| format!("   {}{text}", style.dim(&format!("{label:<7}")));
@@ -101,7 +110,7 @@ fn finding(number: usize, finding: &Finding<'_>, again: &str, style: Style) -> V
     let mut lines = vec![
         style.alarm(&names::cut(&one_line(&head), style.width)),
         labelled("Cause", &names::cut(&one_line(&cause_within(row, columns)), columns)),
-        labelled("Check", &style.command(&format!("linerate facts {} {key}", word(host)))),
+        labelled("Check", &style.command(&format!("linerate facts {}{} {key}", again.inventory, word(host)))),
     ];
     lines.push(match fix(row, again) {
         (text, true) => labelled("Fix", &style.command(&text)),
@@ -162,7 +171,7 @@ fn cause(row: &DriftRow, clause: usize) -> String {
 }
 
 /// What helps, and whether it is a command.
-fn fix(row: &DriftRow, again: &str) -> (String, bool) {
+fn fix(row: &DriftRow, again: SameFiles<'_>) -> (String, bool) {
     let other = row.against.last().filter(|_| row.fight);
     if let Some(line) = other {
         return (
@@ -179,7 +188,8 @@ fn fix(row: &DriftRow, again: &str) -> (String, bool) {
     {
         return (format!("remove the line {} of {}", line.at, line.owner), false);
     }
-    let command = format!("linerate drift {again}{} --put-back", word(&row.kept.host));
+    let command =
+        format!("linerate drift {}{}{} --put-back", again.inventory, again.kept, word(&row.kept.host));
     match row.kept.policy {
         DriftPolicy::Report => {
             ("policy report: `put-back` in the kept set lets it be put back".to_owned(), false)
@@ -224,7 +234,7 @@ mod tests {
     }
 
     fn page(rows: &[DriftRow]) -> String {
-        let text = text(rows, "kept.toml", "", Style::default());
+        let text = text(rows, "kept.toml", SameFiles::default(), Style::default());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         text
     }

@@ -4,7 +4,7 @@ mod file;
 pub(super) mod put_back;
 mod read;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use linerate_fleet::Fleet;
 use linerate_kept::KeptSet;
@@ -65,17 +65,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::document(Drift { kept: &set.file, rows: &rows, put_back: &done })?;
     } else {
         done.iter().for_each(|one| out::note(&one.sentence()));
-        out::print(&page::text(&rows, &set.file, &again(args), Style::detect()))?;
+        let inventory = option("-i", args.targets.given());
+        let kept = option("--kept", args.kept.as_deref());
+        let again = page::SameFiles { inventory: &inventory, kept: &kept };
+        out::print(&page::text(&rows, &set.file, again, Style::detect()))?;
     }
     Ok(code(&rows, &done))
 }
 
-/// The options that another call needs to find the same files, with a space behind them.
-fn again(args: &Args) -> String {
-    let named = |option: &str, path: Option<&std::path::Path>| {
-        path.map_or(String::new(), |path| format!("{option} {} ", out::word(&path.to_string_lossy())))
-    };
-    named("-i", args.targets.given()) + &named("--kept", args.kept.as_deref())
+/// An option that names a file to another command, with a space behind it.
+fn option(name: &str, path: Option<&Path>) -> String {
+    path.map_or(String::new(), |path| format!("{name} {} ", out::word(&path.to_string_lossy())))
 }
 
 async fn compare(

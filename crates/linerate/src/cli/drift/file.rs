@@ -63,10 +63,18 @@ pub(super) fn init(path: &Path, inventory: &Inventory) -> anyhow::Result<ExitCod
     );
     let file = path.display().to_string();
     let text = trials.iter().try_fold(String::new(), |text, trial| with(&file, &text, trial))?;
-    std::fs::write(path, text).with_context(|| format!("cannot write {file}"))?;
+    replace(path, &text).with_context(|| format!("cannot write {file}"))?;
     let count = trials.len();
     out::print(&format!("{file}: {count} kept {}", if count == 1 { "trial" } else { "trials" }))?;
     Ok(ExitCode::Ok)
+}
+
+/// Writes a file whole: who reads it meanwhile, or after a crash, finds the old text or the new one.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let new = path.with_extension("toml.new");
+    std::fs::write(&new, text)?;
+    std::fs::rename(&new, &path)
 }
 
 fn with(file: &str, text: &str, trial: &Trial) -> anyhow::Result<String> {
@@ -90,6 +98,6 @@ pub(in super::super) fn add_trial(
     };
     let file = path.display().to_string();
     let old = if path.exists() { input::text(&path, input::KNOWLEDGE_BYTES_MAX)? } else { String::new() };
-    std::fs::write(&path, with(&file, &old, trial)?).with_context(|| format!("cannot write {file}"))?;
+    replace(&path, &with(&file, &old, trial)?).with_context(|| format!("cannot write {file}"))?;
     Ok(Some(path))
 }
