@@ -46,7 +46,9 @@ pub fn text(rows: &[DriftRow], file: &str, again: SameFiles<'_>, style: Style) -
     for (at, finding) in findings.iter().enumerate() {
         let lines = self::finding(at + 1, finding, again, style);
         let shown = if at < WHOLE_MAX { lines.len() } else { 1 };
-        lines.iter().take(shown).for_each(|text| line(text));
+        for text in lines.iter().take(shown) {
+            line(text);
+        }
     }
     for row in rows.iter().filter(|row| row.state == DriftState::Unreadable) {
         let reason = row.reason.as_deref().map(lines_of_error).unwrap_or_default();

@@ -66,7 +66,9 @@ fn of_profile(tree: &Tree<'_>, profile: &str, left: usize) -> Result<Vec<Line>, 
         }
         for (number, name, value) in fields(&text, "[sysctl]") {
             let mut set = sysctl_d::of(&path, &format!("{name} = {value}"));
-            set.iter_mut().for_each(|line| line.at = format!("{path}:{number}"));
+            for line in &mut set {
+                line.at = format!("{path}:{number}");
+            }
             lines.extend(set);
         }
         return Ok(lines);
