@@ -138,6 +138,8 @@ pub struct ResumePlan {
     pub release: Vec<Decision>,
     /// Other own holds, with the reason.
     pub keep: Vec<(String, Refusal)>,
+    /// Nodes that may be held at a time.
+    pub cap: usize,
 }
 
 impl DrainPlan {
@@ -154,7 +156,9 @@ impl DrainPlan {
             Self { cap: rules::cap(nodes.len()), held: held(ledger, nodes, reservations), ..Self::default() };
         for (name, sightings) in evidence {
             let node = nodes.iter().find(|node| node.name == *name);
+            let is_reserved = reservations.iter().any(|reservation| reservation.node == *name);
             match candidate(ledger, node, name, sightings, now_ms) {
+                Ok(_) if is_reserved => plan.leave.push((name.clone(), Refusal::Held)),
                 Ok(decision) => plan.hold.push(decision),
                 Err(why) => plan.leave.push((name.clone(), why)),
             }
@@ -267,7 +271,7 @@ impl ResumePlan {
     /// Decides for every own hold. The ledger has been reconciled with the same nodes.
     #[must_use]
     pub fn make(ledger: &Ledger, nodes: &[Node], evidence: &Evidence) -> Self {
-        let mut plan = Self::default();
+        let mut plan = Self { cap: rules::cap(nodes.len()), ..Self::default() };
         for (name, hold) in &ledger.holds {
             let node = nodes.iter().find(|node| node.name == *name);
             let sightings = evidence.get(name).map_or(&[][..], Vec::as_slice);
@@ -300,6 +304,9 @@ fn passed<'a>(
     }
     if let Some(state) = node.obstacle() {
         return Err(Refusal::State { state: state.to_owned() });
+    }
+    if node.boot_s == 0 {
+        return Err(Refusal::NotMeasuredSince);
     }
     let booted_ms = node.boot_s.saturating_mul(1000).saturating_add(rules::CLOCK_MS);
     let newest = sightings.iter().max_by_key(|sighting| sighting.at_ms).ok_or(Refusal::NotMeasuredSince)?;

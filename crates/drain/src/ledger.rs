@@ -17,7 +17,7 @@ use super::scheduler::{Node, Reason, Reservation};
 pub struct Hold {
     /// By which means.
     pub by: HoldMeans,
-    /// Text of the reason, or of the reservation's comment.
+    /// Text of the reason; of a reservation only here.
     pub text: String,
     /// Runs that located the fault, older first.
     pub runs: Vec<RunId>,
@@ -31,12 +31,11 @@ impl Hold {
     /// What the names of own reservations begin with.
     pub const RESERVATION: &'static str = "linerate_";
 
-    /// The reservation of a node.
+    /// The reservation of a node: its name has the node and the run.
     pub(crate) fn reservation(&self, node: &str) -> Reservation {
         Reservation {
-            name: format!("{}{node}", Self::RESERVATION),
+            name: format!("{}{node}_{}", Self::RESERVATION, self.runs.last().map_or("", String::as_str)),
             node: node.to_owned(),
-            comment: self.text.clone(),
         }
     }
 

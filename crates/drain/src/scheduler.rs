@@ -42,7 +42,7 @@ pub struct Node {
     pub state: BTreeSet<String>,
     /// Reason, if there is one.
     pub reason: Option<Reason>,
-    /// Last boot, Unix seconds; 0 when it is unknown.
+    /// Last boot, Unix seconds; 0 when it is unknown, as right after a resume.
     pub boot_s: u64,
 }
 
@@ -70,15 +70,13 @@ impl Node {
     }
 }
 
-/// A reservation that keeps jobs off one node.
+/// A reservation that keeps jobs off one node. It has no text of its own in every version of Slurm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reservation {
     /// Name.
     pub name: String,
     /// Node.
     pub node: String,
-    /// Why, as a reason has it.
-    pub comment: String,
 }
 
 /// What became of a write.

@@ -17,6 +17,7 @@ mod listener_tests;
 mod nodes;
 mod one_step;
 mod request;
+mod scontrol;
 #[cfg(test)]
 mod script_tests;
 mod step;
@@ -39,6 +40,7 @@ pub(super) use error::NodeError;
 pub use error::SlurmError;
 pub use job::Allocation;
 pub use request::{LIMIT, NodeRequest};
+pub use scontrol::Scontrol;
 use step::{place_on_node, step};
 
 /// From so many nodes on one step for all is made, unless something else is asked for. A step of its own

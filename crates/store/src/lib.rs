@@ -16,6 +16,7 @@ mod known;
 mod migrations;
 mod paths;
 mod private;
+mod record;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ pub use error::StoreError;
 use error::{at, from_json, to_json};
 pub use known::ReadScope;
 use paths::FILE;
+pub use record::Record;
 pub use trials::TrialRow;
 
 /// A run without what has tables of its own.

@@ -25,7 +25,9 @@ use linerate_model::shell;
 /// Files that SQLite keeps beside the database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
+pub(super) const FILE_MODE: u32 = 0o600;
+/// What the names of records begin with.
+pub(super) const RECORD: &str = "linerate-";
 
 /// Makes the folder where it is not there, and sees to it that it is private.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
@@ -73,7 +75,8 @@ fn check_above(folder: &Path) -> Result<(), StoreError> {
 
 /// Whether a folder has no entries but those of a store.
 fn holds_nothing_else(folder: &Path) -> bool {
-    let is_own = |name: &OsStr| name.as_bytes().starts_with(FILE.as_bytes());
+    let begins = |name: &OsStr, with: &str| name.as_bytes().starts_with(with.as_bytes());
+    let is_own = |name: &OsStr| begins(name, FILE) || begins(name, RECORD);
     std::fs::read_dir(folder)
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.file_name()))))
 }
@@ -101,7 +104,7 @@ pub(super) fn check_files(path: &Path) -> Result<bool, StoreError> {
     check_file(path)
 }
 
-fn check_file(path: &Path) -> Result<bool, StoreError> {
+pub(super) fn check_file(path: &Path) -> Result<bool, StoreError> {
     let Some(found) = stat(path)? else { return Ok(false) };
     if !found.is_file() {
         return Err(not_what(path, &found, "a file of the database"));

@@ -181,8 +181,14 @@ pub(super) async fn ask(program: &str, arguments: &[&str]) -> Result<String, Slu
 
 /// The same within a time.
 pub(super) async fn run(program: &str, arguments: &[&str], wait: Duration) -> Result<String, SlurmError> {
-    let child = Command::new(program)
-        .args(arguments)
+    let mut command = Command::new(program);
+    command.args(arguments);
+    ended(command, program, wait).await
+}
+
+/// The same for a command with an environment of its own.
+pub(super) async fn ended(mut command: Command, program: &str, wait: Duration) -> Result<String, SlurmError> {
+    let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
