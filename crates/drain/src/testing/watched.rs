@@ -160,7 +160,11 @@ impl<'a, W: Others> Watched<'a, W> {
         let slurm = self.world.node(node).ok().flatten().and_then(|node| node.reason);
         let page = self.page(node);
         match act {
-            Act::Drain(text) | Act::Rename(text) => page.state = Some(Holder::Other { text: text.clone() }),
+            Act::Drain(text) | Act::Rename(text) => {
+                // A real one may write other words, where the same ones could not be told apart.
+                let text = slurm.as_ref().map_or(text, |reason| &reason.text).clone();
+                page.state = Some(Holder::Other { text });
+            }
             Act::Resume => page.state = None,
             Act::Unreserve => page.reserved_ms = None,
             Act::Reboot => page.boot_ms = now_ms,

@@ -273,6 +273,16 @@ impl Cluster {
         self.site.node(node).run(work).unwrap()
     }
 
+    /// Does something in the controller's network.
+    pub(crate) fn on_control<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.site.control().run(work).unwrap()
+    }
+
+    /// Configuration of Slurm.
+    pub(crate) fn conf(&self) -> PathBuf {
+        self.site.conf()
+    }
+
     /// The network of a node.
     pub(crate) fn node(&self, node: usize) -> &Namespace {
         self.site.node(node)

@@ -33,6 +33,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::builds::TakenBack;
+use super::drain::Shown;
 use super::drift::put_back::Done;
 use super::events::Line;
 use super::knowledge::Tested;
@@ -410,5 +411,6 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<DrbdVerified<'_>>>("drbd-verify", "drbd verify"),
     kind::<Numbered<DrbdBench<'_>>>("drbd-bench", "drbd bench"),
     kind::<CheckReport>("check", "check"),
+    kind::<Numbered<&Shown>>("drain", "drain, resume"),
     kind::<Line<'_>>("event", "events on stderr, one a line"),
 ];

@@ -13,6 +13,7 @@ mod diagnose;
 mod diff;
 mod disk;
 mod documents;
+mod drain;
 mod drbd;
 mod drift;
 mod events;
@@ -36,6 +37,7 @@ mod pair;
 mod place;
 mod progress;
 mod quantity;
+mod resume;
 mod runs;
 mod schema;
 mod show;
@@ -105,9 +107,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Find", &["survey", "diagnose"]),
     ("Prove", &["try", "keep", "undo"]),
     ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
-    ("Measure", &["measure"]),
-    ("Storage", &["disk", "drbd"]),
-    ("Watch", &["check", "drift"]),
+    ("Measure", &["measure", "disk", "drbd"]),
+    ("Watch", &["check", "drift", "drain", "resume"]),
     ("Setup", &["inventory", "clean", "completions"]),
 ];
 
@@ -129,6 +130,8 @@ enum Command {
     Disk(disk::Args),
     Drbd(drbd::Args),
     Check(check::Args),
+    Drain(drain::Args),
+    Resume(resume::Args),
     Inventory(inventory::Args),
     Clean(clean::Args),
     Completions(completions::Args),
@@ -191,6 +194,8 @@ pub fn main() -> ExitCode {
         Command::Disk(args) => disk::run(&args),
         Command::Drbd(args) => drbd::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Drain(args) => drain::run(&args),
+        Command::Resume(args) => resume::run(&args),
         Command::Inventory(args) => inventory::run(&args),
         Command::Clean(args) => clean::run(&args),
         Command::Completions(args) => completions::run(&args, command()),
