@@ -62,7 +62,7 @@ pub enum Refusal {
     Breaker,
     /// The cap does not allow as many.
     Cap,
-    /// The hold was never confirmed: nobody knows who wrote what stands there.
+    /// The hold was never confirmed.
     Unconfirmed,
     /// No run since it was held, or since its last boot, has measured it.
     NotMeasuredSince,
@@ -191,7 +191,7 @@ fn reason(fault: &LocatedFault, run: &str) -> String {
     format!("{MARK}{}{end}", finding.chars().take(most).collect::<String>())
 }
 
-/// Nodes that are held by this program, whoever runs it.
+/// Nodes that are held by this program, of all its users.
 fn held(ledger: &Ledger, nodes: &[Node], reservations: &[Reservation]) -> usize {
     let marked = |node: &&Node| node.reason.as_ref().is_some_and(|reason| reason.text.starts_with(MARK));
     let shown = nodes.iter().filter(marked).map(|node| node.name.as_str());

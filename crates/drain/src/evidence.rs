@@ -102,7 +102,7 @@ pub fn sightings(
 struct Suspects<'a> {
     snapshot: &'a Snapshot,
     diagnosis: &'a Diagnosis,
-    /// Hosts with a certain fault of their own, before other ends and groups are looked at.
+    /// Hosts with a certain fault of their own, before other ends and groups are considered.
     faulty: BTreeSet<&'a str>,
 }
 

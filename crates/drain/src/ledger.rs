@@ -133,7 +133,7 @@ impl Ledger {
     }
 
     pub(crate) fn trip(&mut self, at_ms: u64, cause: TripCause) {
-        // The first cause is what a person has to look at.
+        // The first cause is what a person has to check.
         self.breaker.get_or_insert(Trip { at_ms, cause });
     }
 }

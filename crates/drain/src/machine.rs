@@ -184,7 +184,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         }
     }
 
-    /// Makes a reservation for a node that nobody else has taken out of work meanwhile.
+    /// Makes a reservation for a node that no one else has taken out of work meanwhile.
     fn reserve(&mut self, expected: &Node, reservation: &Reservation) -> Result<Guarded, CallError> {
         match self.scheduler.node(&expected.name)? {
             Some(node) if node.stands_as(expected) => self.scheduler.reserve(reservation),
@@ -236,7 +236,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         }
     }
 
-    /// A write without a result: nothing more is written until a person has looked.
+    /// A write without a result: nothing more is written until a person has checked.
     fn lost(&mut self, node: String, why: String, now_ms: u64) -> Result<Outcome, MachineError<E>> {
         self.ledger.trip(now_ms, TripCause::Late { node });
         self.save()?;

@@ -7,7 +7,7 @@ pub const SIGHTINGS: usize = 2;
 /// Least time between the starts of the two runs, milliseconds: 5 minutes, the window of ByteRobust.
 pub const APART_MS: u64 = 5 * 60 * 1000;
 
-/// Age of the newest run above which it is not evidence any more, milliseconds: 1 hour. A person who looks at
+/// Age of the newest run above which it is not evidence any more, milliseconds: 1 hour. A person who reads
 /// an older run measures again first.
 pub const NEWEST_AGE_MS_MAX: u64 = 60 * 60 * 1000;
 

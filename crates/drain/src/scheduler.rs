@@ -60,7 +60,7 @@ impl Node {
         words.into_iter().find(|word| *word != DRAIN && !AVAILABLE.contains(word))
     }
 
-    /// Whether nothing that counts has changed: whoever ran a job meanwhile does not.
+    /// Whether nothing that counts has changed: jobs that began or ended do not.
     #[must_use]
     pub fn stands_as(&self, other: &Self) -> bool {
         let counts = |node: &Self| {

@@ -85,8 +85,8 @@ pub fn interleave<W: Others>(world: &mut W, wanted: Interleaving) -> Tally {
     tally.late = watched.late;
     tally.acts = watched.acts;
     let seed = wanted.seed;
-    let told = |breach: String| format!("seed {seed}: {breach}; {}", watched.trace.join(" | "));
-    tally.breaches = watched.breaches.iter().cloned().map(told).collect();
+    let synced = |breach: String| format!("seed {seed}: {breach}; {}", watched.trace.join(" | "));
+    tally.breaches = watched.breaches.iter().cloned().map(synced).collect();
     tally
 }
 
@@ -140,12 +140,12 @@ fn command<W: Others>(
     let saved = Rc::new(RefCell::new(ledger.clone()));
     let was_open = ledger.breaker.is_some();
     let now_ms = watched.now_ms;
-    let mut told = Told { watched, saved: Rc::clone(&saved) };
+    let mut synced = Synced { watched, saved: Rc::clone(&saved) };
     let keep = |ledger: &Ledger| {
         saved.replace(ledger.clone());
         Ok::<(), std::fmt::Error>(())
     };
-    let mut machine = Machine::new(&mut told, ledger, keep);
+    let mut machine = Machine::new(&mut synced, ledger, keep);
     let done = if drains {
         let plan = machine.plan_drain(evidence, now_ms);
         plan.and_then(|plan| machine.drain(&plan, by, now_ms))
@@ -154,7 +154,7 @@ fn command<W: Others>(
         plan.and_then(|plan| machine.resume(&plan, now_ms))
     };
     // A killed program saves nothing after that.
-    told.sync();
+    synced.sync();
     let is_changed =
         |outcome: &Outcome| matches!(outcome, Outcome::Refused(super::super::decision::Refusal::Changed));
     match done {
@@ -166,12 +166,12 @@ fn command<W: Others>(
 }
 
 /// Hands over what was saved to the book before each call: what comes after a kill is never saved.
-struct Told<'w, 'a, W> {
+struct Synced<'w, 'a, W> {
     watched: &'w mut Watched<'a, W>,
     saved: Rc<RefCell<Ledger>>,
 }
 
-impl<W: Others> Told<'_, '_, W> {
+impl<W: Others> Synced<'_, '_, W> {
     fn sync(&mut self) {
         if !self.watched.is_killed {
             self.watched.saved = self.saved.borrow().clone();
@@ -180,9 +180,9 @@ impl<W: Others> Told<'_, '_, W> {
 }
 
 /// Each call hands over first.
-macro_rules! told {
+macro_rules! synced {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
-        impl<W: Others> Scheduler for Told<'_, '_, W> {
+        impl<W: Others> Scheduler for Synced<'_, '_, W> {
             $(fn $name(&mut self, $($argument: $kind),*) -> Result<$result, CallError> {
                 self.sync();
                 self.watched.$name($($argument),*)
@@ -191,7 +191,7 @@ macro_rules! told {
     };
 }
 
-told! {
+synced! {
     nodes() -> Vec<Node>;
     node(name: &str) -> Option<Node>;
     drain(expected: &Node, reason: &str) -> Guarded;

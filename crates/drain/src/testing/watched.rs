@@ -161,7 +161,7 @@ impl<'a, W: Others> Watched<'a, W> {
         let page = self.page(node);
         match act {
             Act::Drain(text) | Act::Rename(text) => {
-                // A real one may write other words, where the same ones could not be told apart.
+                // A real one may write other words, where the same ones could not be distinguished.
                 let text = slurm.as_ref().map_or(text, |reason| &reason.text).clone();
                 page.state = Some(Holder::Other { text });
             }
@@ -280,7 +280,7 @@ impl<W: Others> Scheduler for Watched<'_, W> {
     }
 
     fn node(&mut self, name: &str) -> Result<Option<Node>, CallError> {
-        // The reading right after a write: nobody copies in that moment what was never shown.
+        // The reading right after a write: no one copies in that moment what was never shown.
         let odds = std::mem::replace(&mut self.odds.act, 0.0);
         let read = self.read(|world| world.node(name));
         self.odds.act = odds;

@@ -108,7 +108,7 @@ impl Others for RealSlurm {
     fn others(&mut self, node: &str, act: &Act) -> Result<(), CallError> {
         let now = self.ours.node(node)?.unwrap();
         match act {
-            // The same words within the same second are the same reason in every way.
+            // The same words within the same second are the same reason in all respects.
             Act::Drain(text) if now.reason.as_ref().is_some_and(|reason| reason.text == *text) => {
                 self.update(node, &["State=DRAIN", &format!("Reason=as {text}")]);
             }

@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Act; without it nothing is written
     #[arg(long)]
     yes: bool,
-    /// Close the circuit breaker, after a look at why it opened
+    /// Close the circuit breaker, after checking why it opened
     #[arg(long, conflicts_with = "yes")]
     reset_breaker: bool,
     /// Print JSON

@@ -38,7 +38,7 @@ enum Became {
     Done,
     /// Nothing was written.
     Refused,
-    /// Nobody knows whether it was written.
+    /// Whether it was written is not known.
     Unknown,
 }
 
@@ -139,7 +139,7 @@ impl Shown {
             }
             (_, Some(open)) => {
                 out::note(&format!("circuit breaker open: {}", open.cause));
-                out::note("hint: look at the nodes, then `linerate drain --reset-breaker`");
+                out::note("hint: check the nodes, then `linerate drain --reset-breaker`");
             }
             _ if would_act && !self.acted => out::note(&format!("dry run; `{command}` acts")),
             _ => {}
