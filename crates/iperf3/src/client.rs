@@ -38,8 +38,9 @@ pub enum ClientFailure {
     #[error("the client was stopped")]
     ClientStopped,
     /// The server reports why.
-    #[error("the server refuses: {} (iperf3 error {number}{})", number::words(*number),
-        if *errno == 0 { String::new() } else { format!(", system error {errno}") })]
+    #[error("the server refuses: {} (iperf3 error {number}{}){}", number::words(*number),
+        if *errno == 0 { String::new() } else { format!(", system error {errno}") },
+        number::hint(*number).map_or(String::new(), |hint| format!("\nhint: {hint}")))]
     Refused {
         /// iperf3's number.
         number: i32,
@@ -165,6 +166,12 @@ impl Client {
 
     /// The server closed its end.
     pub fn closed(&mut self) {
+        // Servers before 3.17 send no system error behind "not authorised".
+        if self.step == Step::Refusal
+            && let Some(number) = self.inbox.take::<4>()
+        {
+            return self.fail(ClientFailure::Refused { number: i32::from_be_bytes(number), errno: 0 });
+        }
         if !self.is_over() {
             self.fail(Violation::Closed { during: self.step.words() }.into());
         }

@@ -197,6 +197,14 @@ fn what_a_server_may_send_instead_of_going_on() {
     let refused = client::ClientFailure::Refused { number: 37, errno: 0 };
     assert!(refused.to_string().contains("duration is above the server's limit"));
     assert_eq!(failure(&[&[9][..], &refusal(37, 0)].concat()), Some(refused));
+    // iperf3 3.12 to a wrong password: the number alone, then the end.
+    let mut client = Client::new(&cookie(&[1; 36]), parameters().to_json());
+    client.received(&[9, 0xfe, 0, 0, 0, 142]);
+    assert_eq!(client.poll_event(), None);
+    client.closed();
+    let unknown = client::ClientFailure::Refused { number: 142, errno: 0 };
+    assert!(unknown.to_string().starts_with("the server refuses: not authorised: user, password,"));
+    assert_eq!(client.poll_event(), Some(client::ClientAction::Failed(unknown)));
     let wrong = Violation::State { byte: 14, during: "the word to open streams" };
     assert_eq!(failure(&[9, 14]), Some(wrong.into()));
     assert_eq!(failure(&[9, 10]), None);

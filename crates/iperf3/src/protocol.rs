@@ -126,11 +126,17 @@ pub mod number {
             SERVER_DURATION => "the duration is above the server's limit",
             PARAMETERS => "the server does not take the parameters",
             STREAM_LISTEN => "the server cannot listen for the streams",
-            AUTHORISATION => "not authorised",
+            AUTHORISATION => "not authorised: user, password, key or clock do not fit",
             NO_DATA => "no data arrived at the server for too long",
             DURATION_EXPIRED => "the test took longer than it should",
             _ => "no words for it here",
         }
+    }
+
+    /// What may help.
+    pub fn hint(number: i32) -> Option<&'static str> {
+        // It gives the same number for a token that it cannot decrypt.
+        (number == AUTHORISATION).then_some("a server before iperf3 3.17 needs --use-pkcs1-padding")
     }
 }
 
