@@ -116,6 +116,7 @@ fn hello() -> Hello {
         loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
         root: false,
         wall_ms: None,
+        boot_id: None,
     }
 }
 

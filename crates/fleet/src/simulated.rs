@@ -273,6 +273,7 @@ fn hello() -> Hello {
         loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
         root: true,
         wall_ms: None,
+        boot_id: None,
     }
 }
 

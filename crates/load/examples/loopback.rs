@@ -26,6 +26,7 @@ fn main() {
         netns: None,
         token: [42; 16],
         deadline_ms: 3 * duration_ms + 5000,
+        same_host: false,
         tuning: Box::default(),
     };
     let (port_out, port_in) = mpsc::channel();

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use linerate_model::load::{CoreUse, LoadReport, LoadSpec, Role};
+use linerate_model::load::{CoreUse, HostCpu, LoadReport, LoadSpec, Role};
 use linerate_sys::cpu;
 
 use crate::job::{self, Job, LoadControl, LoadError};
@@ -26,6 +26,9 @@ pub(crate) fn run(loads: &[&dyn AnyLoad], spec: &LoadSpec, control: &LoadControl
     });
     job.complete(&mut report);
     add_host_load(&job.ticks_before(), &cpu::cpu_ticks(Path::new("/")), &mut report);
+    if let Some(host) = &mut report.host_cpu {
+        host.same_host = spec.same_host;
+    }
     report
 }
 
@@ -70,12 +73,10 @@ fn thousandths(share: f64) -> f64 {
 
 /// Adds how busy the CPUs of the host were between two readings.
 pub(crate) fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], report: &mut LoadReport) {
-    let mut softirq = 0;
     for now in after {
         let Some(then) = before.iter().find(|then| then.cpu == now.cpu) else { continue };
         let since = |now: u64, then: u64| now.saturating_sub(then);
         let (total, soft) = (since(now.total, then.total), since(now.softirq, then.softirq));
-        softirq += soft;
         if total >= TICKS_MIN {
             let share = since(now.busy, then.busy) as f64 / total as f64;
             report.core_busy_max = Some(report.core_busy_max.map_or(share, |most| most.max(share)));
@@ -85,7 +86,22 @@ pub(crate) fn add_host_load(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks], r
     }
     report.cores.sort_by(|a, b| b.busy.total_cmp(&a.busy));
     report.cores.truncate(CORES_MAX);
-    if !before.is_empty() && !after.is_empty() {
-        report.softirq_s = Some(softirq as f64 / cpu::ticks_per_second() as f64);
+    report.host_cpu = host_cpu(before, after);
+    report.softirq_s = report.host_cpu.map(|host| host.softirq_s);
+}
+
+/// CPU time of the whole host between two readings; `None` where the kernel does not report it.
+pub(crate) fn host_cpu(before: &[cpu::CpuTicks], after: &[cpu::CpuTicks]) -> Option<HostCpu> {
+    if before.is_empty() || after.is_empty() {
+        return None;
     }
+    let since = cpu::ticks_since(before, after);
+    let seconds = |ticks: u64| ticks as f64 / cpu::ticks_per_second() as f64;
+    Some(HostCpu {
+        busy_s: seconds(since.busy),
+        softirq_s: seconds(since.softirq),
+        steal_s: seconds(since.steal),
+        capacity_s: seconds(since.total),
+        same_host: false,
+    })
 }

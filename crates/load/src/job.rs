@@ -153,6 +153,12 @@ pub enum LoadError {
         /// One that can.
         example: u32,
     },
+    /// Every phase spins, and an end has no CPU for it.
+    #[error("{why}\nhint: --block measures without spinning; end other work on the host")]
+    NoFreeCpu {
+        /// Which end, and what was idle.
+        why: String,
+    },
     /// What arrived is not what was sent.
     #[error("the content of {streams} streams differs: the checksums of the two ends are not equal")]
     ContentDiffers {
@@ -224,7 +230,14 @@ impl From<OutOfLimits> for LoadError {
 impl LoadError {
     /// Whether the test was not begun, because this host or this program cannot do what was asked for.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Spec { .. } | Self::Option { .. } | Self::Cpus { .. } | Self::Unknown { .. })
+        matches!(
+            self,
+            Self::Spec { .. }
+                | Self::Option { .. }
+                | Self::Cpus { .. }
+                | Self::NoFreeCpu { .. }
+                | Self::Unknown { .. }
+        )
     }
 
     /// For `map_err`: a failed step.

@@ -9,6 +9,7 @@
 mod answerer;
 mod asker;
 mod background;
+mod free_cpus;
 pub(crate) mod protocol;
 
 use linerate_model::kind::LatencyPlan;

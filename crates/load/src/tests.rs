@@ -45,6 +45,7 @@ pub(crate) fn spec(kind: impl Into<TestKind>, role: Role, bind: IpAddr) -> LoadS
         netns: None,
         token: TOKEN,
         deadline_ms: 120_000,
+        same_host: false,
         tuning: Box::default(),
     }
 }

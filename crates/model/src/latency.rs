@@ -78,6 +78,9 @@ pub struct LatencyResult {
     /// At most 100 pieces.
     #[serde(default)]
     pub series: Vec<LatencyPoint>,
+    /// Why this phase was not run: an end has no free CPU to spin on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 impl LatencyResult {

@@ -1,5 +1,6 @@
 //! What a node is told to measure, and what each side reports.
 
+pub mod host_cpu;
 mod spec;
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use crate::inside::Packed;
 use crate::latency::LatencyResult;
 use crate::path_mtu::{MtuProbe, PathMtu};
 
+pub use host_cpu::HostCpu;
 pub use spec::{LoadSpec, Role};
 
 /// How the values of an interval are written: a transfer has tens of them, a survey of thousands of hosts
@@ -77,6 +79,9 @@ pub struct LoadReport {
     /// not report them. Kept apart from `cpu_s`, because other traffic of the host is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softirq_s: Option<f64>,
+    /// CPU time of the whole host during the test; `None` in reports of older nodes and of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_cpu: Option<HostCpu>,
     /// Seconds that the threads of this end that move data waited for a CPU (schedstat), all together.
     pub wait_s: f64,
     /// Highest busy share of one CPU during the test, 0 to 1.
@@ -233,6 +238,19 @@ pub struct Turn {
     pub tx_s_per_gb: f64,
     /// CPU seconds per gigabyte, receiver.
     pub rx_s_per_gb: f64,
+    /// CPU seconds per gigabyte of the whole hosts of both ends, softirq included and steal not; `None` where
+    /// an end does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_s_per_gb: Option<f64>,
+    /// Share of the CPU time of both hosts that hypervisors took, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<f64>,
+    /// Length, ms; 0 in reports of older nodes: 150.
+    #[serde(default, skip_serializing_if = "digits::is_none")]
+    pub turn_ms: u32,
+    /// Measured only for comparison: a receive that copies every byte, as applications do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copying: bool,
     /// Why it could not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,

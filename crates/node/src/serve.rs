@@ -118,6 +118,7 @@ pub(crate) fn hello() -> Hello {
             .duration_since(std::time::UNIX_EPOCH)
             .ok()
             .map(|since| since.as_millis() as u64),
+        boot_id: linerate_sys::cpu::boot_id(),
     }
 }
 

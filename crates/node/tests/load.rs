@@ -67,6 +67,7 @@ fn spec_of(kind: TestKind, role: Role) -> String {
         netns: None,
         token: [3; 16],
         deadline_ms: 120_000,
+        same_host: false,
         tuning: Box::new(Tuning { verify: true, ..Tuning::default() }),
     };
     serde_json::to_string(&spec).unwrap()
@@ -97,6 +98,7 @@ fn kinds() -> Vec<TestKind> {
             payload_bytes: 64,
             load_streams: 1,
             settle_ms: 100,
+            spins_on_free_cpus: false,
         }),
         TestKind::from(PathMtuPlan { least_bytes: 600, most_bytes: 1500, tries: 2 }),
         TestKind::from(ConnectsPlan { parallel: 2, duration_ms: 60_000, count_max: 100 }),
@@ -146,6 +148,7 @@ fn a_cpu_that_no_host_has_is_refused_before_anything_listens() {
     let tuning = Tuning { pin: Pin::Cpus(vec![0, 1023]), ..Tuning::default() };
     for role in [Role::Receiver, Role::Sender { peer: ([127, 0, 0, 1], 9).into() }] {
         let spec = LoadSpec {
+            same_host: false,
             tuning: Box::new(tuning.clone()),
             ..serde_json::from_str::<LoadSpec>(&spec(role)).unwrap()
         };

@@ -33,6 +33,7 @@ fn receiver() -> ObserveRequest {
         netns: None,
         token: [7; 16],
         deadline_ms: 60_000,
+        same_host: false,
         tuning: Box::default(),
     })
 }

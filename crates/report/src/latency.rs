@@ -4,12 +4,17 @@ use std::fmt::Write;
 
 use linerate_model::latency::{Carrier, LatencyResult, Waiting};
 use linerate_model::load::LoadReport;
+use linerate_model::printable::one_line;
 use linerate_model::sample::Sample;
 use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
 use super::view::View;
+
+/// What a spinning figure is, and what it took.
+const SPINNING: &str =
+    "Spinning: each end kept one CPU fully busy; applications that sleep see the blocking figures.";
 
 /// See the file's head.
 #[derive(Debug)]
@@ -130,6 +135,10 @@ impl View for Latency {
             "phase", "per s", "min", "p50", "p90", "p99", "p99.9", "max", "lost", "load"
         );
         for r in &tx.latency {
+            if let Some(why) = &r.refused {
+                let _ = writeln!(out, "{:<20} refused, {}", r.phase.to_string(), one_line(why));
+                continue;
+            }
             let end = |ns: Option<u64>| units::duration_us(ns.unwrap_or(0) as f64 / 1e3);
             let _ = writeln!(
                 out,
@@ -146,6 +155,11 @@ impl View for Latency {
                 r.load_bps.map_or_else(String::new, |bps| units::rate_cell(bps) + "bit/s"),
             );
         }
+        let spun = |r: &LatencyResult| r.phase.waiting == Waiting::Spinning && r.refused.is_none();
+        if tx.latency.iter().any(spun) {
+            out += SPINNING;
+            out.push('\n');
+        }
         for line in sentences(&tx.latency) {
             out += &line;
             out.push('\n');
@@ -155,7 +169,7 @@ impl View for Latency {
 
     fn drawings(&self, tx: &LoadReport, _: &LoadReport) -> Markup {
         html! {
-            @for result in tx.latency.iter().filter(|r| !r.phase.loaded || other(&tx.latency, r, |p| p.loaded = false).is_none()) {
+            @for result in tx.latency.iter().filter(|r| r.refused.is_none()).filter(|r| !r.phase.loaded || other(&tx.latency, r, |p| p.loaded = false).is_none()) {
                 @let loaded = other(&tx.latency, result, |p| p.loaded = true).filter(|_| !result.phase.loaded);
                 @let phase = result.phase.to_string();
                 @let title = phase.split(", ").next().unwrap_or_default();
@@ -176,7 +190,7 @@ impl View for Latency {
     }
 
     fn is_finding(&self, tx: &LoadReport, _: &LoadReport) -> bool {
-        tx.latency.iter().any(|r| r.round_trip_ns.count() == 0)
+        tx.latency.iter().any(|r| r.round_trip_ns.count() == 0 && r.refused.is_none())
     }
 }
 
@@ -186,6 +200,7 @@ fn course(result: &LatencyResult) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::histogram::Histogram;
     use linerate_model::latency::LatencyPhase;
 
     use super::*;
@@ -199,6 +214,7 @@ mod tests {
             cpu_s: 0.1,
             load_bps: loaded.then_some(9.4e9),
             series: vec![],
+            refused: None,
         }
     }
 
@@ -218,9 +234,27 @@ mod tests {
         let sample = super::super::view::tests_sample();
         let text = Latency.text(&sample, &tx, &LoadReport::default());
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        assert!(text.contains("9.4Gbit/s"));
+        assert!(text.contains("9.4Gbit/s") && text.contains("each end kept one CPU fully busy"));
         assert!(Latency.drawings(&tx, &LoadReport::default()).into_string().contains("area worst"));
         assert!(Latency.headline(&sample, &tx, &LoadReport::default()).contains("load adds 12 ms"));
+    }
+
+    #[test]
+    fn a_refused_phase_is_named_and_no_finding() {
+        let why = "sender: no free CPU to spin on: 0.3 of 2 idle, both ends here need 2";
+        let refused = LatencyResult {
+            round_trip_ns: Histogram::default(),
+            refused: Some(why.to_owned()),
+            ..result(Waiting::Spinning, false, 1)
+        };
+        let blocking = result(Waiting::Blocking, false, 54);
+        let tx = LoadReport { latency: vec![blocking, refused], ..LoadReport::default() };
+        let text = Latency.text(&super::super::view::tests_sample(), &tx, &LoadReport::default());
+        assert!(text.contains(&format!("TCP spinning, idle   refused, {why}\n")), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        assert!(!text.contains("kept one CPU") && !Latency.is_finding(&tx, &LoadReport::default()));
+        let drawn = Latency.drawings(&tx, &LoadReport::default()).into_string();
+        assert!(drawn.contains("TCP blocking") && !drawn.contains("TCP spinning"));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod drift;
 pub mod durability;
 pub mod grid;
 pub mod heat;
+mod host_cpu;
 pub mod html;
 pub mod http;
 pub mod imported;

@@ -7,10 +7,12 @@ use linerate_model::kind::TcpPlan;
 use linerate_model::load::{Interval, LoadReport, TransferMethod, Turn};
 use linerate_model::printable::without_hint;
 use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::tuning::TURN_MS;
 use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
+use super::host_cpu;
 use super::inside;
 use super::view::View;
 use super::wrap::wrap;
@@ -53,12 +55,14 @@ impl View for Transfer {
             line(&mut text, "", &sparkline(&back.series));
         }
         line(&mut text, "CPU", &cost(tx, rx));
+        line(&mut text, "whole hosts", &host_cpu::words(tx, rx, gigabytes(rx, tx)));
         if let (Some(send), Some(receive)) = (&tx.way, &rx.way) {
             line(&mut text, "moved by", &format!("{} > {}", way(send), way(receive)));
         }
         line(&mut text, "held up by", &held_up(tx, streams));
         line(&mut text, "connection", &connection(measurement(sample), tx, rx));
         line(&mut text, "bytes", &bytes(tx, rx));
+        line(&mut text, "copied", &copied(&tx.calibration));
         text.push_str(&turns(&tx.calibration));
         text
     }
@@ -227,17 +231,51 @@ fn bytes(tx: &LoadReport, rx: &LoadReport) -> String {
     text
 }
 
+/// Medians of the turns of one kind: rate, CPU of sender and receiver per gigabyte.
+fn medians<'a>(turns: impl Iterator<Item = &'a Turn>) -> Option<[f64; 3]> {
+    let turns: Vec<&Turn> = turns.filter(|turn| turn.failed.is_none() && turn.bps > 0.0).collect();
+    let longest = turns.iter().map(|turn| turn.turn_ms).max()?;
+    let median = |of: fn(&Turn) -> f64| {
+        let mut values: Vec<f64> = turns.iter().filter(|t| t.turn_ms == longest).map(|t| of(t)).collect();
+        values.sort_by(f64::total_cmp);
+        f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
+    };
+    Some([median(|t| t.bps), median(|t| t.tx_s_per_gb), median(|t| t.rx_s_per_gb)])
+}
+
+/// What a receive that copies reaches, beside the one that was used, which discards in the kernel.
+fn copied(turns: &[Turn]) -> String {
+    let used = medians(turns.iter().filter(|turn| turn.chosen));
+    let copying = medians(turns.iter().filter(|turn| turn.copying));
+    let (Some([used, ..]), Some([bps, tx, rx])) = (used, copying) else { return String::new() };
+    let method = turns.iter().find(|turn| turn.copying).map_or("", |turn| &turn.receive);
+    format!(
+        "{} where the receiver copies every byte as applications do (`{method}`), {} s/GB sender + {} s/GB \
+         receiver: {} of the discarding receive in turns of the same length",
+        units::rate(bps),
+        units::short(tx),
+        units::short(rx),
+        units::percent(bps / used)
+    )
+}
+
 fn turns(turns: &[Turn]) -> String {
     if turns.is_empty() {
         return String::new();
     }
-    let mut text = "Ways of sending and receiving in turns of 150 ms (* was used):\n".to_owned();
+    let mut text = "Methods in turn (* used, c copies; CPU: sender + receiver, whole hosts):\n".to_owned();
     for turn in turns {
-        let mark = if turn.chosen { '*' } else { ' ' };
+        let mark = match (turn.chosen, turn.copying) {
+            (true, _) => '*',
+            (_, true) => 'c',
+            _ => ' ',
+        };
+        let host = turn.host_s_per_gb.map_or(String::new(), |s| format!(", {}", units::short(s)));
+        let ms = if turn.turn_ms > 0 { turn.turn_ms } else { TURN_MS };
         let figures = match &turn.failed {
             Some(reason) => reason.clone(),
             None => format!(
-                "{:>13}   {} + {} CPU s/GB",
+                "{ms:>4} ms {:>13}   {} + {}{host} CPU s/GB",
                 units::rate(turn.bps),
                 units::short(turn.tx_s_per_gb),
                 units::short(turn.rx_s_per_gb)
@@ -252,7 +290,7 @@ fn turns(turns: &[Turn]) -> String {
 mod tests {
     use super::*;
     use linerate_model::inventory::Layer;
-    use linerate_model::load::TcpEnd;
+    use linerate_model::load::{HostCpu, TcpEnd};
     use linerate_model::plan::Test;
 
     fn report() -> LoadReport {
@@ -284,6 +322,7 @@ mod tests {
                 ..TcpEnd::default()
             }),
             started_ms: Some(40.0),
+            host_cpu: Some(HostCpu { busy_s: 0.8, softirq_s: 0.4, capacity_s: 2.0, ..HostCpu::default() }),
             verified_streams: Some(1),
             calibration: vec![
                 Turn {
@@ -292,6 +331,8 @@ mod tests {
                     bps: 9e9,
                     tx_s_per_gb: 0.1,
                     rx_s_per_gb: 0.05,
+                    host_s_per_gb: Some(0.4),
+                    turn_ms: 300,
                     chosen: true,
                     ..Turn::default()
                 },
@@ -299,6 +340,16 @@ mod tests {
                     send: "zerocopy".into(),
                     receive: "truncate".into(),
                     failed: Some("not here".into()),
+                    ..Turn::default()
+                },
+                Turn {
+                    send: "write".into(),
+                    receive: "read".into(),
+                    bps: 4.5e9,
+                    tx_s_per_gb: 0.2,
+                    rx_s_per_gb: 0.25,
+                    turn_ms: 300,
+                    copying: true,
                     ..Turn::default()
                 },
             ],
@@ -335,7 +386,11 @@ mod tests {
             "nothing to send 10 %",
             "7 retransmitted",
             "2000000000 at both ends; equal checksums: 1 streams",
-            "* write     truncate",
+            "whole hosts   0.4 s/GB (softirq 0.2) sender + 0.4 s/GB (softirq 0.2) receiver\n",
+            "copied        4.5 Gbit/s where the receiver copies every byte as applications do (`read`),",
+            "sender + 0.25 s/GB receiver: 50 % of the discarding receive",
+            "* write     truncate         300 ms      9 Gbit/s   0.1 + 0.05, 0.4 CPU s/GB",
+            "c write     read             300 ms    4.5 Gbit/s   0.2 + 0.25 CPU s/GB",
             "not here",
         ] {
             assert!(text.contains(part), "{part}\nin\n{text}");

@@ -10,7 +10,12 @@ use linerate_model::units;
 use maud::{Markup, html};
 
 use super::distribution::{self, Line};
+use super::host_cpu;
 use super::view::View;
+use super::wrap::wrap;
+
+/// Columns of what stands beside a name, so that a line has at most 100.
+const VALUE_COLUMNS: usize = 74;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -161,6 +166,11 @@ impl View for Udp {
         }
         if is_ours || tx.cpu_s + rx.cpu_s > 0.0 {
             row("CPU", format!("sender {:.2} s, receiver {:.2} s", tx.cpu_s, rx.cpu_s));
+        }
+        let whole = host_cpu::words(tx, rx, rx.bytes as f64 / 1e9);
+        let parts = wrap(&whole, VALUE_COLUMNS).into_iter().filter(|part| !part.is_empty());
+        for (number, part) in parts.enumerate() {
+            row(if number == 0 { "CPU of the whole hosts" } else { "" }, part);
         }
         out
     }

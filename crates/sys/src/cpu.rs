@@ -94,6 +94,39 @@ pub fn cpu_ticks(root: &Path) -> Vec<CpuTicks> {
     parse_stat(&fs::read_to_string(root.join("proc/stat")).unwrap_or_default())
 }
 
+/// Identity of the running kernel: equal on everything that shares its CPUs, another after each boot.
+pub fn boot_id() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Ticks of several CPUs between two readings, summed over those that are in both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TicksSince {
+    /// Busy, without what the hypervisor took.
+    pub busy: u64,
+    /// Part of `busy` in softirq.
+    pub softirq: u64,
+    /// What the hypervisor took.
+    pub steal: u64,
+    /// All of it, idle time too.
+    pub total: u64,
+}
+
+/// What all CPUs did between two readings.
+pub fn ticks_since(before: &[CpuTicks], after: &[CpuTicks]) -> TicksSince {
+    let mut sum = TicksSince::default();
+    for now in after {
+        let Some(then) = before.iter().find(|then| then.cpu == now.cpu) else { continue };
+        let steal = now.steal.saturating_sub(then.steal);
+        sum.busy += now.busy.saturating_sub(then.busy).saturating_sub(steal);
+        sum.softirq += now.softirq.saturating_sub(then.softirq);
+        sum.steal += steal;
+        sum.total += now.total.saturating_sub(then.total);
+    }
+    sum
+}
+
 /// Ticks per second of [`cpu_ticks`].
 pub fn ticks_per_second() -> u64 {
     // SAFETY: sysconf only returns a number.
@@ -136,6 +169,18 @@ mod tests {
         assert_eq!(ticks.len(), 2);
         assert_eq!(ticks[0], CpuTicks { cpu: 0, busy: 15, total: 66, softirq: 2, steal: 3 });
         assert_eq!(ticks[1].cpu, 1);
+    }
+
+    #[test]
+    fn ticks_of_all_cpus_are_summed_and_steal_is_kept_apart() {
+        let cpu = |cpu, busy, total, softirq, steal| CpuTicks { cpu, busy, total, softirq, steal };
+        let before = [cpu(0, 100, 200, 10, 5), cpu(1, 50, 200, 0, 0)];
+        // CPU 2 came online in between.
+        let after = [cpu(0, 160, 300, 30, 25), cpu(1, 60, 300, 1, 0), cpu(2, 9, 9, 9, 0)];
+        let sum = TicksSince { busy: 50, softirq: 21, steal: 20, total: 200 };
+        assert_eq!(ticks_since(&before, &after), sum);
+        assert_eq!(ticks_since(&after, &before), TicksSince::default());
+        assert!(boot_id().is_none_or(|id| id.len() == 36));
     }
 
     #[test]

@@ -343,4 +343,8 @@ pub struct Hello {
     /// Time of day on the host, Unix milliseconds. Nothing is measured by it; it reveals a wrong clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
+    /// Boot id of the kernel: sessions with the same one share their CPUs. A node that reports it also
+    /// understands [`linerate_model::tuning::Tuning::host_turns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
 }

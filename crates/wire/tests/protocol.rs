@@ -155,6 +155,7 @@ fn a_request_of_a_later_version_is_refused_and_the_session_goes_on() {
         loads: Vec::new(),
         root: false,
         wall_ms: None,
+        boot_id: None,
     };
     let mut node = NodeSession::new(hello);
     let asked = [

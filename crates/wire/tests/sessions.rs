@@ -20,6 +20,7 @@ fn hello(protocol: u32) -> Hello {
         loads: vec!["tcp".into()],
         root: false,
         wall_ms: None,
+        boot_id: None,
     }
 }
 

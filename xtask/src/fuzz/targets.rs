@@ -298,6 +298,7 @@ fn hello() -> Hello {
         loads: vec!["tcp".into()],
         root: true,
         wall_ms: None,
+        boot_id: None,
     }
 }
 

@@ -69,6 +69,7 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
             netns: endpoint.and_then(|e| e.netns.clone()),
             token: clock::random::<16>().map_err(|e| format!("no random token: {e}"))?,
             deadline_ms: deadline.as_millis() as u32,
+            same_host: false,
             tuning: Box::default(),
         };
         let mut exchange = link.start(ObserveRequest::Load(spec)).await.map_err(words)?;
@@ -90,6 +91,12 @@ fn offers(link: &NodeLink, kind: &TestKind) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("host {} (linerate-node {}) does not offer the load `{name}`", link.host(), hello.version))
+}
+
+/// Whether two nodes run under one kernel, so that its CPUs must not be counted twice.
+fn share_cpus(tx: &NodeLink, rx: &NodeLink) -> bool {
+    let (near, far) = (&tx.hello().boot_id, &rx.hello().boot_id);
+    tx.host() == rx.host() || (near.is_some() && near == far)
 }
 
 type End = (LoadReport, BTreeMap<String, i64>);
@@ -165,6 +172,8 @@ async fn both_ends(
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
     let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
     let deadline = patience.deadline(&test.kind) + Duration::from_millis(u64::from(calibration));
+    let same_host = share_cpus(&tx_link, &rx_link);
+    let host_turns = tuning.calibrate && [&tx_link, &rx_link].iter().all(|l| l.hello().boot_id.is_some());
     let spec = |role: Role, endpoint: &Endpoint| {
         ObserveRequest::Load(LoadSpec {
             kind: test.kind.clone(),
@@ -173,7 +182,8 @@ async fn both_ends(
             netns: endpoint.netns.clone(),
             token,
             deadline_ms: deadline.as_millis() as u32,
-            tuning: Box::new(tuning.clone()),
+            same_host,
+            tuning: Box::new(Tuning { host_turns, ..tuning.clone() }),
         })
     };
     let mut receiver = rx_link.start(spec(Role::Receiver, to)).await.map_err(words)?;

@@ -124,6 +124,7 @@ fn fetch_all(plan: HttpPlan) -> LoadReport {
         netns: None,
         token: [1; 16],
         deadline_ms: 300_000,
+        same_host: false,
         tuning: Box::default(),
     };
     let control = LoadControl {

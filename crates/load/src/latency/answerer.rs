@@ -16,8 +16,10 @@ use linerate_model::load::{LoadReport, Role};
 use linerate_sys::socket::{self, Ready};
 
 use super::background::Background;
+use super::free_cpus::FreeCpus;
 use super::protocol::{
-    ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, set_waiting, spin, write_all,
+    ANSWER, ASK, BEGIN, END, NO_FREE_CPU, QUIT, REQUEST, datagram_bytes, has_datagrams, set_waiting, spin,
+    write_all,
 };
 use crate::admission;
 use crate::datagram::{self, HEADER_BYTES};
@@ -32,6 +34,7 @@ const CHECK_EVERY: u32 = 1024;
 
 pub(super) fn answer(job: &Job<'_>, plan: &LatencyPlan, report: &mut LoadReport) -> Result<(), LoadError> {
     let mut control = admission::accept_one(job)?;
+    let mut refuses = None;
     loop {
         let mut order = [0; 1];
         admission::read_exactly(job, &mut control, &mut order, ORDER_WAIT)?;
@@ -41,7 +44,12 @@ pub(super) fn answer(job: &Job<'_>, plan: &LatencyPlan, report: &mut LoadReport)
                 let Some(phase) = plan.phases.get(usize::from(order[0])) else {
                     return Err(disorder());
                 };
-                report.bytes += thread::scope(|scope| one_phase(scope, job, plan, *phase, &mut control))?;
+                if plan.spins_on_free_cpus && phase.waiting == Waiting::Spinning && refuses.is_none() {
+                    refuses = Some(FreeCpus::sample(job)?.is_some_and(|free| free.refusal().is_some()));
+                }
+                let refuses = refuses == Some(true) && phase.waiting == Waiting::Spinning;
+                report.bytes +=
+                    thread::scope(|scope| one_phase(scope, job, plan, *phase, refuses, &mut control))?;
             }
             QUIT => return Ok(()),
             _ => return Err(disorder()),
@@ -59,6 +67,7 @@ fn one_phase<'scope>(
     job: &Job<'_>,
     plan: &LatencyPlan,
     phase: LatencyPhase,
+    refuses: bool,
     control: &mut TcpStream,
 ) -> Result<u64, LoadError> {
     let (port_out, port_in) = mpsc::channel();
@@ -69,7 +78,11 @@ fn one_phase<'scope>(
         })
     };
     let load = phase.loaded.then(start).transpose()?;
-    let load_port = if load.is_some() { port_in.recv_timeout(LISTEN_WAIT).unwrap_or(0) } else { 0 };
+    let load_port = match &load {
+        Some(_) => port_in.recv_timeout(LISTEN_WAIT).unwrap_or(0),
+        None if refuses => NO_FREE_CPU,
+        None => 0,
+    };
     let result = serve(job, plan, phase, control, load_port);
     if let Some(load) = load {
         job.met(load.end(result.is_err()).strangers.unwrap_or_default());

@@ -15,9 +15,10 @@ use linerate_model::load::{LoadReport, Role};
 use linerate_sys::cpu;
 
 use super::background::Background;
+use super::free_cpus::FreeCpus;
 use super::protocol::{
-    ANSWER, ASK, BEGIN, END, QUIT, REQUEST, datagram_bytes, has_datagrams, other_port, set_waiting, spin,
-    write_all,
+    ANSWER, ASK, BEGIN, END, NO_FREE_CPU, QUIT, REQUEST, datagram_bytes, has_datagrams, other_port,
+    set_waiting, spin, write_all,
 };
 use crate::admission;
 use crate::datagram::{self, HEADER_BYTES};
@@ -45,15 +46,32 @@ pub(super) fn ask(
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
     let mut control = admission::knock(job, peer)?;
+    // Why no end spins, once it is known.
+    let (mut is_sampled, mut refusal) = (false, None);
     for (number, phase) in plan.phases.iter().enumerate() {
+        let spins = plan.spins_on_free_cpus && phase.waiting == Waiting::Spinning;
+        if spins && !is_sampled {
+            is_sampled = true;
+            refusal = FreeCpus::sample(job)?.and_then(FreeCpus::refusal).map(|why| format!("sender: {why}"));
+        }
+        if spins && refusal.is_some() {
+            report.latency.push(refused(*phase, refusal.clone()));
+            continue;
+        }
         let result =
             thread::scope(|scope| one_phase(scope, job, plan, (number, *phase), peer, &mut control))?;
+        if spins {
+            refusal.clone_from(&result.refused);
+        }
         report.bytes += result.round_trip_ns.count() * u64::from(plan.payload_bytes);
         report.latency.push(result);
     }
     write_all(job, &mut control, &[QUIT])?;
     // The receiver closes when it has read that; a reset must not overtake it.
     let _ = admission::read_exactly(job, &mut control, &mut [0; 1], CLOSE_WAIT);
+    if let Some(why) = refusal.filter(|_| report.latency.iter().all(|result| result.refused.is_some())) {
+        return Err(LoadError::NoFreeCpu { why });
+    }
     if report.latency.iter().all(|result| result.round_trip_ns.count() == 0) {
         let lost = report.latency.iter().map(|result| result.lost).sum::<u64>() as u32;
         return Err(LoadError::Unanswered { unanswered: lost, sent: lost });
@@ -73,6 +91,10 @@ fn one_phase<'scope>(
     let mut ports = [0; 4];
     admission::read_exactly(job, control, &mut ports, BEGIN_WAIT)?;
     let [port, load_port] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
+    if !phase.loaded && load_port == NO_FREE_CPU {
+        write_all(job, control, &end_of(plan, phase))?;
+        return Ok(refused(phase, Some("receiver: no free CPU to spin on".to_owned())));
+    }
     let load = if phase.loaded {
         let role = Role::Sender { peer: other_port(peer, load_port) };
         let load = Background::start(scope, job, plan, role, |_| {})?;
@@ -88,9 +110,7 @@ fn one_phase<'scope>(
         over_stream(job, plan, phase, control)
     };
     let cpu_s = cpu::thread_times().running.saturating_sub(before.running).as_secs_f64();
-    // On a stream as long as a request: what follows it must not be read with it.
-    let end = vec![END; if has_datagrams(phase) { 1 } else { plan.payload_bytes.into() }];
-    let ended = write_all(job, control, &end);
+    let ended = write_all(job, control, &end_of(plan, phase));
     let loaded = load.map(|load| load.end(asked.is_err() || ended.is_err()));
     let mut course = asked?;
     ended?;
@@ -109,7 +129,27 @@ fn one_phase<'scope>(
         cpu_s,
         load_bps: loaded.map(|load| load.bytes as f64 * 8.0 / load.elapsed_s.max(1e-3)),
         series: course.points,
+        refused: None,
     })
+}
+
+/// The end of a phase. On a stream as long as a request: what follows it must not be read with it.
+fn end_of(plan: &LatencyPlan, phase: LatencyPhase) -> Vec<u8> {
+    vec![END; if has_datagrams(phase) { 1 } else { plan.payload_bytes.into() }]
+}
+
+/// A phase that an end refused.
+fn refused(phase: LatencyPhase, refused: Option<String>) -> LatencyResult {
+    LatencyResult {
+        phase,
+        round_trip_ns: Histogram::default(),
+        elapsed_s: 0.0,
+        lost: 0,
+        cpu_s: 0.0,
+        load_bps: None,
+        series: Vec::new(),
+        refused,
+    }
 }
 
 /// Lets the load fill its queue.

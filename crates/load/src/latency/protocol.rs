@@ -13,6 +13,10 @@ use linerate_model::latency::{Carrier, LatencyPhase, Waiting};
 use crate::datagram;
 use crate::job::{Job, LoadError, is_passing};
 
+/// Instead of the port of a load, in a phase without load: the receiver has no free CPU to spin on. A sender
+/// that does not know it goes on, and is served.
+pub(super) const NO_FREE_CPU: u16 = 1;
+
 /// Stamps of the datagrams.
 pub(super) const REQUEST: &str = "latency request";
 pub(super) const ANSWER: &str = "latency answer";

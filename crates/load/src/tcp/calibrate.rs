@@ -2,22 +2,26 @@
 //!
 //! What comes in: proven streams and one more for control. What goes out: the methods to use, and at the
 //! sender the table of the turns. A turn begins when both ends are ready and ends when the receiver has
-//! everything that was sent, so that no byte of one turn is counted in another, nor in the test. The sender
-//! leads. Bounded in number and time.
+//! everything that was sent, so that no byte of one turn is counted in another, nor in the test. Short turns
+//! of all methods come first, then long ones of the best three, which decide; last, the chosen methods beside
+//! a receive that copies. The sender leads. Bounded in number and time.
 //!
 //! On the control stream the sender sends `T` and the two methods (each a length and a name), and the
 //! receiver answers `R`. After the turn the sender sends its byte count (8 bytes). When the receiver has them
 //! all, it sends its CPU time in nanoseconds, the bytes, and the time between the first and the last in
-//! microseconds (8 bytes each). At the end the sender sends `U` and the methods to use, and the receiver
-//! answers `R`. Numbers are big-endian.
+//! microseconds (8 bytes each); with `host_turns` also what all CPUs of its host did: busy, stolen, and what
+//! they could have done, nanoseconds. At the end the sender sends `U` and the methods to use, and the
+//! receiver answers `R`. Numbers are big-endian.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_model::load::Turn;
-use linerate_model::tuning::{CALIBRATION_MS_MAX, TURN_MS};
+use linerate_model::load::{HostCpu, Turn};
+use linerate_model::tuning::{CALIBRATION_MS_MAX, LONG_TURN_MS, TURN_MS};
+use linerate_sys::cpu::{self, CpuTicks};
 use linerate_sys::socket::{self, Ready};
 
 use super::choose;
@@ -28,19 +32,25 @@ use super::plan::Plan;
 use super::receiver::{self, Wakes};
 use super::sender::Sending;
 use super::stream_end::StreamEnd;
+use crate::endpoint;
 use crate::job::{Job, LoadError, is_passing};
 
+/// Rounds of short turns.
 const ROUNDS: usize = 2;
+/// Rounds of long turns: the median of three survives one disturbed turn.
+const LONG_ROUNDS: usize = 3;
+/// How many pairs of methods get long turns.
+const FINALISTS: usize = 3;
 const TURN: Duration = Duration::from_millis(TURN_MS as u64);
-/// No turn begins later.
-const LAST_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
+const LONG_TURN: Duration = Duration::from_millis(LONG_TURN_MS as u64);
+/// No short turn begins later, and no long one; the rest is for the last answer.
+const LAST_SHORT_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 * 3 / 10);
+const LAST_TURN: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 * 6 / 10);
 /// An answer that takes longer will not come.
-const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 / 2);
+const ANSWER_TIME: Duration = Duration::from_millis(CALIBRATION_MS_MAX as u64 * 4 / 10);
 /// A path with a longer delivery time than this is so slow that any method fills it. Threads of both ends
 /// that wait for a CPU do not take as long.
 const SLOW: Duration = Duration::from_secs(1);
-/// A receiver that took everything in less time than this waited for a CPU while it arrived: that is no rate.
-const RATE_FROM: Duration = Duration::from_millis(TURN_MS as u64 / 2);
 /// How often a receiver polls for the end of a turn.
 const POLL_EVERY: Duration = Duration::from_millis(5);
 
@@ -57,30 +67,96 @@ pub(super) fn lead(
     turns: &mut Vec<Turn>,
 ) -> Result<Methods, LoadError> {
     let candidates = usable(job, streams, turns, Methods::candidates(&job.spec.tuning)?);
-    let begun = Instant::now();
-    'rounds: for round in 0..ROUNDS {
-        let mut order = candidates.clone();
-        if round % 2 == 1 {
-            order.reverse();
-        }
-        for methods in order {
-            let (send, receive) = (methods.send.name(), methods.receive.name());
-            let due = round == 0 || choose::is_worth_a_turn(turns, send, receive);
-            if candidates.len() < 2 || !due || begun.elapsed() >= LAST_TURN {
-                continue;
-            }
-            let since = Instant::now();
-            turns.push(lead_turn(job, plan, streams, control, methods)?);
-            if since.elapsed() >= TURN + SLOW {
-                break 'rounds;
-            }
-        }
+    let mut leader = Leader { job, plan, streams, control, begun: Instant::now(), turns, is_slow: false };
+    if candidates.len() >= 2 {
+        leader.short_turns(&candidates)?;
+        leader.long_turns()?;
     }
-    let methods = match choose::best(turns) {
+    let methods = match choose::best(leader.turns) {
         Some((send, receive)) => Methods::named(send, receive)?,
         None => Methods::asked_for(&job.spec.tuning)?,
     };
+    leader.copying_turns(methods, candidates.len())?;
     use_methods(job, control, turns, methods)
+}
+
+/// The sender's end of a calibration.
+struct Leader<'a> {
+    job: &'a Job<'a>,
+    plan: Plan,
+    streams: &'a [TcpStream],
+    control: &'a TcpStream,
+    begun: Instant,
+    turns: &'a mut Vec<Turn>,
+    /// Any method fills this path: no further turn is worth its time.
+    is_slow: bool,
+}
+
+impl Leader<'_> {
+    /// All methods in opposite orders; those far behind once.
+    fn short_turns(&mut self, candidates: &[Methods]) -> Result<(), LoadError> {
+        for round in 0..ROUNDS {
+            for methods in in_turn(candidates, round) {
+                let (send, receive) = (methods.send.name(), methods.receive.name());
+                if (round == 0 || choose::is_worth_a_turn(self.turns, send, receive))
+                    && self.begun.elapsed() < LAST_SHORT_TURN
+                {
+                    self.turn(methods, TURN, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The best of them, for longer.
+    fn long_turns(&mut self) -> Result<(), LoadError> {
+        let finalists: Result<Vec<Methods>, LoadError> = choose::ranked(self.turns)
+            .into_iter()
+            .take(FINALISTS)
+            .map(|(send, receive)| Methods::named(send, receive))
+            .collect();
+        let finalists = finalists?;
+        for round in 0..LONG_ROUNDS {
+            for methods in in_turn(&finalists, round) {
+                self.turn(methods, LONG_TURN, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The chosen methods beside a receive that copies what it reads and is placed alike.
+    fn copying_turns(&mut self, chosen: Methods, candidates: usize) -> Result<(), LoadError> {
+        let tuning = &self.job.spec.tuning;
+        let Some(name) = chosen.receive.copying(tuning.host_turns) else { return Ok(()) };
+        if candidates == 0 || tuning.receive.is_some() || tuning.verify {
+            return Ok(());
+        }
+        let copying = Methods::named(chosen.send.name(), name)?;
+        self.turn(copying, LONG_TURN, true)?;
+        self.turn(chosen, LONG_TURN, false)?;
+        self.turn(copying, LONG_TURN, true)
+    }
+
+    /// One turn, if there is time for it.
+    fn turn(&mut self, methods: Methods, length: Duration, copying: bool) -> Result<(), LoadError> {
+        if self.is_slow || self.begun.elapsed() >= LAST_TURN {
+            return Ok(());
+        }
+        let since = Instant::now();
+        let turn = lead_turn(self.job, self.plan, self.streams, self.control, methods, length)?;
+        self.turns.push(Turn { copying, ..turn });
+        self.is_slow = since.elapsed() >= length + SLOW;
+        Ok(())
+    }
+}
+
+/// The order of a round: every other one is reversed, so that a trend favours none.
+fn in_turn(methods: &[Methods], round: usize) -> Vec<Methods> {
+    let mut order = methods.to_vec();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 /// The candidates that these connections can be sent with. The others are in the table with their reason,
@@ -115,7 +191,8 @@ fn use_methods(
     methods: Methods,
 ) -> Result<Methods, LoadError> {
     for turn in turns.iter_mut() {
-        turn.chosen = turn.send == methods.send.name() && turn.receive == methods.receive.name();
+        let is_same = turn.send == methods.send.name() && turn.receive == methods.receive.name();
+        turn.chosen = is_same && !turn.copying;
     }
     send_command(control, COMMAND_USE, methods)?;
     expect_ready(job, control)?;
@@ -128,8 +205,9 @@ fn lead_turn(
     streams: &[TcpStream],
     control: &TcpStream,
     methods: Methods,
+    length: Duration,
 ) -> Result<Turn, LoadError> {
-    let mut turn = named(&methods);
+    let mut turn = Turn { turn_ms: length.as_millis() as u32, ..named(&methods) };
     let sending = match Sending::new(job, &methods, streams) {
         Ok(sending) => sending,
         Err(error) => {
@@ -140,7 +218,8 @@ fn lead_turn(
     send_command(control, COMMAND_TURN, methods)?;
     expect_ready(job, control)?;
     let _ = job.take_costs();
-    let plan = Plan { duration: TURN, ..plan };
+    let before = cpu::cpu_ticks(Path::new("/"));
+    let plan = Plan { duration: length, ..plan };
     let (mut ends, kept) = job.account_aside(|| {
         crew::run(job, plan, streams, &mut Counting, |crew, index, stream| {
             sending.push_all_the_time(crew, index, stream)
@@ -157,13 +236,35 @@ fn lead_turn(
     if received != bytes {
         return Err(LoadError::BytesDiffer { sent: bytes, received });
     }
+    let hosts = hosts(job, control, &before)?;
     let gigabytes = bytes as f64 / 1e9;
-    if bytes > 0 && u128::from(took_us) >= RATE_FROM.as_micros() {
+    // A receiver that took everything in much less time waited for a CPU while it arrived: that is no rate.
+    if bytes > 0 && u128::from(took_us) >= length.as_micros() / 2 {
+        turn.host_s_per_gb = hosts.map(|hosts| hosts.busy_s / gigabytes);
+        turn.steal = hosts.map(HostCpu::steal_share);
         turn.bps = bytes as f64 * 8e6 / took_us as f64;
         turn.tx_s_per_gb = cpu_s / gigabytes;
         turn.rx_s_per_gb = cpu_ns as f64 / 1e9 / gigabytes;
     }
     Ok(turn)
+}
+
+/// What the CPUs of both hosts did since `before`; `None` where an end does not report it.
+fn hosts(job: &Job<'_>, control: &TcpStream, before: &[CpuTicks]) -> Result<Option<HostCpu>, LoadError> {
+    if !job.spec.tuning.host_turns {
+        return Ok(None);
+    }
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let [busy, steal, capacity] = read_numbers::<3>(job, control)?.map(seconds);
+    let far = HostCpu {
+        busy_s: busy,
+        steal_s: steal,
+        capacity_s: capacity,
+        same_host: job.spec.same_host,
+        ..HostCpu::default()
+    };
+    let near = endpoint::host_cpu(before, &cpu::cpu_ticks(Path::new("/")));
+    Ok(near.filter(|_| capacity > 0.0).map(|near| near.and(far)))
 }
 
 /// Follows the calibration at the receiver's end.
@@ -200,6 +301,7 @@ fn follow_turn(
     methods: Methods,
 ) -> Result<(), LoadError> {
     let _ = job.take_costs();
+    let before = cpu::cpu_ticks(Path::new("/"));
     let placement = Placement::of(&job.spec.tuning.pin, job.spec.bind);
     let call_bytes = receiver::call_bytes(job, streams.len());
     let plan = Plan { duration: TURN, interval: POLL_EVERY, stall: plan.stall.max(ANSWER_TIME), ..plan };
@@ -224,10 +326,13 @@ fn follow_turn(
     let first = ends.iter().filter_map(|end| end.span).map(|span| span.0).min();
     let last = ends.iter().filter_map(|end| end.span).map(|span| span.1).max();
     let took = first.zip(last).map_or(Duration::ZERO, |(first, last)| last - first);
-    let mut answer = Vec::with_capacity(24);
-    for number in [costs.running.as_nanos() as u64, bytes, took.as_micros() as u64] {
-        answer.extend_from_slice(&number.to_be_bytes());
+    let mut numbers = vec![costs.running.as_nanos() as u64, bytes, took.as_micros() as u64];
+    if job.spec.tuning.host_turns {
+        // No capacity: this kernel does not report it.
+        let host = endpoint::host_cpu(&before, &cpu::cpu_ticks(Path::new("/"))).unwrap_or_default();
+        numbers.extend([host.busy_s, host.steal_s, host.capacity_s].map(|s| (s * 1e9) as u64));
     }
+    let answer: Vec<u8> = numbers.into_iter().flat_map(u64::to_be_bytes).collect();
     write(control, &answer)
 }
 
@@ -291,7 +396,7 @@ fn write(mut control: &TcpStream, message: &[u8]) -> Result<(), LoadError> {
 fn read_bytes<const N: usize>(job: &Job<'_>, mut control: &TcpStream) -> Result<[u8; N], LoadError> {
     let mut buffer = [0; N];
     let mut length = 0;
-    let limit = Instant::now() + TURN + ANSWER_TIME;
+    let limit = Instant::now() + LONG_TURN + ANSWER_TIME;
     let broken = |source| LoadError::Broken { bytes: 0, source };
     while length < N {
         job.check("calibrating")?;
@@ -300,7 +405,10 @@ fn read_bytes<const N: usize>(job: &Job<'_>, mut control: &TcpStream) -> Result<
             Ok(more) => length += more,
             Err(error) if is_passing(&error) && Instant::now() < limit => {}
             Err(error) if is_passing(&error) => {
-                return Err(LoadError::Stalled { bytes: 0, waited_ms: (TURN + ANSWER_TIME).as_millis() });
+                return Err(LoadError::Stalled {
+                    bytes: 0,
+                    waited_ms: (LONG_TURN + ANSWER_TIME).as_millis(),
+                });
             }
             Err(source) => return Err(broken(source)),
         }

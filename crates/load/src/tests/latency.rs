@@ -9,7 +9,14 @@ use crate::job::Job;
 use crate::latency::protocol::{BEGIN, END, QUIT};
 
 fn plan(phases: Vec<LatencyPhase>) -> LatencyPlan {
-    LatencyPlan { phases, phase_ms: 80, payload_bytes: 1, load_streams: 2, settle_ms: 50 }
+    LatencyPlan {
+        phases,
+        phase_ms: 80,
+        payload_bytes: 1,
+        load_streams: 2,
+        settle_ms: 50,
+        spins_on_free_cpus: false,
+    }
 }
 
 fn phases(loaded: &[bool]) -> Vec<LatencyPhase> {
@@ -41,6 +48,69 @@ fn every_phase_has_its_histogram_and_its_course() {
             assert_eq!(result.load_bps.is_some_and(|bps| bps > 0.0), result.phase.loaded, "{}", result.phase);
         }
     }
+}
+
+/// Keeps every CPU busy while `work` runs.
+fn without_a_free_cpu<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..2 * cpus {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn no_end_spins_where_no_cpu_is_free() {
+    let asked = |phases| LatencyPlan { spins_on_free_cpus: true, ..plan(phases) };
+    let (sent, received) =
+        without_a_free_cpu(|| both(&TestKind::from(asked(phases(&[false, true]))), V4, |_| {}));
+    assert_eq!((&sent.stopped, &received.stopped), (&None, &None));
+    for result in &sent.latency {
+        let spins = result.phase.waiting == Waiting::Spinning;
+        assert_eq!(
+            (result.refused.is_some(), result.round_trip_ns.count() == 0),
+            (spins, spins),
+            "{result:?}"
+        );
+    }
+    let mut spinning = phases(&[false]);
+    spinning.retain(|phase| phase.waiting == Waiting::Spinning);
+    let (sent, _) = without_a_free_cpu(|| both(&TestKind::from(asked(spinning)), V4, |_| {}));
+    assert!(sent.refused && reason(&sent).starts_with("sender: no free CPU to spin on: 0."), "{sent:?}");
+}
+
+#[test]
+fn a_receiver_without_a_free_cpu_refuses_and_serves_a_sender_that_goes_on() {
+    let spinning = LatencyPhase { carrier: Carrier::Tcp, waiting: Waiting::Spinning, loaded: false };
+    let asked = LatencyPlan { spins_on_free_cpus: true, ..plan(vec![spinning]) };
+    let ports = without_a_free_cpu(|| {
+        let own = spec(TestKind::from(asked), Role::Receiver, V4);
+        let receiver = Receiver::start(own.clone());
+        let sending = control(|_| {});
+        let sender = spec(own.kind.clone(), Role::Sender { peer: receiver.address }, V4);
+        let job = Job::new(&sender, &sending);
+        let mut stream = admission::knock(&job, receiver.address).unwrap();
+        stream.write_all(&[BEGIN, 0]).unwrap();
+        let mut ports = [9; 4];
+        admission::read_exactly(&job, &mut stream, &mut ports, LONG).unwrap();
+        let mut answer = [0];
+        stream.write_all(b"R").unwrap();
+        admission::read_exactly(&job, &mut stream, &mut answer, LONG).unwrap();
+        assert_eq!(&answer, b"R");
+        stream.write_all(&[END, QUIT]).unwrap();
+        assert_eq!(receiver.report().stopped, None);
+        ports
+    });
+    assert_eq!(ports, [0, 0, 0, 1]);
 }
 
 #[test]

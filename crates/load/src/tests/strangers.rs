@@ -21,6 +21,7 @@ fn latency() -> TestKind {
         payload_bytes: 64,
         load_streams: 1,
         settle_ms: 100,
+        spins_on_free_cpus: false,
     })
 }
 

@@ -1,6 +1,6 @@
 //! What tests have in common whose sender moves bytes in one direction.
 
-use crate::load::LoadReport;
+use crate::load::{LoadReport, host_cpu};
 use crate::printable::without_hint;
 
 /// What is missing, where nothing got through.
@@ -35,4 +35,11 @@ pub(super) fn rate(bytes: u64, seconds: f64) -> Option<f64> {
 pub(super) fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
     let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
     (rx.bytes > 0).then(|| (tx.cpu_s + rx.cpu_s) / (bytes as f64 / 1e9))
+}
+
+/// The same of the whole hosts.
+pub(super) fn host_cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
+    let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
+    let host = host_cpu::of_both(tx, rx)?;
+    (rx.bytes > 0).then(|| host.busy_s / (bytes as f64 / 1e9))
 }

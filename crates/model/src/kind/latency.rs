@@ -23,6 +23,9 @@ pub struct LatencyPlan {
     pub load_streams: u16,
     /// How long the load runs before the requests begin, so that its queue is full.
     pub settle_ms: u32,
+    /// Phases that spin are refused where an end has no free CPU for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spins_on_free_cpus: bool,
 }
 
 /// Longest phase: ten minutes.
@@ -58,7 +61,8 @@ impl TestPlan for LatencyPlan {
     }
 
     fn time_max(&self) -> Duration {
-        ms(4_000_u64) + self.phases(4_000)
+        // With the sampling of the CPUs of both ends.
+        ms(4_500_u64) + self.phases(4_000)
     }
 
     fn expected(&self) -> Duration {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{cpu_cost, missing, more_than_sent, rate};
+use super::bulk::{cpu_cost, host_cpu_cost, missing, more_than_sent, rate};
 use super::test_plan::{OutOfLimits, TestPlan, check, ms};
 use crate::load::{Interval, LoadReport};
 use crate::sample::Measurement;
@@ -104,6 +104,7 @@ fn values(tx: &LoadReport, rx: &LoadReport, m: &mut Measurement) {
     let begin_ms = skipped.checked_sub(1).and_then(|i| series.get(i)).map_or(0.0, |i| i.at_ms);
     m.throughput_bps = steady(series, skipped).or_else(|| rate(rx.bytes, rx.elapsed_s));
     m.cpu_s_per_gb = cpu_cost(tx, rx);
+    m.host_cpu_s_per_gb = host_cpu_cost(tx, rx);
     let loaded: Vec<f64> =
         tx.series.iter().filter(|i| i.at_ms > begin_ms && i.rtt_us > 0.0).map(|i| i.rtt_us).collect();
     m.rtt_loaded_us = median(&loaded);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::bulk::{cpu_cost, missing, more_than_sent, rate};
+use super::bulk::{cpu_cost, host_cpu_cost, missing, more_than_sent, rate};
 use super::test_plan::{Interference, OutOfLimits, TestPlan, check, ms};
 use crate::datagram::UdpOptions;
 use crate::load::{LoadReport, Strangers};
@@ -113,6 +113,7 @@ impl TestPlan for UdpPlan {
         values.duplicated = Some(got.duplicates as f64 / got.datagrams.max(1) as f64);
         values.throughput_bps = rate(rx.bytes, rx.elapsed_s);
         values.cpu_s_per_gb = cpu_cost(tx, rx);
+        values.host_cpu_s_per_gb = host_cpu_cost(tx, rx);
         values.asked_bps = asked_bps;
         values.sent_bps = self.sent_bps(tx);
         Ok(())

@@ -39,6 +39,9 @@ pub struct LoadSpec {
     pub token: [u8; 16],
     /// The load ends itself after this time whatever happens.
     pub deadline_ms: u32,
+    /// Both ends run under one kernel and share its CPUs, as far as the operator knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_host: bool,
     /// How a bulk transfer is made.
     #[serde(default, skip_serializing_if = "Tuning::is_default")]
     pub tuning: Box<Tuning>,

@@ -40,6 +40,10 @@ pub struct Measurement {
     /// CPU seconds of both ends together per gigabyte of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s_per_gb: Option<f64>,
+    /// CPU seconds of the whole hosts of both ends per gigabyte of payload: softirq is in it, other work of
+    /// the hosts too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_cpu_s_per_gb: Option<f64>,
     /// Bytes that one stream may have in flight, as another tool reported them: its congestion window, or a
     /// socket buffer that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// Measure only UDP
     #[arg(long)]
     udp: bool,
-    /// Measure only spinning: both ends busy-poll instead of sleeping
+    /// Measure only spinning: both ends busy-poll instead of sleeping; refused where no CPU is free for it
     #[arg(long, conflicts_with = "block")]
     spin: bool,
     /// Measure only blocking: both ends sleep until the kernel wakes them
@@ -66,5 +66,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         payload_bytes: args.size,
         load_streams: args.streams,
         settle_ms: 700,
+        spins_on_free_cpus: true,
     })
 }

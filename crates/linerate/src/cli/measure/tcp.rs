@@ -63,7 +63,7 @@ pub(super) struct Args {
     /// Send method instead of the best one: write, write-4m, sendfile, zerocopy, splice
     #[arg(long, value_name = "METHOD", hide_short_help = true)]
     technique: Option<String>,
-    /// Receive method instead of the best one: truncate, truncate-beside, read
+    /// Receive method instead of the best one: truncate, truncate-beside, read, read-beside
     #[arg(long, value_name = "METHOD", hide_short_help = true)]
     receive: Option<String>,
     /// Skip trying the methods before the test
@@ -120,6 +120,7 @@ impl Args {
             send: self.technique.clone(),
             receive: self.receive.clone(),
             calibrate: !self.no_calibration,
+            host_turns: false,
             pin: self.pin.clone().unwrap_or_default(),
             sample_hz: self.samples,
             write_bytes: self.write,

@@ -14,6 +14,12 @@ pub(crate) trait ReceiveMethod: Sync {
         false
     }
 
+    /// The method that copies what it reads and is placed like this one, for the comparison beside it;
+    /// `None` where this one copies. `all`: the other end knows every method of this version.
+    fn copying(&self, _all: bool) -> Option<&'static str> {
+        None
+    }
+
     /// Whether it makes a checksum of every byte.
     fn verifies(&self) -> bool {
         false

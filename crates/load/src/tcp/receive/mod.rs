@@ -14,8 +14,9 @@ use self::method::ReceiveMethod;
 pub(crate) static METHODS: &[&dyn ReceiveMethod] = &[
     &truncate::Truncate { name: "truncate", beside: false },
     &truncate::Truncate { name: "truncate-beside", beside: true },
-    &read::Read { name: "read", verifies: false },
-    &read::Read { name: "verify", verifies: true },
+    &read::Read { name: "read", verifies: false, beside: false },
+    &read::Read { name: "read-beside", verifies: false, beside: true },
+    &read::Read { name: "verify", verifies: true, beside: false },
 ];
 
 /// Names of all methods.

@@ -12,6 +12,7 @@ use super::method::{Pull, ReceiveMethod};
 pub(super) struct Read {
     pub(super) name: &'static str,
     pub(super) verifies: bool,
+    pub(super) beside: bool,
 }
 
 /// Larger buffers leave the cache before the checksum reads them again.
@@ -25,6 +26,10 @@ struct Reader {
 impl ReceiveMethod for Read {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn is_beside(&self) -> bool {
+        self.beside
     }
 
     fn verifies(&self) -> bool {

@@ -26,6 +26,10 @@ impl ReceiveMethod for Truncate {
         self.beside
     }
 
+    fn copying(&self, all: bool) -> Option<&'static str> {
+        Some(if self.beside && all { "read-beside" } else { "read" })
+    }
+
     fn open(&self, call_bytes: usize) -> Box<dyn Pull> {
         Box::new(Reader(vec![0; call_bytes]))
     }
