@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use linerate_lab::namespace::Namespace;
+use linerate_sys::cpu::{self, CpuTicks};
 use linerate_sys::{ethtool, spawn};
 
 /// Address of the end that sends.
@@ -52,6 +54,7 @@ pub(crate) struct Arena {
 pub(crate) struct Running {
     child: Child,
     what: String,
+    before: Vec<CpuTicks>,
     stdout: Collected,
     stderr: Collected,
     over: bool,
@@ -62,7 +65,26 @@ pub(crate) struct Ended {
     /// What it printed.
     pub(crate) stdout: String,
     /// CPU time of all its threads, user and system.
-    pub(crate) cpu_s: f64,
+    cpu_s: f64,
+    /// What all CPUs of the machine did meanwhile.
+    machine_s: f64,
+}
+
+/// What a transfer cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// CPU seconds of both processes, user and system.
+    pub(crate) processes_s: f64,
+    /// CPU seconds of all CPUs while the client ran: softirq is in it, other work of the machine too, steal
+    /// not.
+    pub(crate) machine_s: f64,
+}
+
+impl Cost {
+    /// Of a client and its server.
+    pub(crate) fn of(client: &Ended, server: &Ended) -> Self {
+        Self { processes_s: client.cpu_s + server.cpu_s, machine_s: client.machine_s }
+    }
 }
 
 impl Arena {
@@ -105,6 +127,7 @@ impl Arena {
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         spawn::dies_with_parent(&mut command);
         spawn::in_namespace(&mut command, namespace.file());
+        let before = cpu::cpu_ticks(Path::new("/"));
         let mut child = command.spawn().with_context(|| format!("cannot run {what}"))?;
         if let Some(mut stdin) = child.stdin.take() {
             // A program that ended early says why on its standard error.
@@ -112,7 +135,7 @@ impl Arena {
         }
         let stdout = Collected::of(child.stdout.take());
         let stderr = Collected::of(child.stderr.take());
-        Ok(Running { child, what, stdout, stderr, over: false })
+        Ok(Running { child, what, before, stdout, stderr, over: false })
     }
 }
 
@@ -172,11 +195,13 @@ impl Running {
             std::thread::sleep(LOOK_AGAIN);
         };
         self.over = true;
+        let since = cpu::ticks_since(&self.before, &cpu::cpu_ticks(Path::new("/")));
+        let machine_s = since.busy as f64 / cpu::ticks_per_second() as f64;
         let (stdout, stderr) = (self.stdout.whole(), self.stderr.whole());
         if !status.success() && !stopped_by_us(status) {
             bail!("{}: {status}: {} {}", self.what, stderr.trim(), stdout.trim());
         }
-        Ok(Ended { stdout, cpu_s: cost.as_secs_f64() })
+        Ok(Ended { stdout, cpu_s: cost.as_secs_f64(), machine_s })
     }
 
     /// Asks a server that never ends by itself to end, and waits.

@@ -1,7 +1,7 @@
 //! The cases and what is demanded in each.
 
 use super::contest::{Case, Contender, Demand, Job, Metric};
-use super::{iperf2, iperf3, nuttcp, ours, qperf, sockperf};
+use super::{iperf2, iperf3, netperf, nuttcp, ours, qperf, sockperf};
 use crate::bench::arena::Wire;
 
 const IPERF3: Option<(&str, &str)> = Some(("iperf3", "package iperf3"));
@@ -10,17 +10,19 @@ const IPERF3_GSO: Option<(&str, &str)> =
     Some(("iperf3-gso", "iperf3 3.19 or newer under this name, on the search path"));
 const IPERF2: Option<(&str, &str)> = Some(("iperf", "package iperf"));
 const NUTTCP: Option<(&str, &str)> = Some(("nuttcp", "package nuttcp"));
+const NETPERF: Option<(&str, &str)> = Some(("netperf", "package netperf, non-free in Debian"));
 const SOCKPERF: Option<(&str, &str)> = Some(("sockperf", "package sockperf"));
 const QPERF: Option<(&str, &str)> = Some(("qperf", "package qperf"));
 
 const JOB: Job = Job { streams: 1, bytes: 0, seconds: 1 };
 
 /// All cases; the first contender of each is ours.
-pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, UDP_BULK, UDP_SMALL, UDP_SMALL_CUT, REQUESTS];
+pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, CALIBRATION, UDP_BULK, UDP_SMALL, UDP_SMALL_CUT, REQUESTS];
 
 const TCP: &[Contender] = &[
     Contender { name: "linerate measure", needs: None, turn: ours::tcp },
     Contender { name: "linerate survey", needs: None, turn: ours::tcp_survey },
+    Contender { name: "linerate, receive copies", needs: None, turn: ours::tcp_copying },
     Contender { name: "iperf3", needs: IPERF3, turn: iperf3::tcp },
     Contender { name: "iperf3 -l 1M", needs: IPERF3, turn: iperf3::tcp_large },
     Contender { name: "iperf3 -Z -l 1M", needs: IPERF3, turn: iperf3::tcp_sendfile },
@@ -29,14 +31,28 @@ const TCP: &[Contender] = &[
     Contender { name: "nuttcp -l1m", needs: NUTTCP, turn: nuttcp::tcp },
 ];
 
+/// netperf makes one stream only.
+const TCP_AND_NETPERF: &[Contender] = &[
+    TCP[0],
+    TCP[1],
+    TCP[2],
+    TCP[3],
+    TCP[4],
+    TCP[5],
+    TCP[6],
+    TCP[7],
+    TCP[8],
+    Contender { name: "netperf", needs: NETPERF, turn: netperf::tcp },
+];
+
 const TUNED: &[&str] = &["iperf3 -l 1M", "iperf3 -Z -l 1M", "iperf2", "iperf2 -l 1M", "nuttcp -l1m"];
 
 const TCP_1: Case = Case {
     name: "TCP, one stream",
     job: JOB,
     wire: Wire::Trains,
-    contenders: TCP,
-    metrics: &[Metric::Throughput, Metric::Cpu],
+    contenders: TCP_AND_NETPERF,
+    metrics: &[Metric::Throughput, Metric::Cpu, Metric::MachineCpu],
     demands: &[
         Demand { ours: "linerate measure", theirs: &["iperf3"], metric: Metric::Cpu, limit: 0.60 },
         Demand { ours: "linerate measure", theirs: TUNED, metric: Metric::Cpu, limit: 0.80 },
@@ -50,11 +66,56 @@ const TCP_2: Case = Case {
     job: Job { streams: 2, ..JOB },
     wire: Wire::Trains,
     contenders: TCP,
-    metrics: &[Metric::Throughput, Metric::Cpu],
+    metrics: &[Metric::Throughput, Metric::Cpu, Metric::MachineCpu],
     demands: &[
         Demand { ours: "linerate measure", theirs: &["iperf3"], metric: Metric::Throughput, limit: 1.45 },
         Demand { ours: "linerate measure", theirs: TUNED, metric: Metric::Throughput, limit: 1.0 },
     ],
+};
+
+macro_rules! fixed {
+    ($send:literal, $receive:literal) => {
+        Contender {
+            name: concat!($send, " > ", $receive),
+            needs: None,
+            turn: |arena, job| ours::fixed(arena, job, $send, $receive),
+        }
+    };
+}
+
+const FIXED: &[&str] = &[
+    "write > truncate",
+    "write > truncate-beside",
+    "write-4m > truncate",
+    "write-4m > truncate-beside",
+    "sendfile > truncate",
+    "sendfile > truncate-beside",
+    "zerocopy > truncate",
+    "zerocopy > truncate-beside",
+    "splice > truncate",
+    "splice > truncate-beside",
+];
+
+/// What calibration chose beside every method that it could have chosen.
+const CALIBRATION: Case = Case {
+    name: "calibration beside fixed methods",
+    job: JOB,
+    wire: Wire::Trains,
+    contenders: &[
+        Contender { name: "linerate measure", needs: None, turn: ours::tcp },
+        fixed!("write", "truncate"),
+        fixed!("write", "truncate-beside"),
+        fixed!("write-4m", "truncate"),
+        fixed!("write-4m", "truncate-beside"),
+        fixed!("sendfile", "truncate"),
+        fixed!("sendfile", "truncate-beside"),
+        fixed!("zerocopy", "truncate"),
+        fixed!("zerocopy", "truncate-beside"),
+        fixed!("splice", "truncate"),
+        fixed!("splice", "truncate-beside"),
+    ],
+    metrics: &[Metric::Throughput, Metric::MachineCpu],
+    demands: &[Demand { ours: "linerate measure", theirs: FIXED, metric: Metric::Throughput, limit: 0.95 }],
 };
 
 const UDP_BULK: Case = Case {
@@ -68,7 +129,7 @@ const UDP_BULK: Case = Case {
         Contender { name: "iperf2 -u", needs: IPERF2, turn: iperf2::udp },
         Contender { name: "nuttcp -u", needs: NUTTCP, turn: nuttcp::udp },
     ],
-    metrics: &[Metric::Throughput, Metric::Packets, Metric::Cpu],
+    metrics: &[Metric::Throughput, Metric::Packets, Metric::Cpu, Metric::MachineCpu],
     demands: &[
         Demand { ours: "linerate", theirs: &["iperf3 -u"], metric: Metric::Throughput, limit: 10.0 },
         Demand { ours: "linerate", theirs: &["iperf3 -u --gsro"], metric: Metric::Throughput, limit: 1.0 },
@@ -138,18 +199,20 @@ const REQUESTS: Case = Case {
         Contender { name: "sockperf udp", needs: SOCKPERF, turn: sockperf::udp },
         Contender { name: "qperf tcp_lat", needs: QPERF, turn: qperf::tcp },
         Contender { name: "qperf udp_lat", needs: QPERF, turn: qperf::udp },
+        Contender { name: "netperf TCP_RR", needs: NETPERF, turn: netperf::requests_tcp },
+        Contender { name: "netperf UDP_RR", needs: NETPERF, turn: netperf::requests_udp },
     ],
     metrics: &[Metric::Transactions],
     demands: &[
         Demand {
             ours: "linerate tcp",
-            theirs: &["sockperf tcp", "qperf tcp_lat"],
+            theirs: &["sockperf tcp", "qperf tcp_lat", "netperf TCP_RR"],
             metric: Metric::Transactions,
             limit: 1.0,
         },
         Demand {
             ours: "linerate udp",
-            theirs: &["sockperf udp", "qperf udp_lat"],
+            theirs: &["sockperf udp", "qperf udp_lat", "netperf UDP_RR"],
             metric: Metric::Transactions,
             limit: 1.0,
         },

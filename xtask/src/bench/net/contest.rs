@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::bench::arena::{Arena, Wire};
+use crate::bench::arena::{Arena, Cost, Wire};
 
 /// What a turn measured. What a tool does not say is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -11,12 +11,26 @@ pub(crate) struct Figures {
     pub(crate) bps: Option<f64>,
     /// CPU seconds of both processes per gigabyte (1e9 bytes) that arrived.
     pub(crate) cpu_s_per_gb: Option<f64>,
+    /// The same of all CPUs of the machine, which both ends share.
+    pub(crate) machine_s_per_gb: Option<f64>,
     /// Datagrams that the receiving program read, per second.
     pub(crate) packets_per_s: Option<f64>,
     /// Packets that passed the wire during the turn, per second of the transfer.
     pub(crate) wire_per_s: Option<f64>,
     /// Requests answered per second.
     pub(crate) transactions_per_s: Option<f64>,
+}
+
+impl Figures {
+    /// With the cost of so many bytes.
+    pub(crate) fn with_cost(self, cost: Cost, bytes: f64) -> Self {
+        let gigabytes = bytes / 1e9;
+        Self {
+            cpu_s_per_gb: Some(cost.processes_s / gigabytes),
+            machine_s_per_gb: Some(cost.machine_s / gigabytes),
+            ..self
+        }
+    }
 }
 
 /// Something to measure.
@@ -31,6 +45,7 @@ pub(crate) struct Job {
 }
 
 /// One line of a table: a tool with its options.
+#[derive(Clone, Copy)]
 pub(crate) struct Contender {
     /// As printed.
     pub(crate) name: &'static str,
@@ -75,6 +90,8 @@ pub(crate) enum Metric {
     Throughput,
     /// CPU seconds per gigabyte.
     Cpu,
+    /// CPU seconds of the whole machine per gigabyte.
+    MachineCpu,
     /// Thousand datagrams per second.
     Packets,
     /// Thousand packets per second on the wire.
@@ -89,6 +106,7 @@ impl Metric {
         match self {
             Self::Throughput => "Gbit/s",
             Self::Cpu => "CPU s/GB",
+            Self::MachineCpu => "machine s/GB",
             Self::Packets => "k datagrams/s",
             Self::Wire => "k packets/s on the wire",
             Self::Transactions => "k requests/s",
@@ -100,6 +118,7 @@ impl Metric {
         match self {
             Self::Throughput => figures.bps.map(|v| v / 1e9),
             Self::Cpu => figures.cpu_s_per_gb,
+            Self::MachineCpu => figures.machine_s_per_gb,
             Self::Packets => figures.packets_per_s.map(|v| v / 1e3),
             Self::Wire => figures.wire_per_s.map(|v| v / 1e3),
             Self::Transactions => figures.transactions_per_s.map(|v| v / 1e3),

@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result};
 
 use super::contest::{Figures, Job};
-use crate::bench::arena::{Arena, End, FAR};
+use crate::bench::arena::{Arena, Cost, End, FAR};
 
 const PORT: u16 = 5001;
 
 /// The last line of the server's CSV report, and the CPU time of both ends.
-fn transfer(arena: &Arena, job: Job, table: &str, more: &[&str]) -> Result<(Vec<f64>, f64)> {
+fn transfer(arena: &Arena, job: Job, table: &str, more: &[&str]) -> Result<(Vec<f64>, Cost)> {
     let (far, seconds, streams) = (FAR.to_string(), job.seconds.to_string(), job.streams.to_string());
     let mut server_args = vec!["-s", "-y", "C", "-P", &streams];
     server_args.extend(more.iter().filter(|a| **a != "-b" && **a != "100G"));
@@ -20,14 +20,14 @@ fn transfer(arena: &Arena, job: Job, table: &str, more: &[&str]) -> Result<(Vec<
     let server = server.stop()?;
     let line = server.stdout.lines().rfind(|l| l.contains(',')).context("the server reported nothing")?;
     let numbers = line.split(',').skip(5).map(|n| n.parse().unwrap_or(f64::NAN)).collect();
-    Ok((numbers, client.cpu_s + server.cpu_s))
+    Ok((numbers, Cost::of(&client, &server)))
 }
 
 // Fields from the sixth on: number, interval, bytes, bit/s, and for UDP jitter, lost, all.
 fn bulk(arena: &Arena, job: Job, more: &[&str]) -> Result<Figures> {
-    let (fields, cpu_s) = transfer(arena, job, "tcp", more)?;
+    let (fields, cost) = transfer(arena, job, "tcp", more)?;
     let [_, _, bytes, bps, ..] = fields[..] else { anyhow::bail!("a report of {} fields", fields.len()) };
-    Ok(Figures { bps: Some(bps), cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)), ..Figures::default() })
+    Ok(Figures { bps: Some(bps), ..Figures::default() }.with_cost(cost, bytes))
 }
 
 /// TCP with its defaults.
@@ -43,7 +43,7 @@ pub(crate) fn tcp_large(arena: &Arena, job: Job) -> Result<Figures> {
 /// UDP at a rate that no sender reaches.
 pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
     let bytes = job.bytes.to_string();
-    let (fields, cpu_s) = transfer(arena, job, "udp", &["-u", "-l", &bytes, "-b", "100G"])?;
+    let (fields, cost) = transfer(arena, job, "udp", &["-u", "-l", &bytes, "-b", "100G"])?;
     let [_, _, _, _, _, lost, all, ..] = fields[..] else {
         anyhow::bail!("a report of {} fields", fields.len())
     };
@@ -51,8 +51,8 @@ pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
     let (seconds, bytes) = (f64::from(job.seconds), delivered * f64::from(job.bytes));
     Ok(Figures {
         bps: Some(bytes * 8.0 / seconds),
-        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
         packets_per_s: Some(delivered / seconds),
         ..Figures::default()
-    })
+    }
+    .with_cost(cost, bytes))
 }

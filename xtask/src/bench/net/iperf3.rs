@@ -4,11 +4,11 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::contest::{Figures, Job};
-use crate::bench::arena::{Arena, End, FAR};
+use crate::bench::arena::{Arena, Cost, End, FAR};
 
 const PORT: u16 = 5201;
 
-fn client(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<(Value, f64)> {
+fn client(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<(Value, Cost)> {
     let mut server = arena.start(End::Far, program, &["-s", "-1"], "")?;
     server.listens("tcp", PORT)?;
     let (far, seconds, streams) = (FAR.to_string(), job.seconds.to_string(), job.streams.to_string());
@@ -18,18 +18,15 @@ fn client(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<(Valu
     let server = server.end()?;
     let report: Value = serde_json::from_str(&client.stdout).context("iperf3 printed no JSON")?;
     anyhow::ensure!(report["error"].is_null(), "{}", report["error"]);
-    Ok((report, client.cpu_s + server.cpu_s))
+    let cost = Cost::of(&client, &server);
+    Ok((report, cost))
 }
 
 fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<Figures> {
-    let (report, cpu_s) = client(arena, job, "iperf3", more)?;
+    let (report, cost) = client(arena, job, "iperf3", more)?;
     let sum = &report["end"]["sum_received"];
     let bytes = sum["bytes"].as_f64().context("no bytes")?;
-    Ok(Figures {
-        bps: sum["bits_per_second"].as_f64(),
-        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
-        ..Figures::default()
-    })
+    Ok(Figures { bps: sum["bits_per_second"].as_f64(), ..Figures::default() }.with_cost(cost, bytes))
 }
 
 /// TCP with its defaults.
@@ -60,7 +57,7 @@ pub(crate) fn udp_gso(arena: &Arena, job: Job) -> Result<Figures> {
 fn datagrams(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<Figures> {
     let bytes = job.bytes.to_string();
     let arguments = [&["-u", "-b", "0", "-l", &bytes], more].concat();
-    let (report, cpu_s) = client(arena, job, program, &arguments)?;
+    let (report, cost) = client(arena, job, program, &arguments)?;
     let sum = &report["end"]["sum"];
     let number = |key: &str| sum[key].as_f64().with_context(|| format!("no {key}"));
     let delivered = number("packets")? - number("lost_packets")?;
@@ -68,8 +65,8 @@ fn datagrams(arena: &Arena, job: Job, program: &str, more: &[&str]) -> Result<Fi
     let bytes = delivered * f64::from(job.bytes);
     Ok(Figures {
         bps: Some(bytes * 8.0 / seconds),
-        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
         packets_per_s: Some(delivered / seconds),
         ..Figures::default()
-    })
+    }
+    .with_cost(cost, bytes))
 }

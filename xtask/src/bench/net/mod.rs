@@ -6,6 +6,7 @@ mod cases;
 mod contest;
 mod iperf2;
 mod iperf3;
+mod netperf;
 mod nuttcp;
 mod ours;
 mod qperf;

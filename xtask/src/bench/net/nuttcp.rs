@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result};
 
 use super::contest::{Figures, Job};
-use crate::bench::arena::{Arena, End, FAR};
+use crate::bench::arena::{Arena, Cost, End, FAR};
 
 const PORT: u16 = 5000;
 
-fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<(impl Fn(&str) -> Option<f64> + use<>, f64)> {
+fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<(impl Fn(&str) -> Option<f64> + use<>, Cost)> {
     let mut server = arena.start(End::Far, "nuttcp", &["-S", "-1", "--nofork"], "")?;
     server.listens("tcp", PORT)?;
     let (far, seconds) = (FAR.to_string(), format!("-T{}", job.seconds));
@@ -20,26 +20,26 @@ fn transfer(arena: &Arena, job: Job, more: &[&str]) -> Result<(impl Fn(&str) -> 
     args.push(&far);
     let client = arena.start(End::Near, "nuttcp", &args, "")?.end()?;
     let server = server.stop()?;
+    let cost = Cost::of(&client, &server);
     let text = client.stdout;
     let value = move |key: &str| {
         text.split_whitespace().find_map(|w| w.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
     };
-    Ok((value, client.cpu_s + server.cpu_s))
+    Ok((value, cost))
 }
 
 /// TCP with writes of 1 MiB.
 pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
-    let (value, cpu_s) = transfer(arena, job, &["-l1m"])?;
+    let (value, cost) = transfer(arena, job, &["-l1m"])?;
     let megabytes: f64 = value("megabytes").context("no megabytes")?;
     let mbit: f64 = value("rate_Mbps").context("no rate")?;
-    let gigabytes = megabytes * 1_048_576.0 / 1e9;
-    Ok(Figures { bps: Some(mbit * 1e6), cpu_s_per_gb: Some(cpu_s / gigabytes), ..Figures::default() })
+    Ok(Figures { bps: Some(mbit * 1e6), ..Figures::default() }.with_cost(cost, megabytes * 1_048_576.0))
 }
 
 /// UDP without a limit of the rate.
 pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
     let length = format!("-l{}", job.bytes);
-    let (value, cpu_s) = transfer(arena, job, &["-u", "-Ru", &length])?;
+    let (value, cost) = transfer(arena, job, &["-u", "-Ru", &length])?;
     let (dropped, all): (f64, f64) =
         (value("drop").context("no drops")?, value("pkt").context("no packets")?);
     let seconds: f64 = value("real_seconds").context("no time")?;
@@ -47,8 +47,8 @@ pub(crate) fn udp(arena: &Arena, job: Job) -> Result<Figures> {
     let bytes = delivered * f64::from(job.bytes);
     Ok(Figures {
         bps: Some(bytes * 8.0 / seconds),
-        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
         packets_per_s: Some(delivered / seconds),
         ..Figures::default()
-    })
+    }
+    .with_cost(cost, bytes))
 }

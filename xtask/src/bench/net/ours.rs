@@ -4,14 +4,14 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::contest::{Figures, Job};
-use crate::bench::arena::{Arena, End, FAR, NEAR};
+use crate::bench::arena::{Arena, Cost, End, FAR, NEAR};
 
-fn both_ends(arena: &Arena, kind: &Value, tuning: &Value) -> Result<(Value, Value, f64)> {
+fn both_ends(arena: &Arena, kind: &Value, tuning: &Value) -> Result<(Value, Value, Cost)> {
     let program = crate::shell::target_release().join("linerate-node");
     let program = program.to_string_lossy();
     let spec = |role: Value, bind: std::net::Ipv4Addr| {
         let token = [7_u8; 16];
-        let whole = json!({ "kind": kind, "role": role, "bind": bind, "token": token, "deadline_ms": 16_000, "tuning": tuning });
+        let whole = json!({ "kind": kind, "role": role, "bind": bind, "token": token, "deadline_ms": 16_000, "same_host": true, "tuning": tuning });
         whole.to_string()
     };
     let receiver = arena.start(End::Far, &program, &["load"], &spec(json!("receiver"), FAR))?;
@@ -27,7 +27,7 @@ fn both_ends(arena: &Arena, kind: &Value, tuning: &Value) -> Result<(Value, Valu
     for end in [&tx, &rx] {
         anyhow::ensure!(end["stopped"].is_null(), "stopped: {}", end["stopped"]);
     }
-    Ok((tx, rx, sender.cpu_s + receiver.cpu_s))
+    Ok((tx, rx, Cost::of(&sender, &receiver)))
 }
 
 fn transfer(job: Job, duration_ms: u32) -> Value {
@@ -36,31 +36,44 @@ fn transfer(job: Job, duration_ms: u32) -> Value {
 
 /// Bulk TCP as a survey makes it: the same ways for every pair.
 pub(crate) fn tcp_survey(arena: &Arena, job: Job) -> Result<Figures> {
-    let (_, rx, cpu_s) = both_ends(arena, &transfer(job, job.seconds * 1000), &json!({}))?;
-    bulk(&rx, cpu_s)
+    let (_, rx, cost) = both_ends(arena, &transfer(job, job.seconds * 1000), &json!({}))?;
+    bulk(&rx, cost)
 }
 
 /// Bulk TCP as `linerate measure` makes it: the ways take turns first, the best pair of them is used. The
 /// figures are those of the transfer alone, which is why the turns have processes of their own here.
 pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
-    let (tx, _, _) = both_ends(arena, &transfer(job, 100), &json!({ "calibrate": true }))?;
+    let (tx, _, _) =
+        both_ends(arena, &transfer(job, 100), &json!({ "calibrate": true, "host_turns": true }))?;
     let turns = tx["calibration"].as_array().context("no calibration")?;
     let best = turns.iter().find(|turn| turn["chosen"] == true).context("no way was chosen")?;
     eprintln!("  {} > {}", best["send"], best["receive"]);
     let tuning = json!({ "send": best["send"], "receive": best["receive"] });
-    let (_, rx, cpu_s) = both_ends(arena, &transfer(job, job.seconds * 1000), &tuning)?;
-    bulk(&rx, cpu_s)
+    let (_, rx, cost) = both_ends(arena, &transfer(job, job.seconds * 1000), &tuning)?;
+    bulk(&rx, cost)
 }
 
-fn bulk(rx: &Value, cpu_s: f64) -> Result<Figures> {
+/// Bulk TCP as [`tcp`] makes it, but with a receive that copies every byte.
+pub(crate) fn tcp_copying(arena: &Arena, job: Job) -> Result<Figures> {
+    fixed(arena, job, "zerocopy", "read-beside")
+}
+
+/// Bulk TCP by these methods.
+pub(crate) fn fixed(arena: &Arena, job: Job, send: &str, receive: &str) -> Result<Figures> {
+    let tuning = json!({ "send": send, "receive": receive });
+    let (_, rx, cost) = both_ends(arena, &transfer(job, job.seconds * 1000), &tuning)?;
+    bulk(&rx, cost)
+}
+
+fn bulk(rx: &Value, cost: Cost) -> Result<Figures> {
     let bytes = rx["bytes"].as_f64().context("no bytes")?;
     let elapsed_s = rx["elapsed_s"].as_f64().context("no time")?;
     Ok(Figures {
         bps: Some(bytes * 8.0 / elapsed_s),
-        cpu_s_per_gb: Some(cpu_s / (bytes / 1e9)),
         packets_per_s: rx["udp"]["datagrams"].as_f64().map(|n| n / elapsed_s),
         ..Figures::default()
-    })
+    }
+    .with_cost(cost, bytes))
 }
 
 fn flat_out(arena: &Arena, job: Job, offload: &str) -> Result<Figures> {
@@ -68,8 +81,8 @@ fn flat_out(arena: &Arena, job: Job, offload: &str) -> Result<Figures> {
         "rate_bps": 1e12, "payload_bytes": job.bytes, "duration_ms": job.seconds * 1000,
         "options": { "flat_out": true, "offload": offload },
     } });
-    let (_, rx, cpu_s) = both_ends(arena, &kind, &json!({}))?;
-    bulk(&rx, cpu_s)
+    let (_, rx, cost) = both_ends(arena, &kind, &json!({}))?;
+    bulk(&rx, cost)
 }
 
 /// UDP with the offloads that it chooses.
@@ -91,6 +104,7 @@ fn requests(arena: &Arena, job: Job, carrier: &str, waiting: &str) -> Result<Fig
     let kind = json!({ "latency": {
         "phases": [{ "carrier": carrier, "waiting": waiting, "loaded": false }],
         "phase_ms": job.seconds * 1000, "payload_bytes": job.bytes, "load_streams": 1, "settle_ms": 0,
+        "spins_on_free_cpus": true,
     } });
     let (tx, _, _) = both_ends(arena, &kind, &json!({}))?;
     let phase = &tx["latency"][0];
