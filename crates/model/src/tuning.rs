@@ -62,8 +62,8 @@ pub struct Tuning {
     /// Before the test the ways of sending and receiving take turns on its own connections, and the best is
     /// used.
     pub calibrate: bool,
-    /// The receiver's answer to a turn also has the CPU time of its whole host. Set by an operator whose nodes
-    /// both know it (protocol 3).
+    /// The receiver's answer to a turn also has the CPU time of its whole host. Set by an operator where both
+    /// nodes know it: they name the boot id in their hello.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub host_turns: bool,
     /// On which CPUs the threads run.

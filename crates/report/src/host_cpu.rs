@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_common_host_is_named_once_and_steal_is_told_apart() {
+    fn a_common_host_is_named_once_and_steal_is_kept_apart() {
         let host = HostCpu { busy_s: 1.0, softirq_s: 0.25, steal_s: 0.2, capacity_s: 2.0, same_host: false };
         let end = |host_cpu| LoadReport { host_cpu, ..LoadReport::default() };
         let (tx, rx) = (end(Some(host)), end(Some(HostCpu { busy_s: 0.5, steal_s: 0.0, ..host })));

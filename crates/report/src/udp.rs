@@ -37,6 +37,13 @@ fn counts(tx: &LoadReport, rx: &LoadReport) -> Counts {
     Counts { sent: sent.datagrams, received: got.datagrams, dropped, lost: missing - dropped }
 }
 
+/// Rows about the CPU of the whole hosts; none where an end does not report it.
+fn whole_hosts(tx: &LoadReport, rx: &LoadReport) -> Vec<(&'static str, String)> {
+    let lines = wrap(&host_cpu::words(tx, rx, rx.bytes as f64 / 1e9), VALUE_COLUMNS);
+    let names = std::iter::once("CPU of the whole hosts").chain(std::iter::repeat(""));
+    names.zip(lines.into_iter().filter(|line| !line.is_empty())).collect()
+}
+
 fn share(part: u64, of: u64) -> String {
     let percent = part as f64 / of.max(1) as f64 * 100.0;
     if part == 0 { "0 %".to_owned() } else { format!("{} %", units::short(percent)) }
@@ -102,8 +109,7 @@ impl View for Udp {
     }
 
     fn text(&self, sample: &Sample, tx: &LoadReport, rx: &LoadReport) -> String {
-        let c = counts(tx, rx);
-        let mut out = String::new();
+        let (c, mut out) = (counts(tx, rx), String::new());
         let plan = plan(sample);
         let payload = plan.payload_bytes;
         let mut row = |name: &str, value: String| {
@@ -167,10 +173,8 @@ impl View for Udp {
         if is_ours || tx.cpu_s + rx.cpu_s > 0.0 {
             row("CPU", format!("sender {:.2} s, receiver {:.2} s", tx.cpu_s, rx.cpu_s));
         }
-        let whole = host_cpu::words(tx, rx, rx.bytes as f64 / 1e9);
-        let parts = wrap(&whole, VALUE_COLUMNS).into_iter().filter(|part| !part.is_empty());
-        for (number, part) in parts.enumerate() {
-            row(if number == 0 { "CPU of the whole hosts" } else { "" }, part);
+        for (name, part) in whole_hosts(tx, rx) {
+            row(name, part);
         }
         out
     }

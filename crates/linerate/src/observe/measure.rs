@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::fact::Gap;
@@ -84,6 +85,12 @@ pub async fn alone(fleet: &Fleet, inventory: &Inventory, test: &Test) -> Sample 
     Sample { test: test.clone(), start_ms, outcome, tx_counters, rx_counters: BTreeMap::new() }
 }
 
+/// The session with a host that knows the load of a test.
+fn offering(fleet: &Fleet, host: &str, test: &Test) -> Result<Arc<NodeLink>, String> {
+    let link = fleet.link(host).map_err(words)?;
+    offers(&link, &test.kind).map(|()| link)
+}
+
 /// Whether a node knows this kind of load.
 fn offers(link: &NodeLink, kind: &TestKind) -> Result<(), String> {
     let (hello, name) = (link.hello(), kind.name());
@@ -97,6 +104,15 @@ fn offers(link: &NodeLink, kind: &TestKind) -> Result<(), String> {
 fn share_cpus(tx: &NodeLink, rx: &NodeLink) -> bool {
     let (near, far) = (&tx.hello().boot_id, &rx.hello().boot_id);
     tx.host() == rx.host() || (near.is_some() && near == far)
+}
+
+fn calibration_max(tuning: &Tuning) -> Duration {
+    Duration::from_millis(if tuning.calibrate { u64::from(CALIBRATION_MS_MAX) } else { 0 })
+}
+
+/// Whether both nodes report their whole host after a turn of a calibration.
+fn know_host_turns(tx: &NodeLink, rx: &NodeLink) -> bool {
+    tx.hello().boot_id.is_some() && rx.hello().boot_id.is_some()
 }
 
 type End = (LoadReport, BTreeMap<String, i64>);
@@ -165,16 +181,13 @@ async fn both_ends(
     if inventory.iperf3_port(&test.from).or(inventory.iperf3_port(&test.to)).is_some() {
         return with_iperf3(fleet, inventory, test, from, to).await;
     }
-    let tx_link = fleet.link(&test.from).map_err(words)?;
-    let rx_link = fleet.link(&test.to).map_err(words)?;
-    offers(&tx_link, &test.kind)?;
-    offers(&rx_link, &test.kind)?;
+    let (tx_link, rx_link) = (offering(fleet, &test.from, test)?, offering(fleet, &test.to, test)?);
     let token = clock::random::<16>().map_err(|e| format!("no random token: {e}"))?;
-    let calibration = if tuning.calibrate { CALIBRATION_MS_MAX } else { 0 };
-    let deadline = patience.deadline(&test.kind) + Duration::from_millis(u64::from(calibration));
+    let deadline = patience.deadline(&test.kind) + calibration_max(tuning);
     let same_host = share_cpus(&tx_link, &rx_link);
-    let host_turns = tuning.calibrate && [&tx_link, &rx_link].iter().all(|l| l.hello().boot_id.is_some());
+    let host_turns = tuning.calibrate && know_host_turns(&tx_link, &rx_link);
     let spec = |role: Role, endpoint: &Endpoint| {
+        let tuning = Box::new(Tuning { host_turns, ..tuning.clone() });
         ObserveRequest::Load(LoadSpec {
             kind: test.kind.clone(),
             role,
@@ -183,7 +196,7 @@ async fn both_ends(
             token,
             deadline_ms: deadline.as_millis() as u32,
             same_host,
-            tuning: Box::new(Tuning { host_turns, ..tuning.clone() }),
+            tuning,
         })
     };
     let mut receiver = rx_link.start(spec(Role::Receiver, to)).await.map_err(words)?;
