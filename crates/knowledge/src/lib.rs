@@ -1,6 +1,7 @@
-//! The causes: one TOML file each, embedded from `knowledge/AREA/` and extendable at run time.
+//! The causes and the profiles: one TOML file each, embedded from `knowledge/AREA/` and
+//! `knowledge/profiles/`, extendable at run time.
 //!
-//! Text comes in, checked causes go out; a bad file is an error with its line and a hint, never a panic.
+//! Text comes in, checked causes and profiles go out; a bad file is an error with its line and a hint, never a panic.
 #![deny(missing_docs)]
 
 mod check;
@@ -8,9 +9,10 @@ mod error;
 pub mod features;
 pub mod keys;
 pub mod placeholder;
+pub mod profile;
 mod schema;
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 
 pub use error::KnowledgeError;
 pub use schema::{
@@ -19,6 +21,21 @@ pub use schema::{
 };
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
+
+/// The files of causes: those in the folders of areas.
+fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
+    BUILTIN.dirs().filter(|folder| !folder.path().ends_with(profile::FOLDER)).flat_map(Dir::files)
+}
+
+/// The text of an embedded file.
+fn utf8(file: &'static File<'static>) -> Result<&'static str, KnowledgeError> {
+    file.contents_utf8().ok_or_else(|| KnowledgeError {
+        file: file.path().display().to_string(),
+        line: 0,
+        problem: "is not UTF-8".to_owned(),
+        hint: "save it as UTF-8 text".to_owned(),
+    })
+}
 
 /// All causes, by id.
 #[derive(Debug, Clone, Default)]
@@ -29,18 +46,11 @@ pub struct Knowledge {
 impl Knowledge {
     /// The causes that come with the program.
     pub fn builtin() -> Result<Self, KnowledgeError> {
-        let mut files: Vec<_> = BUILTIN.dirs().flat_map(Dir::files).collect();
+        let mut files: Vec<_> = files_of_causes().collect();
         files.sort_by_key(|f| f.path());
         let mut knowledge = Self::default();
         for file in files {
-            let name = file.path().display().to_string();
-            let text = file.contents_utf8().ok_or_else(|| KnowledgeError {
-                file: name.clone(),
-                line: 0,
-                problem: "is not UTF-8".to_owned(),
-                hint: "save it as UTF-8 text".to_owned(),
-            })?;
-            knowledge.add(&name, text)?;
+            knowledge.add(&file.path().display().to_string(), utf8(file)?)?;
         }
         Ok(knowledge)
     }
@@ -130,7 +140,7 @@ mod tests {
         let knowledge = Knowledge::builtin().unwrap();
         assert!(knowledge.causes().count() >= 24, "{}", knowledge.causes().count());
         assert!(knowledge.get("packet-loss").is_some());
-        for file in BUILTIN.dirs().flat_map(Dir::files) {
+        for file in files_of_causes() {
             let cause = file.path().file_stem().and_then(|id| knowledge.get(id.to_str()?)).unwrap();
             assert_eq!(file.path().parent().unwrap().to_str(), Some(cause.area.as_str()), "{}", cause.id);
         }
