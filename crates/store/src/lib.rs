@@ -17,6 +17,7 @@ mod migrations;
 mod paths;
 mod private;
 mod record;
+mod rollouts;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ use error::{at, from_json, to_json};
 pub use known::ReadScope;
 use paths::FILE;
 pub use record::Record;
+pub use rollouts::Rollouts;
 pub use trials::TrialRow;
 
 /// A run without what has tables of its own.

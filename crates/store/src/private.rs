@@ -76,7 +76,7 @@ fn check_above(folder: &Path) -> Result<(), StoreError> {
 /// Whether a folder has no entries but those of a store.
 fn holds_nothing_else(folder: &Path) -> bool {
     let begins = |name: &OsStr, with: &str| name.as_bytes().starts_with(with.as_bytes());
-    let is_own = |name: &OsStr| begins(name, FILE) || begins(name, RECORD);
+    let is_own = |name: &OsStr| begins(name, FILE) || begins(name, RECORD) || name == super::rollouts::FOLDER;
     std::fs::read_dir(folder)
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.file_name()))))
 }
