@@ -36,6 +36,8 @@ pub mod markdown;
 mod material;
 pub mod names;
 pub mod path_mtu;
+pub mod profile;
+pub mod rollout;
 pub mod single;
 pub mod steps;
 pub mod sweep;
