@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_diagnose::disks::SurveyedDrive;
+use linerate_diagnose::profile::{GroupOutcome, HostProfile};
+use linerate_diagnose::rollout::{Rollout, RolloutWave};
 use linerate_fleet::ssh::Cleaned;
 use linerate_knowledge::Cause;
+use linerate_knowledge::profile::Profile;
 use linerate_model::audit::AuditReport;
 use linerate_model::check::CheckReport;
 use linerate_model::disk::{Disk, DiskEpisodes, DiskRates};
@@ -87,6 +90,40 @@ pub(super) struct SweepTrials<'a> {
     pub(super) trials: &'a [Trial],
     /// Trial of the value that is proven to be best.
     pub(super) best: Option<&'a str>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProfileList<'a> {
+    pub(super) profiles: Vec<&'a Profile>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProfileShown<'a> {
+    pub(super) profile: &'a Profile,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProfileDifferences<'a> {
+    pub(super) profile: &'a str,
+    pub(super) hosts: &'a [HostProfile],
+    pub(super) gaps: &'a [Gap],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProfileTried<'a> {
+    pub(super) profile: &'a str,
+    pub(super) summary: Verdict,
+    pub(super) groups: &'a [GroupOutcome],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RolloutShown<'a> {
+    pub(super) rollout: &'a Rollout,
+    /// Nothing was written.
+    pub(super) is_dry_run: bool,
+    pub(super) waves: &'a [RolloutWave],
+    /// Folder of the journals.
+    pub(super) folder: Option<&'a Path>,
 }
 
 /// What became of one journal entry of one host.
@@ -390,6 +427,11 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Tested>("cause-test", "knowledge test"),
     kind::<Numbered<OneTrial<'_>>>("trial", "try, keep, undo TRIAL"),
     kind::<Numbered<Swept<'_>>>("sweep", "try --set with several values"),
+    kind::<Numbered<ProfileList<'_>>>("profiles", "profile, profile list"),
+    kind::<Numbered<ProfileShown<'_>>>("profile", "profile show"),
+    kind::<Numbered<ProfileDifferences<'_>>>("profile-diff", "profile diff"),
+    kind::<Numbered<ProfileTried<'_>>>("profile-try", "profile try"),
+    kind::<Numbered<RolloutShown<'_>>>("rollout", "rollout"),
     kind::<Numbered<AllUndone<'_>>>("undone", "undo --all"),
     kind::<Numbered<Open<'_>>>("undo-list", "undo"),
     kind::<Numbered<CleanedHosts<'_>>>("clean", "clean"),

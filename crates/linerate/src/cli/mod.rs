@@ -35,11 +35,14 @@ mod open;
 mod out;
 mod pair;
 mod place;
+mod profile;
 mod progress;
 mod quantity;
 mod resume;
+mod rollout;
 mod runs;
 mod schema;
+mod sequence;
 mod show;
 mod survey;
 mod sweep;
@@ -105,7 +108,7 @@ Files:
 /// The commands in the order of the help. One that is in no group is hidden.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Find", &["survey", "diagnose"]),
-    ("Prove", &["try", "keep", "undo"]),
+    ("Prove", &["try", "keep", "undo", "profile", "rollout"]),
     ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure", "disk", "drbd"]),
     ("Watch", &["check", "drift", "drain", "resume"]),
@@ -120,6 +123,8 @@ enum Command {
     Keep(keep::Args),
     Drift(drift::Args),
     Undo(undo::Args),
+    Profile(profile::Args),
+    Rollout(Box<rollout::Args>),
     Show(show::Args),
     Runs(runs::Args),
     Diff(diff::Args),
@@ -184,6 +189,8 @@ pub fn main() -> ExitCode {
         Command::Keep(args) => keep::run(&args),
         Command::Drift(args) => drift::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Rollout(args) => rollout::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Diff(args) => diff::run(&args),

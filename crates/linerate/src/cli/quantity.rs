@@ -191,6 +191,11 @@ fn scaled(text: &str, step: f64, hint: &str) -> Result<f64, String> {
     if value.is_finite() && value >= 0.0 { Ok(value) } else { Err(wrong()) }
 }
 
+/// Whole milliseconds of a duration that was given; 0 without one.
+pub(super) fn whole_ms(given: Option<Duration>) -> u32 {
+    given.map_or(0, |time| time.as_millis().min(u128::from(u32::MAX)) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

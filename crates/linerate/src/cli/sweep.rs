@@ -10,11 +10,12 @@ use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 
+use super::sequence::Sequence;
 use super::watcher::{Watcher, takes_part};
 use super::{open, out};
 use crate::cli::documents::{SweepTrials, Swept};
 use crate::trial::drive::{HostActions, Scene};
-use crate::trial::machine::Course;
+use crate::trial::machine::{Course, KeepWhen};
 use crate::trial::sweep::{SweepOptions, best, plan};
 use crate::trial::{self, FleetActions};
 use linerate_fleet::Fleet;
@@ -92,35 +93,10 @@ impl Sweep<'_> {
         progress: &dyn Progress,
     ) -> anyhow::Result<Vec<Trial>> {
         let scene = Scene { snapshot: self.snapshot, diagnosis: self.diagnosis };
-        let course = Course { keep: false, ..self.course };
-        let mut done: Vec<Trial> = Vec::new();
-        for trial in planned {
-            // What cannot be recorded is not begun.
-            store.save_trial(&trial, clock::now_ms())?;
-            let mut watch = Watcher::new(store, progress);
-            let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
-            let ended = trial::drive::run_planned(
-                hands,
-                scene,
-                trial,
-                course,
-                self.transfer_ms,
-                &mut watcher,
-                open::interrupted(),
-            )
-            .await;
-            store.save_trial(&ended, clock::now_ms())?;
-            let goes_on = ended.status == TrialStatus::Measured;
-            done.push(ended);
-            // A value that the host refuses means nothing for the next one; a host that is lost does.
-            if !goes_on && done.iter().any(|t| t.status == TrialStatus::UndoFailed) {
-                break;
-            }
-            if !goes_on && is_interrupted().await {
-                break;
-            }
-        }
-        let chosen = best(&done).filter(|_| self.course.keep).cloned();
+        let course = Course { keep: KeepWhen::Never, ..self.course };
+        let sequence = Sequence { scene, course, transfer_ms: self.transfer_ms, store, progress };
+        let mut done = sequence.each(hands, planned).await?;
+        let chosen = best(&done).filter(|_| self.course.keep == KeepWhen::Better).cloned();
         if let Some(chosen) = chosen {
             let mut watch = Watcher::new(store, progress);
             let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
@@ -131,15 +107,6 @@ impl Sweep<'_> {
             }
         }
         Ok(done)
-    }
-}
-
-/// Whether the user has asked to stop.
-async fn is_interrupted() -> bool {
-    tokio::select! {
-        biased;
-        () = open::interrupted() => true,
-        () = std::future::ready(()) => false,
     }
 }
 

@@ -143,6 +143,11 @@ impl Targets {
         self.inventory.given()
     }
 
+    /// The words that name hosts.
+    pub(super) fn named(&self) -> &[String] {
+        &self.hosts
+    }
+
     /// The same hosts as words of another command.
     pub(super) fn words(&self) -> String {
         let given = self.inventory.given();

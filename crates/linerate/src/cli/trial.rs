@@ -1,19 +1,20 @@
 //! `linerate try`: change what a remedy says, prove the effect beside an untouched control, put it back (or
 //! keep it).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_model::exit::ExitCode;
-use linerate_model::finding::Metric;
+use linerate_model::finding::{Diagnosis, Metric};
 use linerate_model::inventory::HostName;
+use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::sweep::Sweep;
 use super::watcher::{Watcher, takes_part};
 use super::{open, out, progress, quantity};
 use crate::cli::documents::OneTrial;
-use crate::trial::machine::Course;
+use crate::trial::machine::{Course, KeepWhen};
 use crate::trial::sweep::{self, SweepOptions, SweepSetting};
 use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
 use linerate_fleet::Fleet;
@@ -74,7 +75,7 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-fn arms(text: &str) -> Result<usize, String> {
+pub(super) fn arms(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 4..=64) if count % 4 == 0 => Ok(count),
         _ => Err(format!("{text} arms\nhint: 4, 8, 12, … up to 64")),
@@ -85,7 +86,7 @@ fn setting(text: &str) -> Result<SweepSetting, String> {
     sweep::parse(text).map_err(|error| error.to_string())
 }
 
-fn ends(text: &str) -> Result<(HostName, HostName), String> {
+pub(super) fn ends(text: &str) -> Result<(HostName, HostName), String> {
     let ends = text.split_once(',').filter(|(from, to)| !from.is_empty() && !to.is_empty() && from != to);
     let (from, to) = ends.ok_or_else(|| format!("'{text}' is no pair\nhint: such as arc-1,arc-2"))?;
     Ok((from.to_owned(), to.to_owned()))
@@ -111,22 +112,31 @@ fn metric(text: &str) -> Result<Metric, String> {
 impl Args {
     /// Duration of each transfer in milliseconds; 0 where the pair decides.
     fn transfer_ms(&self) -> u32 {
-        let given = self.transfer.map(|time| time.as_millis().min(u128::from(u32::MAX)) as u32);
-        given.or(self.transfer_ms).unwrap_or(0)
+        self.transfer_ms.unwrap_or_else(|| quantity::whole_ms(self.transfer))
     }
+}
+
+/// The run of this id, else the last one, with the inventory in force and its diagnosis.
+pub(super) fn scene(
+    store: &Store,
+    run: Option<&str>,
+    inventory: Option<&Path>,
+) -> anyhow::Result<(Snapshot, Diagnosis)> {
+    let row = open::run_to_diagnose(store, run)?;
+    let mut snapshot = store.load_snapshot(&row.id)?;
+    snapshot.inventory = open::inventory_of(inventory, &row, store)?;
+    let diagnosis = match store.load_diagnosis(&row.id)? {
+        Some(diagnosis) => diagnosis,
+        None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),
+    };
+    Ok((snapshot, diagnosis))
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
-    let row = open::run_to_diagnose(&store, args.run.as_deref())?;
-    let mut snapshot = store.load_snapshot(&row.id)?;
-    snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
-    let diagnosis = match store.load_diagnosis(&row.id)? {
-        Some(diagnosis) => diagnosis,
-        None => linerate_report::words::diagnose(&snapshot, &open::knowledge()?),
-    };
-    let course = Course { arms: args.arms, keep: args.keep, ..Course::default() };
+    let (snapshot, diagnosis) = scene(&store, args.run.as_deref(), args.inventory.as_deref())?;
+    let course = Course { arms: args.arms, keep: KeepWhen::better_if(args.keep), ..Course::default() };
     let Some(remedy) = args.remedy.clone() else {
         let options = SweepOptions {
             set: args.set.clone(),

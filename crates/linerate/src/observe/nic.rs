@@ -11,7 +11,7 @@ pub type Facts = BTreeMap<HostName, HostFacts>;
 
 /// The key prefix `nic.<if>.` of the NIC that has the endpoint's address, with the namespace prefix before
 /// it.
-fn nic_prefix(facts: &HostFacts, endpoint: &Endpoint) -> Option<String> {
+pub fn prefix(facts: &HostFacts, endpoint: &Endpoint) -> Option<String> {
     let namespace = endpoint.netns.as_ref().map_or(String::new(), |p| format!("netns.{}|", p.display()));
     let nics = format!("{namespace}nic.");
     let mut from = nics.clone();
@@ -40,8 +40,8 @@ fn holds(value: &FactValue, address: IpAddr) -> bool {
 fn number(facts: &Facts, inventory: &Inventory, host: &str, layer: Layer, name: &str) -> Option<f64> {
     let endpoint = inventory.endpoint(host, layer)?;
     let facts = facts.get(host)?;
-    let prefix = nic_prefix(facts, endpoint)?;
-    facts.readings.get(&format!("{prefix}{name}"))?.number(0).filter(|n| *n > 0.0)
+    let nic = prefix(facts, endpoint)?;
+    facts.readings.get(&format!("{nic}{name}"))?.number(0).filter(|n| *n > 0.0)
 }
 
 /// MTU of the NIC behind the endpoint, bytes.

@@ -100,6 +100,33 @@ pub enum TrialEvent {
     Cancel,
 }
 
+/// When the change of a trial stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeepWhen {
+    /// Never: the old values come back.
+    #[default]
+    Never,
+    /// It is proven to be better.
+    Better,
+    /// It is better or has no effect: it was proven elsewhere, and does no harm here.
+    Harmless,
+}
+
+impl KeepWhen {
+    /// Better, where that was asked for.
+    pub fn better_if(asked: bool) -> Self {
+        if asked { Self::Better } else { Self::Never }
+    }
+
+    fn holds(self, effect: Effect) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Better => effect == Effect::Better,
+            Self::Harmless => matches!(effect, Effect::Better | Effect::NoEffect),
+        }
+    }
+}
+
 /// What is wanted of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
@@ -107,15 +134,15 @@ pub struct Course {
     pub arms: usize,
     /// Dead-man deadline in seconds.
     pub deadline_s: u32,
-    /// Keep the change when it proves to be better.
-    pub keep: bool,
+    /// When the change stays.
+    pub keep: KeepWhen,
     /// Seed of the bootstrap.
     pub seed: u64,
 }
 
 impl Default for Course {
     fn default() -> Self {
-        Self { arms: 8, deadline_s: 15, keep: false, seed: 1 }
+        Self { arms: 8, deadline_s: 15, keep: KeepWhen::Never, seed: 1 }
     }
 }
 
@@ -380,21 +407,27 @@ impl TrialMachine {
 
     fn decide(&mut self) {
         let effect = (self.judge)(&self.trial.arms, self.trial.response, self.course.seed);
-        let better = effect.effect == Effect::Better;
+        let stays = self.course.keep.holds(effect.effect);
         if let Some((count, reason)) = &self.contended {
             self.trial.notes.push(format!(
                 "{count} of the measurements were contended however often they were made ({reason}); they count, for old and new values took turns"
             ));
         }
         self.trial.effect = Some(effect);
-        if self.course.keep && better {
+        if stays {
             self.queue_keep();
-        } else {
-            if self.course.keep {
+            return;
+        }
+        match self.course.keep {
+            KeepWhen::Never => {}
+            KeepWhen::Better => {
                 self.trial.notes.push("not kept, because it is not proven to be better".to_owned());
             }
-            self.leave(TrialStatus::Measured);
+            KeepWhen::Harmless => {
+                self.trial.notes.push("not kept, because it is not shown to do no harm here".to_owned());
+            }
         }
+        self.leave(TrialStatus::Measured);
     }
 
     fn queue_keep(&mut self) {

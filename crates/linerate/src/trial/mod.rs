@@ -2,15 +2,18 @@
 //! proven, kept for good. Never writes a setting itself: nodes do, and undo by themselves when nobody
 //! confirms.
 //!
-//! [`choose`] picks remedy and pairs, [`sweep`] makes trials of settings without a finding, [`response`] is
-//! what is measured, [`machine`] is the order of the steps as a pure state machine, [`drive`] carries it out
+//! [`choose`] picks remedy and pairs, [`sweep`] makes trials of settings without a finding,
+//! [`profile`] of the groups of a profile, [`rollout`] of what was proven elsewhere, [`response`] is what is
+//! measured, [`machine`] is the order of the steps as a pure state machine, [`drive`] carries it out
 //! through [`drive::HostActions`], [`fleet`] does them on real nodes.
 
 pub mod choose;
 pub mod drive;
 pub mod fleet;
 pub mod machine;
+pub mod profile;
 pub mod response;
+pub mod rollout;
 pub mod sweep;
 
 #[cfg(test)]

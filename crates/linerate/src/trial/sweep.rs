@@ -171,7 +171,7 @@ fn remedy(options: &SweepOptions, present: &BTreeMap<(HostName, FactKey), FactVa
 }
 
 /// A typed value in the form of the one in force.
-fn like(old: &FactValue, typed: &str) -> FactValue {
+pub(super) fn like(old: &FactValue, typed: &str) -> FactValue {
     match old {
         FactValue::Flag(_) if ["on", "off"].contains(&typed) => FactValue::Flag(typed == "on"),
         FactValue::Int(_) | FactValue::Float(_) => {
@@ -181,10 +181,10 @@ fn like(old: &FactValue, typed: &str) -> FactValue {
     }
 }
 
-type Ends = (HostName, HostName);
+pub(super) type Ends = (HostName, HostName);
 
 /// What is measured: the pair, its layer, and an untouched one of the same kind.
-fn pairs(
+pub(super) fn pairs(
     inventory: &Inventory,
     diagnosis: &Diagnosis,
     options: &SweepOptions,

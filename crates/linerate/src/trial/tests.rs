@@ -11,11 +11,11 @@ use linerate_model::finding::Metric;
 use linerate_model::inventory::Layer;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome};
-use linerate_model::trial::{Effect, Trial, TrialStatus};
+use linerate_model::trial::{Effect, EffectSize, Trial, TrialStatus};
 
 use super::choose::{self, TrialError, TrialOptions};
 use super::drive::{self, HostActions, Scene, Tested};
-use super::machine::{Action, Course, TrialEvent, TrialMachine, UNDO_GRACE_MS, Which};
+use super::machine::{Action, Course, Judge, KeepWhen, TrialEvent, TrialMachine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
 use linerate_fleet::changes::ChangeError;
 
@@ -50,6 +50,7 @@ fn trial(hosts: usize) -> Trial {
 }
 
 fn machine(trial: Trial, keep: bool) -> TrialMachine {
+    let keep = KeepWhen::better_if(keep);
     TrialMachine::measure(trial, Course { keep, ..Course::default() }, linerate_report::words::effect)
 }
 
@@ -167,6 +168,39 @@ fn with_keep_the_new_values_stay_and_undo_takes_them_back() {
     play(&mut machine, &mut world);
     assert_eq!(machine.trial().status, TrialStatus::Undone);
     assert!(old(&world) && machine.trial().persisted.is_empty());
+}
+
+/// A change that was proven elsewhere stays where it does no harm, and nowhere else.
+#[test]
+fn what_is_harmless_stays_and_harm_or_doubt_is_undone() {
+    fn sized(effect: Effect) -> EffectSize {
+        EffectSize {
+            effect,
+            ratio: 1.0,
+            interval: (0.9, 1.1),
+            control_ratio: 1.0,
+            control_interval: (0.9, 1.1),
+            before: 1.0,
+            after: 1.0,
+            fewer_than: None,
+            sentence: String::new(),
+        }
+    }
+    let better: Judge = |_, _, _| sized(Effect::Better);
+    let none: Judge = |_, _, _| sized(Effect::NoEffect);
+    let worse: Judge = |_, _, _| sized(Effect::Worse);
+    let unclear: Judge = |_, _, _| sized(Effect::NotShown);
+    for (judge, stays) in [(better, true), (none, true), (worse, false), (unclear, false)] {
+        let course = Course { keep: KeepWhen::Harmless, ..Course::default() };
+        let mut machine = TrialMachine::measure(trial(1), course, judge);
+        let mut world = World::new(&machine.trial().remedy.changes.clone(), None, true);
+        play(&mut machine, &mut world);
+        let status = if stays { TrialStatus::Kept } else { TrialStatus::Measured };
+        assert_eq!(machine.trial().status, status, "{:?}", machine.trial().notes);
+        assert!(if stays { new(&world) } else { old(&world) });
+        let is_told = machine.trial().notes.iter().any(|note| note.starts_with("not kept"));
+        assert_eq!(is_told, !stays);
+    }
 }
 
 #[test]
@@ -456,7 +490,7 @@ fn the_drive_tries_keeps_and_undoes() {
     let (snapshot, diagnosis) = sample::sick();
     let scene = Scene { snapshot: &snapshot, diagnosis: &diagnosis };
     let mut options = TrialOptions { remedy: "nic-gro-hw-overlay".into(), ..TrialOptions::default() };
-    options.course.keep = true;
+    options.course.keep = KeepWhen::Better;
     let mut hands = Willing::default();
     let mut told = Vec::new();
     let mut watch = |_: &Trial, words: &str, left: usize| told.push((words.to_owned(), left));

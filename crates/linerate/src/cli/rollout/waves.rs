@@ -1,0 +1,199 @@
+//! The waves of a rollout: host by host, each step in the journal of its wave before it is taken. A wave ends
+//! with its first host that is harmed, undecided or failed, and is undone as a whole; earlier waves stay.
+
+use linerate_diagnose::profile::{ProfileHost, readings};
+use linerate_diagnose::rollout::{HostResult, Rollout, RolloutWave, WaveStatus};
+use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Trial, TrialStatus};
+
+use super::super::profile::read_facts_of;
+use super::super::sequence::{Sequence, is_interrupted};
+use super::super::watcher::{Watcher, takes_part};
+use crate::trial::drive::Scene;
+use crate::trial::machine::{Course, KeepWhen};
+use crate::trial::profile::{nic_of, rtt_of};
+use crate::trial::rollout::{HostStart, start};
+use crate::trial::{self as trials, FleetActions};
+use linerate_fleet::progress::Progress;
+use linerate_fleet::{Fleet, clock};
+use linerate_store::{Rollouts, Store};
+
+/// Measurements of a host at most, when an undecided one is measured again.
+const ARMS_MAX: usize = 64;
+
+/// What the waves are made with.
+pub(super) struct Waves<'a> {
+    pub(super) rollout: &'a Rollout,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) diagnosis: &'a Diagnosis,
+    /// Length of one transfer, milliseconds; 0 for the default.
+    pub(super) transfer_ms: u32,
+    pub(super) store: &'a Store,
+    pub(super) rollouts: &'a Rollouts,
+    pub(super) progress: &'a dyn Progress,
+}
+
+impl Waves<'_> {
+    /// Makes the waves that are left, up to the first that is undone, or an interrupt. Returns all of them.
+    pub(super) async fn run(&self) -> anyhow::Result<Vec<RolloutWave>> {
+        let mut waves = super::journal(self.rollouts, self.rollout)?;
+        for wave in &mut waves {
+            if wave.status == WaveStatus::Done {
+                continue;
+            }
+            self.wave(wave).await?;
+            if wave.status != WaveStatus::Done {
+                break;
+            }
+        }
+        Ok(waves)
+    }
+
+    fn save(&self, wave: &RolloutWave) -> anyhow::Result<()> {
+        Ok(self.rollouts.save_wave(&self.rollout.id, wave.number, wave)?)
+    }
+
+    async fn wave(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
+        wave.status = WaveStatus::Running;
+        self.save(wave)?;
+        for at in wave.left() {
+            self.host(wave, at).await?;
+            self.save(wave)?;
+            if wave.hosts[at].result.stops() {
+                self.take_back(wave).await?;
+                wave.status = WaveStatus::TakenBack;
+                return self.save(wave);
+            }
+            if is_interrupted().await {
+                return Ok(());
+            }
+        }
+        wave.status = WaveStatus::Done;
+        self.save(wave)
+    }
+
+    /// Changes one host, as far as its measurement allows.
+    async fn host(&self, wave: &mut RolloutWave, at: usize) -> anyhow::Result<()> {
+        if self.is_ended(wave, at).await? {
+            return Ok(());
+        }
+        let trial = match self.start(wave, at).await {
+            Ok(HostStart::Trial(trial)) => *trial,
+            Ok(HostStart::Done(result, why)) => {
+                (wave.hosts[at].result, wave.hosts[at].why) = (result, why);
+                return Ok(());
+            }
+            Err(error) => {
+                (wave.hosts[at].result, wave.hosts[at].why) = (HostResult::Failed, format!("{error:#}"));
+                return Ok(());
+            }
+        };
+        let again = Trial { id: crate::run_id::new_id(), ..trial.clone() };
+        let mut ended = self.measure(wave, at, trial, self.rollout.arms).await?;
+        if HostResult::of(&ended) == HostResult::Undecided && !is_interrupted().await {
+            ended = self.measure(wave, at, again, (2 * self.rollout.arms).min(ARMS_MAX)).await?;
+        }
+        wave.hosts[at].ended(&ended);
+        if ended.status == TrialStatus::Undone && is_interrupted().await {
+            // The old values are back: a resumed rollout begins with this host.
+            wave.hosts[at].result = HostResult::Planned;
+        }
+        Ok(())
+    }
+
+    /// Whether the trial of a host that was begun before ended by being kept; one that did not is undone, and
+    /// begun again.
+    async fn is_ended(&self, wave: &mut RolloutWave, at: usize) -> anyhow::Result<bool> {
+        let host = &mut wave.hosts[at];
+        let Some(id) = host.trial.clone().filter(|_| host.result == HostResult::Begun) else {
+            return Ok(false);
+        };
+        // Its journal entry is written before the trial is stored.
+        let Ok(stored) = self.store.load_trial(&id) else { return Ok(false) };
+        if stored.status == TrialStatus::Kept {
+            host.ended(&stored);
+            return Ok(true);
+        }
+        let undone = self.undo(stored).await?;
+        if undone.status == TrialStatus::UndoFailed {
+            host.ended(&undone);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// What there is to do, by the values that the host has now.
+    async fn start(&self, wave: &RolloutWave, at: usize) -> anyhow::Result<HostStart> {
+        let host = &wave.hosts[at].host;
+        let inventory = &self.snapshot.inventory;
+        let fleet = Fleet::open(inventory, |known| known.name == *host).await;
+        let (facts, gaps) = read_facts_of(&fleet, inventory, |name| name == host).await;
+        fleet.bye().await;
+        if let Some(gap) = gaps.first() {
+            anyhow::bail!("{}", gap.reason);
+        }
+        let facts = facts.get(host).ok_or_else(|| anyhow::anyhow!("no host {host} in the inventory"))?;
+        let nic = nic_of(inventory, host, facts);
+        let rtt_us = rtt_of(self.diagnosis, host);
+        let seen = ProfileHost { name: host, facts, nic: nic.as_deref(), rtt_us };
+        let readings = readings(&self.rollout.groups, &seen);
+        let id = crate::run_id::new_id();
+        Ok(start(inventory, self.diagnosis, self.rollout, host, &readings, id)?)
+    }
+
+    async fn measure(
+        &self,
+        wave: &mut RolloutWave,
+        at: usize,
+        trial: Trial,
+        arms: usize,
+    ) -> anyhow::Result<Trial> {
+        (wave.hosts[at].result, wave.hosts[at].trial) = (HostResult::Begun, Some(trial.id.clone()));
+        self.save(wave)?;
+        let inventory = &self.snapshot.inventory;
+        let fleet = Fleet::open_told(inventory, |host| takes_part(&trial, host), self.progress).await;
+        let mut hands = FleetActions::new(&fleet, inventory);
+        let sequence = Sequence {
+            scene: self.scene(),
+            course: Course { arms, keep: KeepWhen::Harmless, ..Course::default() },
+            transfer_ms: self.transfer_ms,
+            store: self.store,
+            progress: self.progress,
+        };
+        let ended = sequence.one(&mut hands, trial).await;
+        hands.bye().await;
+        fleet.bye().await;
+        ended
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene { snapshot: self.snapshot, diagnosis: self.diagnosis }
+    }
+
+    /// Undoes what a wave changed, the last host first.
+    async fn take_back(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
+        for at in wave.kept() {
+            let Some(id) = wave.hosts[at].trial.clone() else { continue };
+            let undone = self.undo(self.store.load_trial(&id)?).await?;
+            let is_undone = undone.status == TrialStatus::Undone;
+            wave.hosts[at].result = if is_undone { HostResult::TakenBack } else { HostResult::UndoFailed };
+            self.save(wave)?;
+        }
+        Ok(())
+    }
+
+    async fn undo(&self, stored: Trial) -> anyhow::Result<Trial> {
+        let inventory = &self.snapshot.inventory;
+        let changed = |name: &str| stored.remedy.changes.iter().any(|change| change.host == name);
+        let fleet = Fleet::open(inventory, |host| changed(&host.name)).await;
+        let mut hands = FleetActions::new(&fleet, inventory);
+        let mut watch = Watcher::new(self.store, self.progress);
+        let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
+        let undone = trials::undo(&mut hands, self.scene(), stored, &mut watcher).await;
+        hands.bye().await;
+        fleet.bye().await;
+        self.store.save_trial(&undone, clock::now_ms())?;
+        Ok(undone)
+    }
+}
