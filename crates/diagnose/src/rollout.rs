@@ -57,7 +57,7 @@ pub enum WaveStatus {
     /// All its hosts are changed, or need no change.
     Done,
     /// Undone as a whole, because of one of its hosts.
-    TakenBack,
+    Undone,
 }
 
 impl WaveStatus {
@@ -68,7 +68,7 @@ impl WaveStatus {
             Self::Planned => "planned",
             Self::Running => "running",
             Self::Done => "done",
-            Self::TakenBack => "undone",
+            Self::Undone => "undone",
         }
     }
 }
@@ -84,7 +84,7 @@ pub struct RolloutHost {
     pub result: HostResult,
     /// Ratio of after to before and its 95 % interval; above 1 is better.
     pub ratio: Option<(f64, f64, f64)>,
-    /// The reason of a result; empty where the figures say it.
+    /// The reason of a result; empty where the figures show it.
     pub why: String,
 }
 
@@ -109,7 +109,7 @@ pub enum HostResult {
     /// Could not be tried; undone.
     Failed,
     /// Was changed, and undone because of another host of its wave.
-    TakenBack,
+    Undone,
     /// Could not be undone.
     UndoFailed,
 }
@@ -127,7 +127,7 @@ impl HostResult {
             Self::Harm => "harm",
             Self::Undecided => "undecided",
             Self::Failed => "failed",
-            Self::TakenBack => "undone",
+            Self::Undone => "undone",
             Self::UndoFailed => "NOT undone",
         }
     }
@@ -170,8 +170,8 @@ impl RolloutHost {
         self.result = HostResult::of(trial);
         let size = trial.effect.as_ref().filter(|size| size.fewer_than.is_none());
         self.ratio = size.map(|size| (size.ratio, size.interval.0, size.interval.1));
-        let is_told_by_figures = matches!(self.result, HostResult::Kept | HostResult::Harm);
-        let last = trial.notes.last().filter(|_| !is_told_by_figures);
+        let is_in_figures = matches!(self.result, HostResult::Kept | HostResult::Harm);
+        let last = trial.notes.last().filter(|_| !is_in_figures);
         self.why = last.cloned().unwrap_or_default();
     }
 }
@@ -184,14 +184,14 @@ impl RolloutWave {
         Self { number, status: WaveStatus::Planned, hosts }
     }
 
-    /// Hosts that are still to be changed, by their place in the wave.
+    /// Hosts that are still to be changed, by their index in the wave.
     #[must_use]
     pub fn left(&self) -> Vec<usize> {
         let is_left = |at: &usize| !self.hosts[*at].result.is_done();
         (0..self.hosts.len()).filter(is_left).collect()
     }
 
-    /// Hosts that this wave changed, by their place in it, the last first: the order of undoing them.
+    /// Hosts that this wave changed, by their index in it, the last first: the order of undoing them.
     #[must_use]
     pub fn kept(&self) -> Vec<usize> {
         let is_kept = |at: &usize| self.hosts[*at].result == HostResult::Kept;
@@ -350,7 +350,7 @@ mod tests {
         host.ended(&trial(Some(Effect::NotShown), Measured));
         assert_eq!((host.ratio, host.why.as_str()), (Some((1.5, 1.4, 1.6)), "last"));
         host.ended(&trial(Some(Effect::Worse), Measured));
-        assert_eq!(host.why, "", "the figures say it");
+        assert_eq!(host.why, "", "the figures show it");
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn end(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool) -> String {
     if let Some(host) = failed {
         return format!("{} could not be undone: `linerate undo --all` tries again.", host.host);
     }
-    if let Some(wave) = waves.iter().find(|wave| wave.status == WaveStatus::TakenBack) {
+    if let Some(wave) = waves.iter().find(|wave| wave.status == WaveStatus::Undone) {
         let stopped = wave.hosts.iter().find(|host| host.result.stops());
         let host = stopped.map_or("a host", |host| host.host.as_str());
         let what = stopped.map_or("harm", |host| host.result.word());
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_a_success_harm_and_an_early_end_are_told_apart() {
+    fn a_plan_a_success_harm_and_an_early_end_have_their_own_words() {
         let mut waves = waves();
         assert!(shown(&waves, true).contains("Nothing was written."));
         assert!(shown(&waves, true).starts_with("20261121-083015-4f2a to 3 hosts, 0 settings in 2 waves"));
@@ -142,8 +142,8 @@ mod tests {
         assert!(early.contains("Ended early") && early.contains("1.4x to 1.6x"), "{early}");
         waves[1].hosts[1].result = HostResult::Harm;
         waves[1].hosts[1].ratio = Some((0.55, 0.5, 0.6));
-        waves[1].hosts[0].result = HostResult::TakenBack;
-        waves[1].status = WaveStatus::TakenBack;
+        waves[1].hosts[0].result = HostResult::Undone;
+        waves[1].status = WaveStatus::Undone;
         let harm = shown(&waves, false);
         assert!(harm.contains("Wave 2 is undone because of c (harm)"), "{harm}");
         assert!(harm.contains("linerate rollout --resume 20261121-091244-03be --yes"), "{harm}");

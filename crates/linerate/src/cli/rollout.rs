@@ -196,7 +196,7 @@ fn code(waves: &[RolloutWave]) -> ExitCode {
     let mut hosts = waves.iter().flat_map(|wave| &wave.hosts);
     if hosts.any(|host| host.result == HostResult::UndoFailed) {
         ExitCode::RollbackFailed
-    } else if waves.iter().any(|wave| wave.status == WaveStatus::TakenBack) {
+    } else if waves.iter().any(|wave| wave.status == WaveStatus::Undone) {
         ExitCode::RolledBack
     } else if waves.iter().all(|wave| wave.status == WaveStatus::Done) {
         ExitCode::Ok

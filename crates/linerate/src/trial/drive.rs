@@ -1,7 +1,7 @@
 //! Carries a trial out: the actions of the machine become calls of [`HostActions`], their results events.
 //! Comes in: a diagnosis and what to try. Goes out: the trial as it ended, and before every step the trial
 //! as it stands, for whoever stores it. Never decides what comes next (see `machine`) and never leaves a
-//! change behind when it is told to stop.
+//! change behind when it has to stop.
 
 use std::future::Future;
 use std::path::PathBuf;

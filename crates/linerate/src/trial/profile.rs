@@ -157,7 +157,7 @@ fn trial(
     })
 }
 
-/// The worst measured pair both ends of which are changed: a setting of sender and receiver takes effect
+/// The worst measured pair with changes on both ends: a setting of sender and receiver takes effect
 /// there as a whole.
 fn between(diagnosis: &Diagnosis, on: &[HostName]) -> Option<Ends> {
     let is_inside = |cell: &&Cell| on.contains(&cell.from) && on.contains(&cell.to);

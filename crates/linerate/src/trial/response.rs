@@ -104,7 +104,7 @@ fn measured(response: Metric, m: &Measurement) -> Option<f64> {
     }
 }
 
-/// The low level of a throughput that jumps: the tenth part of the intervals, never the mean of two states.
+/// The low level of a throughput that jumps: the tenth part of the intervals, never the mean of both levels.
 fn low_level(m: &Measurement) -> Option<f64> {
     let series = m.rx.as_ref().or(m.tx.as_ref()).map(|r| r.series.as_slice())?;
     let settled = |i: &&Interval| i.at_ms > STARTUP_MS;
@@ -119,7 +119,7 @@ mod tests {
     use linerate_model::load::LoadReport;
 
     #[test]
-    fn two_states_are_judged_by_their_low_level() {
+    fn bimodal_throughput_is_judged_by_its_low_level() {
         let series: Vec<Interval> = (0..40)
             .map(|i| Interval {
                 at_ms: f64::from(i) * 50.0,

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(done(ReadingState::More), HostResult::InForce);
         assert_eq!(done(ReadingState::NotForHost), HostResult::NotForHost);
         assert_eq!(done(ReadingState::Missing), HostResult::Failed);
-        let nobody = start(&inventory(), &diagnosis(), &rollout(None), &"x".to_owned(), &[], "n".to_owned());
-        assert!(matches!(nobody, Err(SweepError::NoHost(host)) if host == "x"));
+        let unknown = start(&inventory(), &diagnosis(), &rollout(None), &"x".to_owned(), &[], "n".to_owned());
+        assert!(matches!(unknown, Err(SweepError::NoHost(host)) if host == "x"));
     }
 }

@@ -145,7 +145,7 @@ fn a_contended_measurement_is_made_again_a_few_times() {
 }
 
 #[test]
-fn what_is_contended_all_the_time_counts_and_is_told() {
+fn what_is_contended_all_the_time_counts_and_is_noted() {
     let (valid, effect, notes) = contended(1_000, false);
     assert_eq!((valid, effect), (8, Some(Effect::Better)), "old and new values take turns");
     assert!(notes.len() == 1 && notes[0].starts_with("16 of the measurements were contended"), "{notes:?}");
@@ -198,8 +198,8 @@ fn what_is_harmless_stays_and_harm_or_doubt_is_undone() {
         let status = if stays { TrialStatus::Kept } else { TrialStatus::Measured };
         assert_eq!(machine.trial().status, status, "{:?}", machine.trial().notes);
         assert!(if stays { new(&world) } else { old(&world) });
-        let is_told = machine.trial().notes.iter().any(|note| note.starts_with("not kept"));
-        assert_eq!(is_told, !stays);
+        let is_noted = machine.trial().notes.iter().any(|note| note.starts_with("not kept"));
+        assert_eq!(is_noted, !stays);
     }
 }
 

@@ -61,8 +61,8 @@ impl Waves<'_> {
             self.host(wave, at).await?;
             self.save(wave)?;
             if wave.hosts[at].result.stops() {
-                self.take_back(wave).await?;
-                wave.status = WaveStatus::TakenBack;
+                self.undo_all(wave).await?;
+                wave.status = WaveStatus::Undone;
                 return self.save(wave);
             }
             if is_interrupted().await {
@@ -172,12 +172,12 @@ impl Waves<'_> {
     }
 
     /// Undoes what a wave changed, the last host first.
-    async fn take_back(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
+    async fn undo_all(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
         for at in wave.kept() {
             let Some(id) = wave.hosts[at].trial.clone() else { continue };
             let undone = self.undo(self.store.load_trial(&id)?).await?;
             let is_undone = undone.status == TrialStatus::Undone;
-            wave.hosts[at].result = if is_undone { HostResult::TakenBack } else { HostResult::UndoFailed };
+            wave.hosts[at].result = if is_undone { HostResult::Undone } else { HostResult::UndoFailed };
             self.save(wave)?;
         }
         Ok(())
