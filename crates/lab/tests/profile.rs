@@ -1,0 +1,242 @@
+//! `linerate profile try` and `linerate rollout` on a real cluster of network namespaces: a group that is proven
+//! and kept, one without effect, one that does harm; then a proven setting carried to two hosts, one of which
+//! it harms, and the rollout resumed.
+//!
+//! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the
+//! lab's).
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use linerate_lab::lab::Lab;
+use linerate_lab::topology::Topology;
+use linerate_model::exit::ExitCode;
+use linerate_testkit::TestPrograms;
+use serde_json::Value;
+
+const RMEM: &str = "net.ipv4.tcp_rmem";
+/// Ten times what 10 ms of RTT need at 200 Mbit/s.
+const AMPLE: &str = "4096 131072 6291456";
+/// Half of it is window: 105 Mbit/s at 10 ms, twice what the lab's default allows.
+const DOUBLE: &str = "4096 131072 262144";
+
+/// Groups with the three outcomes: the window from 64 KiB to more than the path needs, a queue that no transfer
+/// fills, and no window above 64 KiB.
+const PROFILE: &str = r#"
+id = "three-outcomes"
+title = "One group each that helps, does nothing, does harm"
+role = "transfer"
+date = "2026-11-26"
+conditions = ["The lab `far`: 10 ms of RTT, windows of 64 KiB."]
+
+[[sources]]
+name = "lab"
+text = "labs/far.toml"
+date = "2026-11-26"
+
+[[groups]]
+group = "buffers"
+
+[[groups.set]]
+key = "sysctl.net.ipv4.tcp_rmem"
+to = "4096 131072 6291456"
+at_least = true
+reason = "Window for 10 ms."
+when = [{ rtt-us-min = 5000.0 }]
+
+[[groups]]
+group = "queues"
+
+[[groups.set]]
+key = "sysctl.net.core.somaxconn"
+to = 8192
+at_least = true
+reason = "No transfer waits to be accepted."
+
+[[groups]]
+group = "tcp"
+
+[[groups.set]]
+key = "sysctl.net.ipv4.tcp_window_scaling"
+to = 0
+reason = "Windows of at most 64 KiB."
+
+[[groups]]
+group = "interrupts"
+
+[[groups.set]]
+key = "nic.*.irq.*.affinity"
+to = "0"
+reason = "No device of the lab has interrupts."
+"#;
+
+struct Cluster {
+    lab: Lab,
+    programs: TestPrograms,
+    data: PathBuf,
+    inventory: String,
+}
+
+impl Cluster {
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(&self.programs.linerate)
+            .args(arguments)
+            .env("LINERATE_DATA", &self.data)
+            .env("LINERATE_NODE", &self.programs.node)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text + &String::from_utf8_lossy(&output.stderr))
+    }
+
+    /// Runs a command that prints a document.
+    fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
+        let output = Command::new(&self.programs.linerate)
+            .args(arguments)
+            .arg("--json")
+            .env("LINERATE_DATA", &self.data)
+            .env("LINERATE_NODE", &self.programs.node)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"));
+        (output.status.code(), value)
+    }
+
+    fn host(&self, at: usize) -> &linerate_lab::namespace::Namespace {
+        &self.lab.cluster.hosts[at].1
+    }
+
+    fn value(&self, at: usize, key: &str) -> String {
+        let read = self.host(at).read_sysctl(key).unwrap();
+        read.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The lab with a survey of it; `None` where it cannot be built.
+fn cluster(test: &str) -> Option<Cluster> {
+    let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"));
+    if let Some(reason) = programs.missing() {
+        println!("SKIPPED {test}: {reason}");
+        return None;
+    }
+    let lab = Lab::up(Topology::load("far").unwrap()).unwrap();
+    let data = lab.folder.path().join("data");
+    let inventory = lab.cluster.without_confessions(&lab.cluster.inventory_path()).unwrap();
+    let inventory = inventory.to_str().unwrap().to_owned();
+    let cluster = Cluster { lab, programs, data, inventory };
+    cluster.run(&["survey", "-q", "-i", &cluster.inventory, "--time", "20s"]);
+    Some(cluster)
+}
+
+fn group<'a>(tried: &'a Value, name: &str) -> &'a Value {
+    let groups = tried["groups"].as_array().unwrap();
+    groups.iter().find(|group| group["group"] == name).unwrap_or_else(|| panic!("no {name}: {tried}"))
+}
+
+fn interval(group: &Value) -> (f64, f64) {
+    let interval = &group["trial"]["effect"]["interval"];
+    (interval[0].as_f64().unwrap(), interval[1].as_f64().unwrap())
+}
+
+#[test]
+fn a_profile_has_a_proven_group_one_without_effect_and_one_that_harms() {
+    let Some(cluster) = cluster("a_profile_has_a_proven_group_one_without_effect_and_one_that_harms") else {
+        return;
+    };
+    let file = cluster.lab.folder.path().join("three-outcomes.toml");
+    std::fs::write(&file, PROFILE).unwrap();
+    let file = file.to_str().unwrap();
+    let (code, differs) = cluster.json(&["profile", "diff", file, "-i", &cluster.inventory, "far-2"]);
+    assert_eq!(code, Some(ExitCode::Findings as i32), "{differs}");
+    let states: Vec<&str> = differs["hosts"][0]["readings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["differs", "differs", "differs", "missing"], "{differs}");
+    let trial = ["profile", "try", file, "--on", "far-2", "--pair", "far-1,far-2"];
+
+    let (code, planned) = cluster.json(&[&trial[..], &["--dry-run"]].concat());
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{planned}");
+    assert_eq!(group(&planned, "buffers")["result"], "planned");
+    assert_eq!(group(&planned, "interrupts")["result"], "missing");
+    let before: Vec<String> = [RMEM, "net.ipv4.tcp_window_scaling"].map(|key| cluster.value(1, key)).into();
+    assert_eq!(before, ["4096 65536 131072", "1"], "a dry run writes nothing");
+
+    let (code, tried) = cluster.json(&[&trial[..], &["--keep-proven", "--yes"]].concat());
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{tried}");
+    let buffers = group(&tried, "buffers");
+    assert_eq!(
+        (&buffers["result"], &buffers["trial"]["status"]),
+        (&"proven".into(), &"kept".into()),
+        "{buffers}"
+    );
+    assert!(interval(buffers).0 > 1.5, "{buffers}");
+    let control = &buffers["trial"]["control"];
+    assert!(control[0] != "far-2" && control[1] != "far-2" && control[0].is_string(), "{buffers}");
+    let harm = group(&tried, "tcp");
+    assert_eq!((&harm["result"], &harm["trial"]["status"]), (&"harm".into(), &"measured".into()), "{harm}");
+    assert!(interval(harm).1 < 0.7, "{harm}");
+    // On a busy machine the interval is wide, and the result is that nothing is shown.
+    let none = group(&tried, "queues");
+    assert!(["no-effect", "not-shown"].contains(&none["result"].as_str().unwrap()), "{none}");
+    assert!(interval(none).0 < 1.1 && interval(none).1 > 0.9, "{none}");
+    assert_eq!(cluster.value(1, RMEM), AMPLE, "what is proven stays");
+    assert_eq!(cluster.value(1, "net.ipv4.tcp_window_scaling"), "1", "what harms is undone");
+    assert_ne!(cluster.value(1, "net.core.somaxconn"), "8192", "what does nothing is undone");
+
+    let (code, shown) = cluster.run(&["rollout", file, "--to", "far-3", "far-4"]);
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{shown}");
+    assert!(shown.contains("1 setting in 2 waves"), "only the proven group: {shown}");
+    let kept = buffers["trial"]["id"].as_str().unwrap();
+    let (code, shown) = cluster.run(&["undo", kept]);
+    assert_eq!((code, cluster.value(1, RMEM)), (Some(ExitCode::Ok as i32), before[0].clone()), "{shown}");
+    let (code, shown) = cluster.run(&["rollout", file, "--to", "far-3"]);
+    assert_eq!(code, Some(ExitCode::CouldNotRun as i32), "what was undone is not carried on");
+    assert!(shown.contains("no group of three-outcomes is proven"), "{shown}");
+}
+
+#[test]
+fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
+    let Some(cluster) = cluster("a_rollout_stops_at_harm_undoes_its_wave_and_resumes") else { return };
+    let set = format!("sysctl.{RMEM}={DOUBLE}");
+    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
+    let trial = &tried["sweep"]["trials"][0];
+    assert_eq!(trial["effect"]["effect"], "better", "{tried}");
+    let id = trial["id"].as_str().unwrap();
+    // Far more than the proven value: on this host it is a loss.
+    cluster.host(2).write_sysctl(RMEM, AMPLE).unwrap();
+
+    let rollout = ["rollout", id, "--to", "far-2", "far-3", "--wave", "1"];
+    let (code, planned) = cluster.json(&rollout);
+    assert_eq!((code, &planned["is_dry_run"]), (Some(ExitCode::Ok as i32), &true.into()));
+    assert_eq!(cluster.value(1, RMEM), "4096 65536 131072", "a dry run writes nothing");
+    let (code, done) = cluster.json(&[&rollout[..], &["--yes"]].concat());
+    assert_eq!(code, Some(ExitCode::RolledBack as i32), "{done}");
+    let (first, second) = (&done["waves"][0], &done["waves"][1]);
+    assert_eq!((&first["status"], &first["hosts"][0]["result"]), (&"done".into(), &"kept".into()), "{done}");
+    assert_eq!(
+        (&second["status"], &second["hosts"][0]["result"]),
+        (&"undone".into(), &"harm".into()),
+        "{done}"
+    );
+    assert!(second["hosts"][0]["ratio"][2].as_f64().unwrap() < 0.9, "{second}");
+    assert_eq!((cluster.value(1, RMEM), cluster.value(2, RMEM)), (DOUBLE.to_owned(), AMPLE.to_owned()));
+    let folder = PathBuf::from(done["folder"].as_str().unwrap());
+    for (name, status) in [("wave-1.json", "done"), ("wave-2.json", "undone")] {
+        let journal: Value = serde_json::from_slice(&std::fs::read(folder.join(name)).unwrap()).unwrap();
+        assert_eq!(journal["status"], status, "{name}");
+    }
+
+    // With its default the host gains as the others do.
+    cluster.host(2).write_sysctl(RMEM, "4096 65536 131072").unwrap();
+    let (code, resumed) =
+        cluster.json(&["rollout", "--resume", done["rollout"]["id"].as_str().unwrap(), "--yes"]);
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{resumed}");
+    assert_eq!(resumed["waves"][0], done["waves"][0], "a wave that is done is not made again");
+    assert_eq!(resumed["waves"][1]["hosts"][0]["result"], "kept", "{resumed}");
+    assert_eq!(cluster.value(2, RMEM), DOUBLE);
+}
