@@ -61,18 +61,18 @@ pub fn show(profile: &Profile, style: Style) -> String {
     let mut out = style.bold(&format!("{}: {}", profile.id, profile.title)) + "\n";
     let head = format!("for {}, links of {} Gbit/s, {}", profile.role.word(), speed(profile), profile.date);
     paragraph(&mut out, &head, 0, style);
-    out += &format!("\n{}\n", style.bold("Conditions"));
+    let _ = writeln!(out, "\n{}", style.bold("Conditions"));
     profile.conditions.iter().for_each(|text| paragraph(&mut out, text, 2, style));
-    out += &format!("\n{}\n", style.bold("Sources"));
+    let _ = writeln!(out, "\n{}", style.bold("Sources"));
     for source in &profile.sources {
         let text = format!("{} ({}): {}", source.name, source.date, source.text);
         paragraph(&mut out, &text, 2, style);
     }
     for group in &profile.groups {
         let head = format!("{}, compared by {}", group.group.word(), group.metric.label());
-        out += &format!("\n{}\n", style.bold(&head));
+        let _ = writeln!(out, "\n{}", style.bold(&head));
         for setting in &group.set {
-            out += &format!("  {} = {}\n", setting.key, value(setting));
+            let _ = writeln!(out, "  {} = {}", setting.key, value(setting));
             let source = profile.source_of(setting).map_or("", |source| source.name.as_str());
             let when: Vec<String> = setting.when.iter().map(condition).collect();
             let when =
@@ -81,7 +81,7 @@ pub fn show(profile: &Profile, style: Style) -> String {
         }
     }
     if !profile.left_out.is_empty() {
-        out += &format!("\n{}\n", style.bold("Not tried"));
+        let _ = writeln!(out, "\n{}", style.bold("Not tried"));
     }
     for left in &profile.left_out {
         paragraph(&mut out, &format!("{}: {}", left.what, left.why), 2, style);
@@ -130,8 +130,10 @@ pub fn differences(profile: &Profile, hosts: &[HostProfile], all: bool, style: S
             out += &style.dim(&head);
             out.push('\n');
         }
-        rows.iter().for_each(|reading| row(&mut out, reading));
-        out += &format!("  {}\n\n", counts(host));
+        for reading in rows {
+            row(&mut out, reading);
+        }
+        let _ = writeln!(out, "  {}\n", counts(host));
     }
     out
 }
@@ -150,18 +152,18 @@ fn row(out: &mut String, reading: &ProfileReading) {
     let (now, to) = (text(&reading.now), text(&reading.to));
     let mut key = key.as_str();
     if key.chars().count() > KEY_WIDTH {
-        *out += &format!("  {group:<10} {key}\n");
+        let _ = writeln!(out, "  {group:<10} {key}");
         key = "";
     }
     let group = if key.is_empty() { "" } else { group };
     if now.chars().count() > VALUE_WIDTH || to.chars().count() > VALUE_WIDTH {
         *out += &(cells(group, key, "", "", state) + "\n");
-        *out += &format!("    in force {now}\n    profile  {to}\n");
+        let _ = writeln!(out, "    in force {now}\n    profile  {to}");
     } else {
         *out += &(cells(group, key, &now, &to, state) + "\n");
     }
     if !reading.why.is_empty() {
-        *out += &format!("    {}\n", one_line(&reading.why));
+        let _ = writeln!(out, "    {}", one_line(&reading.why));
     }
 }
 
@@ -246,7 +248,7 @@ fn figures(outcome: &GroupOutcome) -> [String; 6] {
 fn after(out: &mut String, outcome: &GroupOutcome, style: Style) {
     let Some(trial) = &outcome.trial else { return };
     let group = outcome.group.word();
-    *out += &format!("\n{}\n", style.bold(&format!("{group}, compared by {}", trial.response.label())));
+    let _ = writeln!(out, "\n{}", style.bold(&format!("{group}, compared by {}", trial.response.label())));
     for change in &trial.remedy.changes {
         paragraph(out, &card::change(change), 2, style);
     }
@@ -254,7 +256,7 @@ fn after(out: &mut String, outcome: &GroupOutcome, style: Style) {
         paragraph(out, &note.replace('\n', "; "), 2, style);
     }
     for command in card::next_commands(trial) {
-        *out += &format!("  {}\n", style.command(&command));
+        let _ = writeln!(out, "  {}", style.command(&command));
     }
     if trial.status == TrialStatus::UndoFailed {
         paragraph(out, &card::meaning(trial), 2, style);

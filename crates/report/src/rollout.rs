@@ -1,6 +1,8 @@
 //! A rollout as text: its settings, a row per host with the effect there, and what to type next. Fits 100
 //! columns.
 
+use std::fmt::Write as _;
+
 use linerate_diagnose::rollout::{HostResult, Rollout, RolloutHost, RolloutWave, WaveStatus};
 use linerate_model::printable::{clean, one_line};
 use linerate_model::units::ratio;
@@ -29,7 +31,9 @@ pub fn text(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool, style: S
         let value = setting.to.as_ref().map(ToString::to_string);
         let value = value.or_else(|| setting.to_fact.clone()).or_else(|| setting.to_first_cpu_of.clone());
         let line = format!("{} = {}", setting.key, value.unwrap_or_default());
-        wrap(&one_line(&line), style.width - 2).iter().for_each(|line| out += &format!("  {line}\n"));
+        for line in wrap(&one_line(&line), style.width - 2) {
+            let _ = writeln!(out, "  {line}");
+        }
     }
     out += "\n";
     out += &style.dim(&row("wave", "host", "result", "ratio", "95 % interval"));
@@ -41,7 +45,9 @@ pub fn text(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool, style: S
             out += "\n";
             if !host.why.is_empty() {
                 let lines = wrap(&one_line(&host.why), style.width - 8);
-                lines.iter().for_each(|line| out += &format!("        {line}\n"));
+                for line in lines {
+                    let _ = writeln!(out, "        {line}");
+                }
             }
         }
     }
