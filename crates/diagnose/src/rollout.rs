@@ -7,7 +7,7 @@
 use linerate_knowledge::profile::{Profile, ProfileGroup, ProfileSetting, SettingGroup};
 use linerate_model::finding::Metric;
 use linerate_model::inventory::HostName;
-use linerate_model::snapshot::RunId;
+use linerate_model::run_id::RunId;
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

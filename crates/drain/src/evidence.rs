@@ -7,8 +7,9 @@ use linerate_model::change::Change;
 use linerate_model::fact::{FactKey, GapSubject};
 use linerate_model::finding::{Diagnosis, Direction, Finding, LayerScope, Metric, Suspect};
 use linerate_model::inventory::{GroupName, HostName};
+use linerate_model::run_id::RunId;
 use linerate_model::sample::Outcome;
-use linerate_model::snapshot::{RunId, Snapshot};
+use linerate_model::snapshot::Snapshot;
 use linerate_model::units;
 
 use super::rules;

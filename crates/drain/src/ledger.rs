@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::snapshot::RunId;
+use linerate_model::run_id::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

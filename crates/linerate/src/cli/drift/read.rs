@@ -82,6 +82,7 @@ fn log(
         ended_ms: clock::now_ms(),
         seen_by: SeenBy::Facts,
         scope: ReadScope::Below(&prefixes),
+        who: None,
     };
     if let Err(error) = store.log_facts(&reading, [(host, &read)]) {
         out::note(&format!("changes are not recorded: {error}"));
