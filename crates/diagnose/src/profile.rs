@@ -310,7 +310,7 @@ mod tests {
         FactValue::Text(value.to_owned())
     }
 
-    fn host<'a>(facts: &'a HostFacts, rtt_us: Option<f64>) -> ProfileHost<'a> {
+    fn host(facts: &HostFacts, rtt_us: Option<f64>) -> ProfileHost<'_> {
         ProfileHost { name: "a", facts, nic: Some("nic.eth0."), rtt_us }
     }
 

@@ -7,22 +7,12 @@ use std::fmt;
 use linerate_model::fact::FactKey;
 use linerate_model::run_id::RunId;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::evidence::{Evidence, Explanation, LocatedFault, Seen, Sighting};
 use super::ledger::{Hold, Ledger, Trip, TripCause};
 use super::rules;
 use super::scheduler::{Node, Reservation};
-
-/// By which means work is kept off a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HoldMeans {
-    /// State DRAIN with a reason.
-    State,
-    /// A reservation of this one node; state and reason stay as they are.
-    Reservation,
-}
 
 /// Why nothing is done with a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -330,6 +320,7 @@ mod tests {
 
     use linerate_model::finding::{Direction, LayerScope, Metric};
 
+    use super::super::ledger::HoldMeans;
     use super::super::scheduler::Reason;
     use super::*;
 

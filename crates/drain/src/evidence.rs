@@ -138,7 +138,7 @@ impl<'a> Suspects<'a> {
 
     /// Why a finding is not counted against a host; `None` when it is.
     fn explanation(&self, finding: &Finding, host: &HostName) -> Option<Explanation> {
-        let suspect = finding.places.first().map(|place| &place.suspect);
+        let suspect = finding.places.first().map(|location| &location.suspect);
         match suspect {
             Some(Suspect::Group(_) | Suspect::GroupToGroup(..) | Suspect::All) => {
                 return Some(Explanation::Group);
@@ -225,18 +225,18 @@ fn accused(finding: &Finding) -> Option<&str> {
 }
 
 fn is_certain(finding: &Finding) -> bool {
-    let located = finding.places.first().is_some_and(|place| place.probability >= rules::PROBABILITY);
+    let located = finding.places.first().is_some_and(|location| location.probability >= rules::PROBABILITY);
     located && finding.probability >= rules::PROBABILITY
 }
 
 fn fault(finding: &Finding) -> LocatedFault {
-    let place = finding.places.first();
+    let location = finding.places.first();
     LocatedFault {
         text: text(finding),
         metrics: finding.responses.clone(),
-        direction: place.map(|place| place.direction).unwrap_or_default(),
+        direction: location.map(|location| location.direction).unwrap_or_default(),
         layer: finding.layer,
-        drive: match place.map(|place| &place.suspect) {
+        drive: match location.map(|location| &location.suspect) {
             Some(Suspect::Drive(_, device)) => Some(device.clone()),
             _ => None,
         },
@@ -245,8 +245,8 @@ fn fault(finding: &Finding) -> LocatedFault {
 
 /// A finding in few words, the figures first: a list of nodes shows 20 characters.
 fn text(finding: &Finding) -> String {
-    let place = finding.places.first();
-    let which = match place.map(|place| (&place.suspect, place.direction)) {
+    let location = finding.places.first();
+    let which = match location.map(|location| (&location.suspect, location.direction)) {
         Some((Suspect::Drive(_, device), _)) => device.as_str(),
         Some((_, Direction::Tx)) => "tx",
         Some((_, Direction::Rx)) => "rx",

@@ -9,8 +9,17 @@ use linerate_model::run_id::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::decision::HoldMeans;
 use super::scheduler::{Node, Reason, Reservation};
+
+/// By which means work is kept off a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldMeans {
+    /// State DRAIN with a reason.
+    State,
+    /// A reservation of this one node; state and reason stay as they are.
+    Reservation,
+}
 
 /// An own hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

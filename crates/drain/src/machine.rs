@@ -2,9 +2,9 @@
 //! Out: what was planned and done. Before each write the ledger is saved; after a write without a result in
 //! time nothing more is written.
 
-use super::decision::{Decision, DrainPlan, HoldMeans, Refusal, ResumePlan};
+use super::decision::{Decision, DrainPlan, Refusal, ResumePlan};
 use super::evidence::Evidence;
-use super::ledger::{Hold, Ledger, TripCause};
+use super::ledger::{Hold, HoldMeans, Ledger, TripCause};
 use super::scheduler::{CallError, Guarded, Node, Reason, Reservation, Scheduler};
 
 /// What became of one node.

@@ -76,11 +76,11 @@ impl Fleet {
     /// Starts the node program on every host of the inventory for which `wanted` says yes, many at the same
     /// time.
     pub async fn open(inventory: &Inventory, wanted: impl Fn(&Host) -> bool) -> Self {
-        Self::open_told(inventory, wanted, &Silent).await
+        Self::open_with_progress(inventory, wanted, &Silent).await
     }
 
     /// The same, and tells how far it is.
-    pub async fn open_told(
+    pub async fn open_with_progress(
         inventory: &Inventory,
         wanted: impl Fn(&Host) -> bool,
         progress: &dyn Progress,

@@ -1,9 +1,11 @@
 //! The causes and the profiles: one TOML file each, embedded from `knowledge/AREA/` and
 //! `knowledge/profiles/`, extendable at run time.
 //!
-//! Text comes in, checked causes and profiles go out; a bad file is an error with its line and a hint, never a panic.
+//! Text comes in, checked causes and profiles go out; a bad file is an error with its line and a hint, never
+//! a panic.
 #![deny(missing_docs)]
 
+mod builtin;
 mod check;
 mod error;
 pub mod features;
@@ -12,29 +14,18 @@ pub mod placeholder;
 pub mod profile;
 mod schema;
 
-use include_dir::{Dir, File, include_dir};
+use include_dir::{Dir, File};
 
+use builtin::{BUILTIN, utf8};
 pub use error::KnowledgeError;
 pub use schema::{
     Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior,
     RemedyPlan, SettingPlan, StandingCount, SuspectKind, Symptom,
 };
 
-static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../knowledge");
-
 /// The files of causes: those in the folders of areas.
 fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
     BUILTIN.dirs().filter(|folder| !folder.path().ends_with(profile::FOLDER)).flat_map(Dir::files)
-}
-
-/// The text of an embedded file.
-fn utf8(file: &'static File<'static>) -> Result<&'static str, KnowledgeError> {
-    file.contents_utf8().ok_or_else(|| KnowledgeError {
-        file: file.path().display().to_string(),
-        line: 0,
-        problem: "is not UTF-8".to_owned(),
-        hint: "save it as UTF-8 text".to_owned(),
-    })
 }
 
 /// All causes, by id.

@@ -1,6 +1,6 @@
-//! `linerate profile try` and `linerate rollout` on a real cluster of network namespaces: a group that is proven
-//! and kept, one without effect, one that does harm; then a proven setting carried to two hosts, one of which
-//! it harms, and the rollout resumed.
+//! `linerate profile try` and `linerate rollout` on a real cluster of network namespaces: a group that is
+//! proven and kept, one without effect, one that does harm; then a proven setting carried to two hosts, one
+//! of which it harms, and the rollout resumed.
 //!
 //! In: the programs `linerate` and `linerate-node` (named by `LINERATE` and `LINERATE_NODE`, or beside the
 //! lab's).
@@ -21,8 +21,8 @@ const AMPLE: &str = "4096 131072 6291456";
 /// Half of it is window: 105 Mbit/s at 10 ms, twice what the lab's default allows.
 const DOUBLE: &str = "4096 131072 262144";
 
-/// Groups with the three outcomes: the window from 64 KiB to more than the path needs, a queue that no transfer
-/// fills, and no window above 64 KiB.
+/// Groups with the three outcomes: the window from 64 KiB to more than the path needs, a queue that no
+/// transfer fills, and no window above 64 KiB.
 const PROFILE: &str = r#"
 id = "three-outcomes"
 title = "One group each that helps, does nothing, does harm"

@@ -3,6 +3,7 @@
 //! `linerate-node`; what is missing is printed as a skip with its reason.
 #![allow(clippy::unwrap_used)]
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -40,7 +41,8 @@ impl Cluster {
         for (number, pid) in pids.iter().enumerate() {
             let group = if number < 2 { "storage" } else { "lost" };
             let state = folder.path().join(format!("h{number}"));
-            toml += &format!(
+            let _ = write!(
+                toml,
                 "[[host]]\nname = \"h{number}\"\nnetns = \"/proc/{pid}/ns/net\"\ngroups = [\"{group}\"]\n\
                  state_dir = \"{0}/state\"\netc_dir = \"{0}/etc\"\n",
                 state.display()

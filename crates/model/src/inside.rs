@@ -234,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn base64_round_trips(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn base64_is_read_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(from_base64(&base64(&bytes)), Some(bytes));
         }
     }

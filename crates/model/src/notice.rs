@@ -1,12 +1,12 @@
-//! What a host tells while its facts are followed: that something was written, what it changed, and who did
-//! where the kernel says it.
+//! What a host reports while its facts are followed: that something was written, what it changed, and who did
+//! where the kernel knows it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 
-/// What told of a change.
+/// What reported a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoticeSource {
@@ -20,7 +20,7 @@ pub enum NoticeSource {
     Firewall,
     /// A file that is read at boot or by a daemon.
     File,
-    /// Nothing told of it: all was read again.
+    /// Nothing reported it: all was read again.
     Reading,
 }
 
@@ -60,16 +60,16 @@ pub struct ValueChange {
     pub to: Option<FactValue>,
 }
 
-/// What a host tells.
+/// What a host reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactNotice {
-    /// When it was told, by the clock of the host, Unix milliseconds.
+    /// When it was reported, by the clock of the host, Unix milliseconds.
     pub at_ms: u64,
-    /// What told of it.
+    /// What reported it.
     pub source: NoticeSource,
     /// The file or device; empty where a whole table is meant.
     pub about: String,
-    /// Who wrote, where the kernel says it.
+    /// Who wrote, where the kernel knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writer: Option<Writer>,
     /// What is different now. Empty for a file: what it changes shows at the next boot or restart.

@@ -13,7 +13,7 @@ use linerate_sys::root::Root;
 use linerate_wire::message::{Event, ObserveRequest};
 
 use crate::disk_times::DiskTimes;
-use crate::notices::{self, Told};
+use crate::notices::{self, Reported};
 use crate::{against_iperf3, audit, facts};
 
 /// What readings of facts need of their session.
@@ -45,10 +45,10 @@ pub(crate) fn answer(
         }
         ObserveRequest::Follow { prefixes } => {
             let read = |wanted: &[FactKey]| facts::read(&Root::live(), wanted, &[]);
-            notices::follow(&prefixes, read, stop, |told| {
-                send(match told {
-                    Told::Facts(facts) => Event::Facts(Box::new(facts)),
-                    Told::Notice(notice) => Event::Noticed(Box::new(notice)),
+            notices::follow(&prefixes, read, stop, |reported| {
+                send(match reported {
+                    Reported::Facts(facts) => Event::Facts(Box::new(facts)),
+                    Reported::Notice(notice) => Event::Noticed(Box::new(notice)),
                 });
             });
             return vec![Event::Done];

@@ -19,7 +19,7 @@ use linerate_wire::frame::{FrameKind, MAGIC, encode};
 use linerate_wire::message::{Event, JournalState, ObserveRequest, SessionRequest, TrialRequest};
 use linerate_wire::session::{OperatorEvent, SILENCE_MS};
 
-use operator::{Operator, Place, SACK, listens, sack_off, signal, until};
+use operator::{Operator, SACK, Scene, listens, sack_off, signal, until};
 
 /// The contract allows 5 s for stopping loads, undoing and exiting; a busy machine may take far longer.
 /// Nothing but what is tested ends these nodes and trials so soon: a trial's own time is ten minutes.
@@ -49,32 +49,32 @@ fn port(operator: &mut Operator) -> u16 {
     }
 }
 
-fn listens_inside(place: &Place, port: u16) -> bool {
+fn listens_inside(scene: &Scene, port: u16) -> bool {
     let look = || listens(Path::new("/proc/thread-self/net/tcp"), port);
-    linerate_sys::netns::run_in(&place.namespace, look).unwrap()
+    linerate_sys::netns::run_in(&scene.namespace, look).unwrap()
 }
 
 #[test]
 fn an_operator_that_hangs_up_leaves_nothing_changed() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
     let port = port(&mut operator);
-    assert!(listens_inside(&place, port));
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "armed"));
+    assert!(listens_inside(&scene, port));
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("0", "armed"));
     operator.hang_up();
     let (status, took) = operator.wait();
     assert!(status.success() && took < GONE, "{status} after {took:?}");
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
-    assert!(!listens_inside(&place, port));
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("1", "closed"));
+    assert!(!listens_inside(&scene, port));
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     println!("gone {took:?} after the hang-up");
 }
 
 #[test]
 fn a_stopped_operator_is_given_up_after_its_silence() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
     // The node hears at least one more word after this.
     let heard = Instant::now();
@@ -84,20 +84,20 @@ fn a_stopped_operator_is_given_up_after_its_silence() {
     assert!(status.success() && took < GONE, "{status} after {took:?}");
     // Its clock counts whole milliseconds.
     assert!(heard.elapsed() >= Duration::from_millis(SILENCE_MS - 10), "given up too early: {took:?}");
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
-    assert!(!listens_inside(&place, port));
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("1", "closed"));
+    assert!(!listens_inside(&scene, port));
     println!("gone after {took:?} of silence");
 }
 
 #[test]
 fn the_guardian_restores_when_the_node_is_killed() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
     operator.child.kill().unwrap();
-    let took = until("the old value is back", || place.sack() == "1");
-    until("the journal is closed", || place.state("t1") == "closed");
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    let took = until("the old value is back", || scene.sack() == "1");
+    until("the journal is closed", || scene.state("t1") == "closed");
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     assert!(took < GONE, "{took:?}");
     println!("restored {took:?} after kill -9 of the node");
 }
@@ -155,67 +155,67 @@ fn tree(top: u32) -> Vec<u32> {
 
 #[test]
 fn a_scheduler_that_kills_all_it_knows_of_leaves_the_guardian() {
-    let Some(place) = Place::new() else { return };
+    let Some(scene) = Scene::new() else { return };
     let Some(group) = Group::new() else {
         println!(
             "SKIPPED a_scheduler_that_kills_all_it_knows_of_leaves_the_guardian: no control group can be made"
         );
         return;
     };
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     std::fs::write(group.0.join("cgroup.procs"), operator.child.id().to_string()).unwrap();
     operator.apply("t1", 600);
-    assert_eq!(place.sack(), "0");
-    assert_eq!(place.guardians("t1").len(), 1);
+    assert_eq!(scene.sack(), "0");
+    assert_eq!(scene.guardians("t1").len(), 1);
     // What is left is asked politely, as a machine that goes down does. All else by the group and by the
     // tree, and so that none of them has a moment after another one's end.
-    place.guardians("t1").into_iter().for_each(|guardian| signal("TERM", guardian));
+    scene.guardians("t1").into_iter().for_each(|guardian| signal("TERM", guardian));
     let known: Vec<String> =
         [group.processes(), tree(operator.child.id())].concat().iter().map(u32::to_string).collect();
     for name in ["-STOP", "-KILL"] {
         assert!(Command::new("kill").arg(name).args(&known).status().unwrap().success());
     }
-    let took = until("the old value is back", || place.sack() == "1");
-    until("the journal is closed", || place.state("t1") == "closed");
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    let took = until("the old value is back", || scene.sack() == "1");
+    until("the journal is closed", || scene.state("t1") == "closed");
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     println!("restored {took:?} after all was killed");
 }
 
 #[test]
 fn the_next_node_restores_when_node_and_guardian_are_killed() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     // Time enough to kill both before.
     operator.apply("t1", 10);
-    for guardian in place.guardians("t1") {
+    for guardian in scene.guardians("t1") {
         signal("KILL", guardian);
     }
     operator.child.kill().unwrap();
     operator.wait();
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "armed"));
-    let mut next = Operator::set_up(&place);
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("0", "armed"));
+    let mut next = Operator::set_up(&scene);
     until("the old value is back", || {
         // Keeps the session alive.
         next.ask(TrialRequest::Journals);
-        place.sack() == "1"
+        scene.sack() == "1"
     });
-    until("the journal is closed", || place.state("t1") == "closed");
+    until("the journal is closed", || scene.state("t1") == "closed");
 }
 
 #[test]
 fn the_guardian_restores_at_the_deadline_when_the_node_is_stopped() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 3);
     signal("STOP", operator.child.id());
-    until("the old value is back", || place.sack() == "1");
-    until("the journal is closed", || place.state("t1") == "closed");
+    until("the old value is back", || scene.sack() == "1");
+    until("the journal is closed", || scene.state("t1") == "closed");
     // It finds nothing left to take back, however long it slept.
     signal("CONT", operator.child.id());
     operator.hang_up();
     assert!(operator.wait().0.success());
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
-    let mut operator = Operator::set_up(&place);
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("1", "closed"));
+    let mut operator = Operator::set_up(&scene);
     let events = operator.ask(TrialRequest::Revert { trial: "t1".into() });
     let [Event::Failed { error, undo_failed: false, .. }] = events.as_slice() else { panic!("{events:?}") };
     assert!(error.contains("closed (nobody confirmed it in time)"), "{error}");
@@ -225,30 +225,30 @@ fn the_guardian_restores_at_the_deadline_when_the_node_is_stopped() {
 
 #[test]
 fn a_trial_lives_through_all_its_states() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     let back = |value| Event::Changed { read_back: vec![(SACK.into(), FactValue::Int(value))] };
     operator.apply("t1", 60);
     assert_eq!(operator.ask(TrialRequest::Revert { trial: "t1".into() }), [back(1), Event::Done]);
-    assert_eq!(place.sack(), "1");
+    assert_eq!(scene.sack(), "1");
     operator.apply("t1", 60);
     assert_eq!(operator.ask(TrialRequest::Extend { trial: "t1".into(), deadline_s: 90 }), [Event::Done]);
-    let conf = place.etc_dir().join("sysctl.d/90-linerate.conf");
+    let conf = scene.etc_dir().join("sysctl.d/90-linerate.conf");
     let events = operator.ask(TrialRequest::Keep { trial: "t1".into(), changes: sack_off() });
     assert_eq!(events, [Event::Kept { files: vec![conf.clone()] }, Event::Done]);
     assert!(std::fs::read_to_string(&conf).unwrap().contains("net.ipv4.tcp_sack = 0"));
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     operator.hang_up();
     operator.wait();
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("0", "kept"));
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("0", "kept"));
 
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     let events = operator.ask(TrialRequest::Journals);
     let [Event::Journals(entries), Event::Done] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((entries[0].trial.as_str(), entries[0].state), ("t1", JournalState::Kept));
     assert_eq!(operator.ask(TrialRequest::Undo { trial: "t1".into() }), [back(1), Event::Done]);
     assert!(!conf.exists());
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("1", "closed"));
     let wrong = TrialRequest::Apply {
         trial: "t2".into(),
         changes: vec![linerate_model::change::Change { from: FactValue::Int(0), ..sack_off().remove(0) }],

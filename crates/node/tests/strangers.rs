@@ -22,22 +22,22 @@ use linerate_wire::message::{
     BuildRequest, Event, JournalState, Request, SessionRequest, Setup, TrialRequest,
 };
 
-use operator::{Operator, Place, SACK, sack_off, signal, until};
+use operator::{Operator, SACK, Scene, sack_off, signal, until};
 
 /// Another user of the host.
 const STRANGER: u32 = 54_321;
 /// A protection of the host that each network namespace has for itself: no change may switch it off.
 const COOKIES: &str = "net/ipv4/tcp_syncookies";
 
-/// A place whose folder other users may enter; `None` where that cannot be tested.
-fn shared_place(test: &str) -> Option<Place> {
+/// A scene whose folder other users may enter; `None` where that cannot be tested.
+fn shared_scene(test: &str) -> Option<Scene> {
     if !linerate_sys::sandbox::is_root() {
         println!("SKIPPED {test}: only root can act as another user");
         return None;
     }
-    let place = Place::new()?;
-    set_mode(place.folder.path(), 0o755);
-    Some(place)
+    let scene = Scene::new()?;
+    set_mode(scene.folder.path(), 0o755);
+    Some(scene)
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -55,10 +55,10 @@ fn as_stranger(script: &str) -> bool {
     command.stderr(std::process::Stdio::null()).status().unwrap().success()
 }
 
-fn sysctl(place: &Place, name: &str) -> String {
+fn sysctl(scene: &Scene, name: &str) -> String {
     let path = Path::new("/proc/sys").join(name);
     let read = || fs::read_to_string(path).unwrap();
-    linerate_sys::netns::run_in(&place.namespace, read).unwrap().trim().to_owned()
+    linerate_sys::netns::run_in(&scene.namespace, read).unwrap().trim().to_owned()
 }
 
 fn apply(trial: &str) -> TrialRequest {
@@ -78,8 +78,8 @@ fn bye(mut operator: Operator) {
 }
 
 /// A journal that is overdue, as `plant` changes it.
-fn journal(place: &Place, plant: impl Fn(&mut serde_json::Value)) -> String {
-    let namespace = linerate_sys::netns::run_in(&place.namespace, || {
+fn journal(scene: &Scene, plant: impl Fn(&mut serde_json::Value)) -> String {
+    let namespace = linerate_sys::netns::run_in(&scene.namespace, || {
         fs::metadata("/proc/thread-self/ns/net").unwrap().ino()
     });
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -93,20 +93,20 @@ fn journal(place: &Place, plant: impl Fn(&mut serde_json::Value)) -> String {
 }
 
 /// The journal of a neighbour who wants a file with his text.
-fn wants_file(place: &Place, path: &Path) -> String {
+fn wants_file(scene: &Scene, path: &Path) -> String {
     let file = serde_json::json!({
         "path": path, "before": {"text": "* * * * * root id\n"}, "after": {"text": ""}, "lines": [],
     });
-    journal(place, |journal| journal["files"] = serde_json::json!([file]))
+    journal(scene, |journal| journal["files"] = serde_json::json!([file]))
 }
 
 #[test]
 fn a_session_without_a_umask_leaves_nothing_to_other_users() {
-    let Some(place) = shared_place("a_session_without_a_umask_leaves_nothing_to_other_users") else { return };
+    let Some(scene) = shared_scene("a_session_without_a_umask_leaves_nothing_to_other_users") else { return };
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_linerate-node")]);
-    let mut operator = Operator::start_by(shell, Some(&place));
-    let (state_dir, etc_dir) = (place.state_dir(), place.etc_dir());
+    let mut operator = Operator::start_by(shell, Some(&scene));
+    let (state_dir, etc_dir) = (scene.state_dir(), scene.etc_dir());
     let setup = SessionRequest::Setup(Setup {
         state_dir: state_dir.clone(),
         etc_dir: etc_dir.clone(),
@@ -142,12 +142,12 @@ fn a_session_without_a_umask_leaves_nothing_to_other_users() {
 
 #[test]
 fn a_file_of_settings_keeps_its_mode() {
-    let Some(place) = shared_place("a_file_of_settings_keeps_its_mode") else { return };
-    let conf = place.etc_dir().join("sysctl.d/90-linerate.conf");
+    let Some(scene) = shared_scene("a_file_of_settings_keeps_its_mode") else { return };
+    let conf = scene.etc_dir().join("sysctl.d/90-linerate.conf");
     fs::create_dir_all(conf.parent().unwrap()).unwrap();
     fs::write(&conf, "net.ipv4.tcp_timestamps = 1\n").unwrap();
     set_mode(&conf, 0o640);
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
     let events = operator.ask(TrialRequest::Keep { trial: "t1".into(), changes: sack_off() });
     assert!(matches!(events.as_slice(), [Event::Kept { .. }, Event::Done]), "{events:?}");
@@ -163,15 +163,15 @@ fn a_file_of_settings_keeps_its_mode() {
 
 #[test]
 fn a_journal_that_another_user_planted_does_nothing() {
-    let Some(place) = shared_place("a_journal_that_another_user_planted_does_nothing") else { return };
-    let (trials, target) = (place.state_dir().join("trials"), place.folder.path().join("cron.d/x"));
+    let Some(scene) = shared_scene("a_journal_that_another_user_planted_does_nothing") else { return };
+    let (trials, target) = (scene.state_dir().join("trials"), scene.folder.path().join("cron.d/x"));
     fs::create_dir_all(&trials).unwrap();
     fs::create_dir(target.parent().unwrap()).unwrap();
     // As a session with umask 000 of an older version left them.
-    set_mode(&place.state_dir(), 0o777);
+    set_mode(&scene.state_dir(), 0o777);
     set_mode(&trials, 0o777);
-    let text = place.folder.path().join("planted");
-    fs::write(&text, wants_file(&place, &target)).unwrap();
+    let text = scene.folder.path().join("planted");
+    fs::write(&text, wants_file(&scene, &target)).unwrap();
     set_mode(&text, 0o644);
     let planted = trials.join("y.json");
     assert!(as_stranger(&format!("cp {} {}", text.display(), planted.display())));
@@ -183,9 +183,9 @@ fn a_journal_that_another_user_planted_does_nothing() {
         assert!(!target.exists() && fs::read_to_string(&planted).unwrap() == before, "{step}");
         (error, hint)
     };
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     let (error, hint) = unused(&mut operator, "a folder that all may write");
-    let state = place.state_dir();
+    let state = scene.state_dir();
     assert!(
         error.contains(&format!("{} is writable by other users (owner uid 0, mode 0777)", state.display())),
         "{error}"
@@ -197,15 +197,15 @@ fn a_journal_that_another_user_planted_does_nothing() {
     assert!(error.contains("is writable by other users"), "{error}");
     bye(operator);
     // An administrator closes the folders and leaves what is in them.
-    set_mode(&place.state_dir(), 0o755);
+    set_mode(&scene.state_dir(), 0o755);
     set_mode(&trials, 0o755);
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     let (error, _) = unused(&mut operator, "a journal of another user");
     assert!(error.contains(&format!("y.json is owned by uid {STRANGER}")), "{error}");
     bye(operator);
     // Also with the right owner: that path is never written.
     chown(&planted, Some(0), Some(0)).unwrap();
-    let mut operator = Operator::set_up(&place);
+    let mut operator = Operator::set_up(&scene);
     let (error, hint) = unused(&mut operator, "a path outside");
     assert!(
         error.contains("y.json is left alone") && error.contains("cron.d/x: it is no file of persistent"),
@@ -218,27 +218,27 @@ fn a_journal_that_another_user_planted_does_nothing() {
     // It blocks no trial.
     operator.apply("t1", 600);
     bye(operator);
-    assert_eq!(place.sack(), "1");
+    assert_eq!(scene.sack(), "1");
     assert!(!target.exists());
 }
 
 #[test]
 fn a_planted_setting_that_protects_the_host_is_not_written() {
-    let Some(place) = shared_place("a_planted_setting_that_protects_the_host_is_not_written") else { return };
+    let Some(scene) = shared_scene("a_planted_setting_that_protects_the_host_is_not_written") else { return };
     let key = "sysctl.net.ipv4.tcp_syncookies";
-    assert_eq!(sysctl(&place, COOKIES), "1");
-    let trials = place.state_dir().join("trials");
+    assert_eq!(sysctl(&scene, COOKIES), "1");
+    let trials = scene.state_dir().join("trials");
     fs::create_dir_all(&trials).unwrap();
     let old = serde_json::json!({"key": key, "value": 0, "related": false});
-    fs::write(trials.join("y.json"), journal(&place, |j| j["olds"] = serde_json::json!([old]))).unwrap();
-    let mut operator = Operator::set_up(&place);
+    fs::write(trials.join("y.json"), journal(&scene, |j| j["olds"] = serde_json::json!([old]))).unwrap();
+    let mut operator = Operator::set_up(&scene);
     let (error, _) = refused(&mut operator, TrialRequest::Undo { trial: "y".into() });
     assert!(error.contains(&format!("it names {key}, which is no setting")), "{error}");
     // The guardian reads journals as well.
     let mut guardian = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
-    guardian.arg("guard").args([trials.join("y.json"), place.etc_dir()]).stdin(std::process::Stdio::null());
+    guardian.arg("guard").args([trials.join("y.json"), scene.etc_dir()]).stdin(std::process::Stdio::null());
     let namespace =
-        fs::File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&place.namespace)));
+        fs::File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&scene.namespace)));
     let namespace = namespace.unwrap();
     linerate_sys::spawn::in_namespace(&mut guardian, &namespace);
     let mut guardian = guardian.spawn().unwrap();
@@ -247,7 +247,7 @@ fn a_planted_setting_that_protects_the_host_is_not_written() {
         keeps_alive();
         guardian.try_wait().unwrap().is_some()
     });
-    assert_eq!(sysctl(&place, COOKIES), "1");
+    assert_eq!(sysctl(&scene, COOKIES), "1");
     // By request as well, and what runs programs of the kernel.
     for key in [key, "sysctl.kernel.core_pattern", "sysctl.kernel.modules_disabled"] {
         let (from, to) = (FactValue::Int(1), FactValue::Int(0));
@@ -264,8 +264,8 @@ type Case = (&'static str, fn(&Path));
 
 #[test]
 fn a_state_folder_that_is_not_ours_holds_no_trial() {
-    let Some(place) = shared_place("a_state_folder_that_is_not_ours_holds_no_trial") else { return };
-    let state = place.state_dir();
+    let Some(scene) = shared_scene("a_state_folder_that_is_not_ours_holds_no_trial") else { return };
+    let state = scene.state_dir();
     let cases: [Case; 4] = [
         ("is owned by uid 54321 (mode 0755) instead of uid 0", |state| {
             fs::create_dir(state).unwrap();
@@ -282,22 +282,22 @@ fn a_state_folder_that_is_not_ours_holds_no_trial() {
     let etc = fs::read_dir("/etc").unwrap().count();
     for (problem, make) in cases {
         make(&state);
-        let mut operator = Operator::set_up(&place);
+        let mut operator = Operator::set_up(&scene);
         let (error, hint) = refused(&mut operator, apply("t1"));
         assert!(error.contains(&format!("{} {problem}", state.display())), "{error}");
         assert!(hint.contains(&format!("`mv {0} {0}.moved`", state.display())), "{hint}");
         let (error, _) = refused(&mut operator, BuildRequest::Builds);
         assert!(error.contains(problem), "{error}");
         bye(operator);
-        assert_eq!(place.sack(), "1");
+        assert_eq!(scene.sack(), "1");
         // As the hint says.
         let moved = PathBuf::from(format!("{}.moved", state.display()));
         let mut mv = Command::new("mv");
         assert!(mv.args([&state, &moved]).status().unwrap().success());
-        let mut operator = Operator::set_up(&place);
+        let mut operator = Operator::set_up(&scene);
         operator.apply("t1", 600);
         bye(operator);
-        assert_eq!(place.sack(), "1");
+        assert_eq!(scene.sack(), "1");
         fs::remove_dir_all(&state).unwrap();
         fs::remove_dir_all(&moved).or_else(|_| fs::remove_file(&moved)).unwrap();
     }
@@ -306,12 +306,12 @@ fn a_state_folder_that_is_not_ours_holds_no_trial() {
 
 #[test]
 fn folders_that_depend_on_the_working_folder_are_refused() {
-    let Some(place) = Place::new() else { return };
-    let here = place.folder.path().join("here");
+    let Some(scene) = Scene::new() else { return };
+    let here = scene.folder.path().join("here");
     fs::create_dir(&here).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
     command.current_dir(&here);
-    let mut operator = Operator::start_by(command, Some(&place));
+    let mut operator = Operator::start_by(command, Some(&scene));
     for (state_dir, etc_dir, problem) in [
         ("./relst", "/etc", "state_dir ./relst is not an absolute path"),
         ("relst", "/etc", "state_dir relst is not an absolute path"),
@@ -330,20 +330,20 @@ fn folders_that_depend_on_the_working_folder_are_refused() {
         assert!(error.contains("no setup was made"), "{error}");
     }
     bye(operator);
-    assert_eq!(place.sack(), "1");
+    assert_eq!(scene.sack(), "1");
     assert_eq!(fs::read_dir(&here).unwrap().count(), 0);
 }
 
 #[test]
 fn nothing_is_written_while_the_guardian_does_not_answer() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
     assert!(matches!(
         operator.ask(TrialRequest::Revert { trial: "t1".into() }).as_slice(),
         [Event::Changed { .. }, Event::Done]
     ));
-    let guardians = place.guardians("t1");
+    let guardians = scene.guardians("t1");
     assert_eq!(guardians.len(), 1);
     for guardian in &guardians {
         signal("STOP", *guardian);
@@ -355,22 +355,22 @@ fn nothing_is_written_while_the_guardian_does_not_answer() {
         "{error}"
     );
     assert!(hint.contains("nothing was changed"), "{hint}");
-    assert_eq!((place.sack().as_str(), place.state("t1").as_str()), ("1", "closed"));
+    assert_eq!((scene.sack().as_str(), scene.state("t1").as_str()), ("1", "closed"));
     for guardian in &guardians {
         signal("CONT", *guardian);
     }
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     // One that was killed is replaced before the next write.
     operator.apply("t2", 600);
     assert!(matches!(
         operator.ask(TrialRequest::Revert { trial: "t2".into() }).as_slice(),
         [Event::Changed { .. }, Event::Done]
     ));
-    place.guardians("t2").into_iter().for_each(|guardian| signal("KILL", guardian));
+    scene.guardians("t2").into_iter().for_each(|guardian| signal("KILL", guardian));
     operator.apply("t2", 600);
-    assert_eq!(place.guardians("t2").len(), 1);
+    assert_eq!(scene.guardians("t2").len(), 1);
     bye(operator);
-    assert_eq!(place.sack(), "1");
+    assert_eq!(scene.sack(), "1");
 }
 
 /// Number behind a field of `/proc/PID/status`.
@@ -382,11 +382,11 @@ fn status(pid: u32, field: &str) -> u64 {
 
 #[test]
 fn a_guardian_that_cannot_read_its_journal_for_a_moment_undoes_afterwards() {
-    let Some(place) = Place::new() else { return };
-    let mut operator = Operator::set_up(&place);
+    let Some(scene) = Scene::new() else { return };
+    let mut operator = Operator::set_up(&scene);
     operator.apply("t1", 600);
-    let guardian = place.guardians("t1")[0];
-    let trials = place.state_dir().join("trials");
+    let guardian = scene.guardians("t1")[0];
+    let trials = scene.state_dir().join("trials");
     // Nothing in such a folder is read.
     set_mode(&trials, 0o777);
     operator.child.kill().unwrap();
@@ -395,13 +395,13 @@ fn a_guardian_that_cannot_read_its_journal_for_a_moment_undoes_afterwards() {
     let sleeps = status(guardian, "voluntary_ctxt_switches");
     until("the guardian has looked", || status(guardian, "voluntary_ctxt_switches") >= sleeps + 2);
     assert_eq!(
-        (place.sack().as_str(), place.guardians("t1").len()),
+        (scene.sack().as_str(), scene.guardians("t1").len()),
         ("0", 1),
         "it neither undid nor gave up"
     );
     set_mode(&trials, 0o700);
-    until("the old value is back", || place.sack() == "1");
-    until("the journal is closed", || place.state("t1") == "closed");
-    until("the guardian ends", || place.guardians("t1").is_empty());
+    until("the old value is back", || scene.sack() == "1");
+    until("the journal is closed", || scene.state("t1") == "closed");
+    until("the guardian ends", || scene.guardians("t1").is_empty());
     assert_eq!(SACK, sack_off()[0].key);
 }

@@ -51,7 +51,7 @@ pub fn text(changes: &[OfCluster<'_>], unlisted: &[(&str, u64, u64)], width: usi
     out
 }
 
-/// What a followed host tells, as lines: when, where, what, and below each value that changed.
+/// What a followed host reports, as lines: when, where, what, and below each value that changed.
 #[must_use]
 pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
     let about = |what: &str| match notice.about.as_str() {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_notice_says_when_what_and_who() {
-        let told = FactNotice {
+        let one = FactNotice {
             at_ms: 1_795_543_215_000,
             source: NoticeSource::Written,
             about: "/proc/sys/vm/swappiness".into(),
@@ -166,12 +166,12 @@ mod tests {
                 to: Some(FactValue::Int(10)),
             }],
         };
-        let text = notice("arc-1", &told, 100);
+        let text = notice("arc-1", &one, 100);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].ends_with(":15 arc-1: written: /proc/sys/vm/swappiness"), "{text}");
         assert!(lines[1].trim_start().starts_with("sysctl.vm.swappiness "), "{text}");
         assert!(lines[1].ends_with("60 -> 10   by tuned.service"), "{text}");
-        let file = FactNotice { source: NoticeSource::File, writer: None, changes: Vec::new(), ..told };
+        let file = FactNotice { source: NoticeSource::File, writer: None, changes: Vec::new(), ..one };
         assert_eq!(notice("arc-1", &file, 100).lines().count(), 1);
     }
 

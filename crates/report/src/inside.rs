@@ -39,11 +39,11 @@ pub fn drawings(packed: &[Packed]) -> Markup {
     let (mean, worst) = (values(|m| m.rtt_us.0), values(|m| m.rtt_us.1));
     let (window, again) = (values(|m| m.cwnd), values(|m| m.retransmits));
     let (by_window, by_buffer) = (values(|m| m.held_by_window), values(|m| m.held_by_buffer));
-    let mut round_trips = vec![Line { class: "healthy", name: "mean of the streams", of: mean.as_slice() }];
+    let mut rtts = vec![Line { class: "healthy", name: "mean of the streams", of: mean.as_slice() }];
     if many {
-        round_trips.insert(0, Line { class: "worst", name: "slowest stream", of: worst.as_slice() });
+        rtts.insert(0, Line { class: "worst", name: "slowest stream", of: worst.as_slice() });
     } else {
-        round_trips[0].name = "smoothed by the kernel";
+        rtts[0].name = "smoothed by the kernel";
     }
     let held = [
         Line { class: "worst", name: "by the receiver's window", of: by_window.as_slice() },
@@ -58,7 +58,7 @@ pub fn drawings(packed: &[Packed]) -> Markup {
         }
         @let segments = |count: f64| format!("{} segments", units::short(count));
         @if course.len() > 1 {
-            (distribution::courses(&round_trips, units::duration_us, "RTT"))
+            (distribution::courses(&rtts, units::duration_us, "RTT"))
             (distribution::courses(&one("healthy", window.as_slice()), segments, "Congestion window"))
             @if again.iter().any(|point| point.1 > 0.0) {
                 (distribution::courses(&one("worst", again.as_slice()), segments, "Retransmitted so far"))

@@ -26,6 +26,8 @@ use linerate_model::shell;
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 const FOLDER_MODE: u32 = 0o700;
 pub(super) const FILE_MODE: u32 = 0o600;
+/// The folder of journals of rollouts.
+pub(super) const ROLLOUTS: &str = "rollouts";
 /// What the names of records begin with.
 pub(super) const RECORD: &str = "linerate-";
 
@@ -76,7 +78,7 @@ fn check_above(folder: &Path) -> Result<(), StoreError> {
 /// Whether a folder has no entries but those of a store.
 fn holds_nothing_else(folder: &Path) -> bool {
     let begins = |name: &OsStr, with: &str| name.as_bytes().starts_with(with.as_bytes());
-    let is_own = |name: &OsStr| begins(name, FILE) || begins(name, RECORD) || name == super::rollouts::FOLDER;
+    let is_own = |name: &OsStr| begins(name, FILE) || begins(name, RECORD) || name == ROLLOUTS;
     std::fs::read_dir(folder)
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_own(&entry.file_name()))))
 }

@@ -1,5 +1,5 @@
-//! Journals of rollouts: a folder for each beside the database, with the plan and one file per wave, so that a
-//! rollout resumes where it ended.
+//! Journals of rollouts: a folder for each beside the database, with the plan and one file per wave, so that
+//! a rollout resumes where it ended.
 //!
 //! In: documents that serialise. Out: the same. A file is replaced as a whole: a kill leaves the old one or
 //! the new one. Folders are 0700, files 0600, as the database.
@@ -15,8 +15,6 @@ use serde::de::DeserializeOwned;
 use super::error::{StoreError, from_json};
 use super::{paths, private};
 
-/// Name of the folder beside the database.
-pub(super) const FOLDER: &str = "rollouts";
 const PLAN: &str = "plan.json";
 /// Bytes of a journal: a wave of ten thousand hosts has two million.
 const BYTES_MAX: u64 = 64 << 20;
@@ -38,7 +36,7 @@ impl Rollouts {
 
     /// The journals in a data folder.
     pub fn open(data: &Path) -> Result<Self, StoreError> {
-        let folder = data.join(FOLDER);
+        let folder = data.join(private::ROLLOUTS);
         private::make_folder(&folder)?;
         Ok(Self { folder })
     }

@@ -304,7 +304,7 @@ pub fn set_features(name: &str, wanted: &[(String, bool)]) -> Result<(), Ethtool
 struct Ethtool {
     socket: Socket,
     family: u16,
-    /// The group that is told of changes.
+    /// The group that gets changes.
     monitor: Option<u32>,
 }
 
@@ -312,7 +312,7 @@ fn not_there() -> NetlinkError {
     NetlinkError::Refused { errno: libc::ENOENT, message: String::new() }
 }
 
-/// What drivers' settings become, whoever changes them through netlink or, since Linux 5.6, through ioctl.
+/// What drivers' settings become, changed by any program through netlink or, since Linux 5.6, through ioctl.
 pub fn monitor() -> Result<NetlinkGroups, NetlinkError> {
     let group = Ethtool::open()?.monitor.ok_or_else(not_there)?;
     NetlinkGroups::on(libc::NETLINK_GENERIC, &[group])

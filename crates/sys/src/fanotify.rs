@@ -1,9 +1,9 @@
-//! Files of whole mounts that somebody wrote to, with the process that did: how `/proc` and `/sys` tell that a
-//! setting was written. Needs root.
+//! Files of whole mounts that were written, with the process that did: how `/proc` and `/sys` report that
+//! a setting was written. Needs root.
 //!
-//! In: folders whose mounts are watched. Out: paths and process ids. A write through another mount of the same
-//! file system, such as that of a container, is not seen. Each event holds the file open until it is read; a
-//! file that cannot be opened for reading gives none.
+//! In: folders whose mounts are watched. Out: paths and process ids. A write through another mount of the
+//! same file system, such as that of a container, is not seen. Each event holds the file open until it is
+//! read; a file that cannot be opened for reading gives none.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Room for hundreds of events of 24 bytes.
+/// Holds hundreds of events of 24 bytes.
 const BUFFER_BYTES: usize = 16 << 10;
 
 const EVENT_BYTES: usize = size_of::<libc::fanotify_event_metadata>();
@@ -44,7 +44,7 @@ impl Fanotify {
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `raw` is a fresh descriptor that nobody else owns.
+        // SAFETY: `raw` is a fresh descriptor that no one else owns.
         let watch = Self { file: unsafe { OwnedFd::from_raw_fd(raw) }.into() };
         mounts.iter().try_for_each(|mount| watch.add(mount))?;
         Ok(watch)
@@ -79,7 +79,7 @@ impl Fanotify {
             for event in events(&buffer[..got]) {
                 is_whole &= event.mask & libc::FAN_Q_OVERFLOW == 0;
                 if let Some(written) = event.file {
-                    // Proc names what the descriptor is about, without the name being looked up again.
+                    // Proc names what the descriptor is about, without resolving the name again.
                     if let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{}", written.as_raw_fd())) {
                         each(Write { path, pid: event.pid });
                     }
@@ -113,7 +113,7 @@ fn events(mut bytes: &[u8]) -> impl Iterator<Item = Event> {
         let mask = u64::from_ne_bytes(bytes.get(8..16)?.try_into().ok()?);
         let (raw, pid) = (word(16)?.cast_signed(), word(20)?.cast_signed());
         bytes = bytes.get(length..).unwrap_or_default();
-        // SAFETY: the kernel opened this descriptor for us with the event, and nobody else knows it.
+        // SAFETY: the kernel opened this descriptor for us with the event, and no one else knows it.
         let file = (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) });
         Some(Event { mask, pid, file })
     })

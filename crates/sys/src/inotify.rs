@@ -1,7 +1,7 @@
-//! Folders whose files are written, moved or deleted, as the kernel tells it.
+//! Folders whose files are written, moved or deleted, as the kernel reports it.
 //!
-//! In: paths of folders and files. Out: paths of files that changed. What is not there is passed over. Changes
-//! below a folder that is added later, and through another mount with its own inodes, are not seen.
+//! In: paths of folders and files. Out: paths of files that changed. What is not there is passed over.
+//! Changes below a folder that is added later, and through another mount with its own inodes, are not seen.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const CHANGES: u32 =
     libc::IN_CLOSE_WRITE | libc::IN_MOVED_FROM | libc::IN_MOVED_TO | libc::IN_CREATE | libc::IN_DELETE;
 const EVENT_BYTES: usize = size_of::<libc::inotify_event>();
-/// Room for many events: one has at most 16 bytes and a name of 256.
+/// Holds many events: one has at most 16 bytes and a name of 256.
 const BUFFER_BYTES: usize = 16 << 10;
 
 /// A watch of folders.
@@ -33,7 +33,7 @@ impl Inotify {
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: `raw` is a fresh descriptor that nobody else owns.
+        // SAFETY: `raw` is a fresh descriptor that no one else owns.
         let mut watch = Self { file: unsafe { OwnedFd::from_raw_fd(raw) }.into(), paths: Vec::new() };
         for path in paths {
             match watch.add(&path) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_moved_and_deleted_is_told() {
+    fn what_is_written_moved_and_deleted_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let mut watch = Inotify::on([folder.path().to_owned(), path("gone")]).unwrap();

@@ -292,10 +292,10 @@ impl Socket {
 
     /// A datagram that is there already; `WouldBlock` where none is.
     pub(crate) fn next_datagram(&mut self) -> io::Result<&[u8]> {
-        let (descriptor, room) = (self.fd.as_raw_fd(), self.buffer.len());
+        let (descriptor, length) = (self.fd.as_raw_fd(), self.buffer.len());
         // SAFETY: pointer and length describe the buffer, which outlives the call.
         let got =
-            unsafe { libc::recv(descriptor, self.buffer.as_mut_ptr().cast(), room, libc::MSG_DONTWAIT) };
+            unsafe { libc::recv(descriptor, self.buffer.as_mut_ptr().cast(), length, libc::MSG_DONTWAIT) };
         let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
         Ok(&self.buffer[..got])
     }

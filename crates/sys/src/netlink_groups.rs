@@ -1,4 +1,4 @@
-//! What the kernel tells without being asked: links, addresses, routes, rules, qdiscs, neighbours, drivers'
+//! What the kernel reports without being asked: links, addresses, routes, rules, qdiscs, neighbours, drivers'
 //! settings, firewalls.
 //!
 //! In: groups of a netlink protocol. Out: their messages as they come, of the network namespace of the thread
@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::netlink::{Message, NetlinkError, Socket, messages, u32_at};
 
 /// Groups of `NETLINK_ROUTE` that have settings (`linux/rtnetlink.h`): links 1, queueing disciplines, classes
-/// and filters 4, IPv4 addresses 5, routes 7, rules 8, IPv6 addresses 9, routes 11, rules 19. Neighbours (3) are
-/// left out: the kernel learns and forgets them all the time.
+/// and filters 4, IPv4 addresses 5, routes 7, rules 8, IPv6 addresses 9, routes 11, rules 19. Neighbours (3)
+/// are left out: the kernel learns and forgets them all the time.
 const ROUTE_GROUPS: [u32; 8] = [1, 4, 5, 7, 8, 9, 11, 19];
 /// The group of `NETLINK_NETFILTER` that has changes of nftables (`NFNLGRP_NFTABLES`).
 const NFTABLES_GROUP: u32 = 7;
@@ -32,7 +32,7 @@ impl RouteMessage {
     #[must_use]
     pub fn of(message: &Message<'_>) -> Option<Self> {
         match message.kind {
-            // The number stands in the same place in all of them.
+            // The number stands at the same offset in all of them.
             libc::RTM_NEWLINK
             | libc::RTM_DELLINK
             | libc::RTM_NEWADDR

@@ -90,7 +90,7 @@ pub enum ObserveRequest {
         /// Namespaces inside the host whose NIC and net.* facts are wanted too, keyed `netns.<path>|<key>`.
         netns: Vec<PathBuf>,
     },
-    /// Read facts whose keys start with one of the prefixes (all when empty), and tell what changes of them
+    /// Read facts whose keys start with one of the prefixes (all when empty), and report what changes of them
     /// from then on. Answered by `Facts`, then `Noticed` each time, until `StopLoad`; then `Done`.
     Follow {
         /// Key prefixes.

@@ -354,7 +354,7 @@ fn window_binds(facts: &Facts<'_>, bytes: f64, shape: &Shape) -> bool {
     })
 }
 
-/// Whether a window is far from what limits though nobody measured an RTT: at the measured rate even half of
+/// Whether a window is far from what limits though no test measured an RTT: at the measured rate even half of
 /// it lasts longer than any path inside a cluster. Where the RTT is known, that decides.
 fn window_ample(facts: &Facts<'_>, bytes: f64, shape: &Shape) -> bool {
     let lasts_us = |rate: f64| facts.rules.ceilings.receive_window_share * bytes * 8.0 / rate.max(1.0) * 1e6;

@@ -400,7 +400,7 @@ fn member_suspects<'a>(context: &Context<'a>, suspect: &Suspect) -> Vec<&'a str>
         Suspect::GroupToGroup(a, b) => members(a).chain(members(b)).collect(),
         Suspect::Pair(a, b) => hosts(&|x| x == a || x == b),
         Suspect::Mismatch(_, list) => hosts(&|x| list.iter().any(|l| l == x)),
-        // Imported evidence may be facts alone, of hosts between which nobody measured.
+        // Imported evidence may be facts alone, of hosts between which no test ran.
         Suspect::All if context.measured.is_empty() => hosts(&|x| !context.machines.contains(&x)),
         Suspect::All => Vec::new(),
     }

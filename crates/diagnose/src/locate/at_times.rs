@@ -98,7 +98,7 @@ struct Test {
     is_single: bool,
 }
 
-/// What a suspect explains if it is bad at times.
+/// What a suspect explains if it is intermittent.
 #[derive(Debug)]
 struct Fit {
     score: f64,

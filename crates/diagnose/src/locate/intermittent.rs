@@ -1,4 +1,4 @@
-//! Suspects that limit what passes to one rate at times, and let all of it through at others.
+//! Suspects that limit what passes to one rate intermittently, and let all of it through at others.
 //!
 //! Located losses come in, the same go out, with one suspect in the place of those that looked like several
 //! because its tests were partly good. The search before it works on pairs, of which most were measured once

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use linerate_model::finding::{Direction, LayerScope, Metric};
 
-use super::super::decision::HoldMeans;
 use super::super::evidence::{Evidence, Explanation, LocatedFault, Seen, Sighting};
+use super::super::ledger::HoldMeans;
 use super::super::ledger::Ledger;
 use super::super::machine::{Machine, MachineError, Outcome};
 use super::super::scheduler::{CallError, Guarded, Node, Reservation, Scheduler};

@@ -154,8 +154,8 @@ fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
 
-/// The nodes in the output of `scontrol --oneliner show node`. The reason is the last field but those of later
-/// versions, and has spaces in it; at its end are user and time.
+/// The nodes in the output of `scontrol --oneliner show node`. The reason is the last field but those of
+/// later versions, and has spaces in it; at its end are user and time.
 fn nodes(text: &str) -> Vec<Node> {
     let node = |line: &str| {
         let state = field(line, "State").unwrap_or_default();

@@ -433,8 +433,8 @@ pub(crate) fn outcomes(snapshot: &serde_json::Value, from: &str, to: &str, outco
         .count()
 }
 
-/// Samples between two hosts of which the load went over the network: the hosts may have been too busy to give
-/// a figure.
+/// Samples between two hosts of which the load went over the network: the hosts may have been too busy to
+/// give a figure.
 pub(crate) fn ran(snapshot: &serde_json::Value, from: &str, to: &str) -> usize {
     outcomes(snapshot, from, to, "measured") + outcomes(snapshot, from, to, "invalid")
 }

@@ -8,7 +8,7 @@ mod schema;
 
 use include_dir::{Dir, File};
 
-use super::BUILTIN;
+use super::builtin::{BUILTIN, utf8};
 use super::check::line_of;
 use super::error::KnowledgeError;
 
@@ -32,7 +32,7 @@ impl Profiles {
         let is_profile = |file: &&File<'_>| file.path().extension().is_some_and(|end| end == "toml");
         for file in BUILTIN.get_dir(FOLDER).into_iter().flat_map(Dir::files).filter(is_profile) {
             let name = file.path().display().to_string();
-            profiles.add(&name, super::utf8(file)?)?;
+            profiles.add(&name, utf8(file)?)?;
         }
         Ok(profiles)
     }

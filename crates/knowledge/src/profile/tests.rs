@@ -1,3 +1,5 @@
+//! What is refused in a profile, and that the built-in ones load.
+
 use super::*;
 
 fn good() -> String {

@@ -24,8 +24,8 @@ const INTERLEAVINGS: u64 = 200;
 const STEPS: usize = 24;
 const NODES: usize = 4;
 
-/// The real Slurm, on which others act with its own commands. Its nodes cannot boot here: of a reboot there is
-/// only a reason, and boot times are the model's alone.
+/// The real Slurm, on which others act with its own commands. Its nodes cannot boot here: of a reboot there
+/// is only a reason, and boot times are the model's alone.
 struct RealSlurm {
     ours: Scontrol,
     conf: std::path::PathBuf,

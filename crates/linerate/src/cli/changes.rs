@@ -13,7 +13,7 @@ use linerate_report::heat::Style;
 use linerate_store::Store;
 
 use super::quantity::{self, Since};
-use super::targets::InventoryFile;
+use super::targets::{self, InventoryFile};
 use super::{open, out};
 use crate::cli::documents::Changes;
 
@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// Only keys with this prefix
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     key: String,
-    /// Tell of changes on these hosts as they happen, until Ctrl-C
+    /// Report changes on these hosts as they happen, until Ctrl-C
     #[arg(short, long, conflicts_with = "since")]
     follow: bool,
     /// With --follow: exit after this time, e.g. 10m
@@ -50,7 +50,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.follow {
-        return open::runtime()?.block_on(follow::run(args));
+        let mut inventory = targets::machines(args.inventory.choose(&args.hosts)?).inventory;
+        if args.no_sudo {
+            inventory.without_sudo();
+        }
+        let keys = if args.key.is_empty() { Vec::new() } else { vec![args.key.clone()] };
+        return open::runtime()?.block_on(follow::run(&inventory, keys, args.time, args.json));
     }
     let since_ms = args.since.unix_ms(clock::now_ms());
     let log = Store::open_to_read()?.list_changes(&args.hosts, since_ms, &args.key)?;

@@ -21,6 +21,8 @@ use super::{open, out};
 pub(super) use file::add_trial;
 
 /// Compare kept settings with what is in force and what survives a reboot.
+// Each switch of the command line is one.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate drift                       all hosts of ./cluster.toml against ./kept.toml\n  linerate drift vs-4 --kept site.toml\n  linerate drift --init                write ./kept.toml from the kept trials\n  linerate drift --put-back            put back what has the policy put-back\n\nExit codes: 1 drifted or lost by a reboot, 3 not all read."
@@ -64,7 +66,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         out::document(Drift { kept: &set.file, rows: &rows, put_back: &done })?;
     } else {
-        done.iter().for_each(|one| out::note(&one.sentence()));
+        for one in &done {
+            out::note(&one.sentence());
+        }
         let inventory = option("-i", args.targets.given());
         let kept = option("--kept", args.kept.as_deref());
         let again = page::SameFiles { inventory: &inventory, kept: &kept };

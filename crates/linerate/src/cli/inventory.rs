@@ -91,7 +91,8 @@ fn probe(understood: &Understood, json: bool) -> anyhow::Result<Option<Inventory
     let progress = progress::start(false, json);
     open::runtime()?.block_on(async {
         let opened =
-            open::unless_interrupted(Fleet::open_told(&inventory, |_| true, progress.as_ref())).await;
+            open::unless_interrupted(Fleet::open_with_progress(&inventory, |_| true, progress.as_ref()))
+                .await;
         let Some(fleet) = opened else { return Ok(None) };
         fleet.notes.iter().for_each(|note| out::note(note));
         for gap in &fleet.gaps {

@@ -41,8 +41,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
-        let fleet =
-            Fleet::open_told(&inventory, |h| super::watcher::takes_part(&stored, h), progress.as_ref()).await;
+        let fleet = Fleet::open_with_progress(
+            &inventory,
+            |h| super::watcher::takes_part(&stored, h),
+            progress.as_ref(),
+        )
+        .await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };
@@ -65,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let inventory = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
         match super::drift::add_trial(args.into.as_deref(), inventory, &trial) {
             Ok(Some(path)) => {
-                out::note(&format!("added to {}: `linerate drift` compares it", path.display()))
+                out::note(&format!("added to {}: `linerate drift` compares it", path.display()));
             }
             Ok(None) => {}
             // The change itself is kept.

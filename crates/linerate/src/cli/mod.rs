@@ -156,16 +156,16 @@ fn command() -> clap::Command {
     for name in names.iter().filter(|name| !is_shown(name)) {
         command = command.mut_subcommand(name, |sub| sub.hide(true));
     }
-    let mut groups = String::new();
+    let mut groups = String::from("\n");
     for (heading, names) in GROUPS {
-        let _ = writeln!(groups, "\n{heading}");
+        let _ = writeln!(groups, "{heading}");
         for name in *names {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let _ = writeln!(groups, "  {name:<12} {}", about.map(ToString::to_string).unwrap_or_default());
         }
     }
     command.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}Options:\n{{options}}{{after-help}}"
     ))
 }
 

@@ -145,7 +145,7 @@ fn run_with(
     let needed = |name: &String| tests.iter().any(|t| t.from == *name || t.to == *name);
     let measured = open::runtime()?.block_on(async {
         let opened = open::unless_interrupted(async {
-            let mut fleet = Fleet::open_told(&inventory, |h| needed(&h.name), &*progress).await;
+            let mut fleet = Fleet::open_with_progress(&inventory, |h| needed(&h.name), &*progress).await;
             match ways {
                 Some(ways) => ways.settle(&mut fleet, &mut inventory).await,
                 None => fleet.notes.iter().for_each(|note| out::note(note)),

@@ -2,17 +2,14 @@
 //! group. One file per command that reaches hosts beside this one.
 
 mod diff;
+pub(in crate::cli) mod named;
 mod tried;
 
-use std::path::Path;
-
-use linerate_knowledge::profile::{Profile, Profiles};
 use linerate_model::exit::ExitCode;
 
 use super::documents::{ProfileList, ProfileShown};
 use super::out;
 pub(in crate::cli) use diff::read as read_facts_of;
-use linerate_input as input;
 use linerate_report as report;
 
 /// List tuning profiles, compare them with hosts, try them group by group
@@ -60,7 +57,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn list(json: bool) -> anyhow::Result<ExitCode> {
-    let profiles = builtin()?;
+    let profiles = named::builtin()?;
     if json {
         out::document(ProfileList { profiles: profiles.iter().collect() })?;
     } else {
@@ -70,25 +67,11 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn show(name: &str, json: bool) -> anyhow::Result<ExitCode> {
-    let profile = find(name)?;
+    let profile = named::find(name)?;
     if json {
         out::document(ProfileShown { profile: &profile })?;
     } else {
         out::print(&report::profile::show(&profile, report::heat::Style::detect()))?;
     }
     Ok(ExitCode::Ok)
-}
-
-fn builtin() -> anyhow::Result<Profiles> {
-    Profiles::builtin().map_err(|error| anyhow::anyhow!("the built-in profiles do not load: {error}"))
-}
-
-/// A profile of this name, or in this file.
-pub(super) fn find(name: &str) -> anyhow::Result<Profile> {
-    if Path::new(name).extension().is_some_and(|end| end == "toml") {
-        let text = input::text(Path::new(name), input::KNOWLEDGE_BYTES_MAX)?;
-        return Ok(Profiles::default().add(name, &text)?.clone());
-    }
-    let found = builtin()?.get(name).cloned();
-    found.ok_or_else(|| anyhow::anyhow!("no profile {name}\nhint: `linerate profile list` lists them"))
 }

@@ -1,5 +1,5 @@
-//! `linerate resume`: nodes that this program drained return to Slurm after a run that they passed. Shows what
-//! it would do; acts with `--yes`.
+//! `linerate resume`: nodes that this program drained return to Slurm after a run that they passed. Shows
+//! what it would do; acts with `--yes`.
 
 use linerate_fleet::clock;
 use linerate_model::exit::ExitCode;

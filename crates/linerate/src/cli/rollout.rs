@@ -1,5 +1,5 @@
-//! `linerate rollout`: carries what was proven on one host to others, in waves; each host is measured beside an
-//! untouched pair, and a wave that does harm is undone as a whole. What is planned is here, the waves in
+//! `linerate rollout`: carries what was proven on one host to others, in waves; each host is measured beside
+//! an untouched pair, and a wave that does harm is undone as a whole. What is planned is here, the waves in
 //! `rollout/waves.rs`.
 
 mod waves;
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         open::runtime()?.block_on(work.run())?
     } else {
-        journal(&rollouts, &rollout)?
+        waves::journal(&rollouts, &rollout)?
     };
     let folder = args.yes.then(|| rollouts.folder(&rollout.id));
     if args.json {
@@ -103,16 +103,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(if args.yes { code(&waves) } else { ExitCode::Ok })
-}
-
-/// The waves as their journals have them; those without one are planned.
-fn journal(rollouts: &Rollouts, rollout: &Rollout) -> anyhow::Result<Vec<RolloutWave>> {
-    let mut waves = Vec::new();
-    for (number, hosts) in (1..).zip(&rollout.waves) {
-        let known = rollouts.load_wave(&rollout.id, number)?;
-        waves.push(known.unwrap_or_else(|| RolloutWave::planned(number, hosts)));
-    }
-    Ok(waves)
 }
 
 /// A new rollout.
@@ -131,7 +121,7 @@ fn planned(
         anyhow::ensure!(!args.to[..at].contains(host), "{host} was named twice\nhint: name each host once");
     }
     // A name of a profile is no id of a trial, which begins with a date.
-    let (trials, groups) = match profile::find(&source) {
+    let (trials, groups) = match profile::named::find(&source) {
         Ok(profile) => proven_groups(store, &profile)?,
         Err(_) => proven_trial(store, &source)?,
     };

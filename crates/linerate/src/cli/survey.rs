@@ -87,7 +87,7 @@ async fn on<T>(
         "one host is no pair: a survey measures between at least two\nhint: for one host: `linerate measure tcp local`, `linerate measure disk`, `linerate facts local`"
     );
     let opened = open::unless_interrupted(async {
-        let mut fleet = Fleet::open_told(inventory, |_| true, progress).await;
+        let mut fleet = Fleet::open_with_progress(inventory, |_| true, progress).await;
         if !fleet.hosts().is_empty() && ends.is_empty() {
             ways.settle(&mut fleet, inventory).await;
         }

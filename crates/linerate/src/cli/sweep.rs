@@ -53,7 +53,7 @@ impl Sweep<'_> {
             if self.dry_run {
                 return anyhow::Ok(planned);
             }
-            let fleet = Fleet::open_told(inventory, |h| takes_part(&planned[0], h), progress).await;
+            let fleet = Fleet::open_with_progress(inventory, |h| takes_part(&planned[0], h), progress).await;
             fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
             let mut hands = FleetActions::new(&fleet, inventory);
             let done = self.measure(&mut hands, planned, store, progress).await;

@@ -160,7 +160,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     store.save_trial(&planned, clock::now_ms())?;
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
-        let fleet = Fleet::open_told(&inventory, |h| takes_part(&planned, h), progress.as_ref()).await;
+        let fleet =
+            Fleet::open_with_progress(&inventory, |h| takes_part(&planned, h), progress.as_ref()).await;
         fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
         let mut hands = FleetActions::new(&fleet, &inventory);
         let scene = drive::Scene { snapshot: &snapshot, diagnosis: &diagnosis };

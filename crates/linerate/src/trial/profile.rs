@@ -1,8 +1,8 @@
 //! The trials of a profile: one for each group of settings that changes something on the hosts, all on the
 //! same kind of pair beside an untouched one; for every other group the reason why there is none.
 //!
-//! In: a profile beside the facts of hosts, and a diagnosis. Out: one outcome per group, with a trial that has
-//! not begun where there is something to try. Pure.
+//! In: a profile beside the facts of hosts, and a diagnosis. Out: one outcome per group, with a trial that
+//! has not begun where there is something to try. Pure.
 
 use linerate_diagnose::profile::{GroupOutcome, GroupResult, HostProfile, ProfileReading, ReadingState};
 use linerate_knowledge::profile::{Profile, ProfileGroup, SettingGroup};

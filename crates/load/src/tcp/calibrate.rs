@@ -37,7 +37,7 @@ use crate::job::{Job, LoadError, is_passing};
 
 /// Rounds of short turns.
 const ROUNDS: usize = 2;
-/// Rounds of long turns: the median of three survives one disturbed turn.
+/// Rounds of long turns: the median of three survives one contended turn.
 const LONG_ROUNDS: usize = 3;
 /// How many pairs of methods get long turns.
 const FINALISTS: usize = 3;

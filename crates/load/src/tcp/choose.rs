@@ -116,10 +116,10 @@ mod tests {
         assert_eq!(ranked(&turns), [("b", "truncate"), ("a", "truncate")]);
         assert!(is_worth_a_turn(&turns, "b", "truncate") && !is_worth_a_turn(&turns, "c", "truncate"));
         assert!(!is_worth_a_turn(&[turn("a", 10e9, 0.1), turn("b", 6e9, 0.1)], "b", "truncate"));
-        // One disturbed turn of three decides nothing.
-        let disturbed =
+        // One contended turn of three decides nothing.
+        let contended =
             [turn("a", 10e9, 0.1), turn("a", 2e9, 0.1), turn("a", 10e9, 0.1), turn("b", 9e9, 0.1)];
-        assert_eq!(best(&disturbed), Some(("a", "truncate")));
+        assert_eq!(best(&contended), Some(("a", "truncate")));
     }
 
     #[test]

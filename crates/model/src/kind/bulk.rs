@@ -1,6 +1,6 @@
 //! What tests have in common whose sender moves bytes in one direction.
 
-use crate::load::{LoadReport, host_cpu};
+use crate::load::LoadReport;
 use crate::printable::without_hint;
 
 /// What is missing, where nothing got through.
@@ -40,6 +40,6 @@ pub(super) fn cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
 /// The same of the whole hosts.
 pub(super) fn host_cpu_cost(tx: &LoadReport, rx: &LoadReport) -> Option<f64> {
     let bytes = rx.bytes + tx.back.as_ref().map_or(0, |back| back.bytes);
-    let host = host_cpu::of_both(tx, rx)?;
+    let host = tx.host_cpu?.and(rx.host_cpu?);
     (rx.bytes > 0).then(|| host.busy_s / (bytes as f64 / 1e9))
 }

@@ -4,8 +4,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::LoadReport;
-
 /// CPU time of all CPUs of a host during a test (`/proc/stat`), seconds. Everything that runs on the host is
 /// in it, so that on a host that does other work it is an upper bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,11 +42,6 @@ impl HostCpu {
     pub fn steal_share(self) -> f64 {
         if self.capacity_s > 0.0 { self.steal_s / self.capacity_s } else { 0.0 }
     }
-}
-
-/// CPU time of the hosts of both ends together, where both are known.
-pub fn of_both(tx: &LoadReport, rx: &LoadReport) -> Option<HostCpu> {
-    Some(tx.host_cpu?.and(rx.host_cpu?))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Settings of drivers (offloads, rings, coalescing, channels, flow control), as ethtool's group tells of them.
+//! Settings of drivers (offloads, rings, coalescing, channels, flow control), as ethtool's group reports
+//! them.
 
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -1,4 +1,4 @@
-//! Rules of nftables, as its group tells of them. Needs root.
+//! Rules of nftables, as its group reports them. Needs root.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,9 +22,9 @@ impl AsFd for Firewall {
 
 impl Source for Firewall {
     fn drain(&mut self, notices: &mut Vec<Notice>) -> bool {
-        let mut is_told = false;
-        let is_whole = self.0.drain(|_| is_told = true).unwrap_or(false);
-        if is_told {
+        let mut is_reported = false;
+        let is_whole = self.0.drain(|_| is_reported = true).unwrap_or(false);
+        if is_reported {
             notices.push(Notice {
                 keys: vec!["firewall.".to_owned()],
                 ..Notice::of(NoticeSource::Firewall, "")

@@ -1,4 +1,4 @@
-//! Links, addresses, routes, rules and queueing disciplines, as rtnetlink tells of them.
+//! Links, addresses, routes, rules and queueing disciplines, as rtnetlink reports them.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};

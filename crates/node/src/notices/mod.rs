@@ -1,9 +1,9 @@
-//! Changes of facts as they happen: the kernel tells that something was written, and what that may have changed
-//! is read again.
+//! Changes of facts as they happen: the kernel reports that something was written, and what that may have
+//! changed is read again.
 //!
 //! In: which keys are followed. Out: all of them once, then a notice for each change, until it is stopped.
-//! Nothing is polled but every quarter of an hour, for what no source tells of. Adding a source: one file with a
-//! [`Source`], one line in [`SOURCES`].
+//! Nothing is polled but every quarter of an hour, for what no source reports. Adding a source: one file
+//! with a [`Source`], one line in [`SOURCES`].
 
 mod drivers;
 mod files;
@@ -23,8 +23,11 @@ use linerate_sys::socket::{Ready, wait};
 use known::Known;
 use source::{Notice, Opened, Source};
 
+/// Opens a source.
+type Open = fn() -> Opened;
+
 /// All sources, each with the subject of its gap.
-const SOURCES: [(&str, fn() -> Opened); 5] = [
+const SOURCES: [(&str, Open); 5] = [
     ("notices of written values", written::open),
     ("notices of links and routes", links::open),
     ("notices of drivers", drivers::open),
@@ -32,7 +35,7 @@ const SOURCES: [(&str, fn() -> Opened); 5] = [
     ("notices of files", files::open),
 ];
 
-/// Everything is read again after this time. Fifteen minutes: what no source tells of is rare, and a reading
+/// Everything is read again after this time. Fifteen minutes: what no source reports is rare, and a reading
 /// takes a tenth of a second of CPU.
 const AGAIN: Duration = Duration::from_secs(900);
 /// After a notice others of the same command follow: a reading waits until none came for this time…
@@ -43,7 +46,7 @@ const GATHER_MAX: Duration = Duration::from_millis(200);
 const STOP_WAIT: Duration = Duration::from_millis(200);
 
 /// What a followed host sends.
-pub(crate) enum Told {
+pub(crate) enum Reported {
     /// All facts, at the begin.
     Facts(HostFacts),
     /// A change.
@@ -55,7 +58,7 @@ pub(crate) fn follow(
     wanted: &[FactKey],
     read: impl Fn(&[FactKey]) -> HostFacts,
     stop: &AtomicBool,
-    tell: impl Fn(Told),
+    report: impl Fn(Reported),
 ) {
     let mut sources = Vec::new();
     let mut gaps = Vec::new();
@@ -65,14 +68,14 @@ pub(crate) fn follow(
             Err(reason) => gaps.push(Gap { what: what.into(), reason }),
         }
     }
-    // Read after the sources were opened: what changes in between is told.
+    // Read after the sources were opened: what changes in between is reported.
     let mut first = read(wanted);
     let mut known = Known::new(&first);
     first.gaps.extend(gaps);
-    tell(Told::Facts(first));
+    report(Reported::Facts(first));
     let mut last_whole = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        let (mut notices, is_whole) = gathered(&mut sources);
+        let (mut notices, is_whole) = collected(&mut sources);
         let again = last_whole.elapsed() >= AGAIN || !is_whole;
         if again {
             notices.push(Notice::everything());
@@ -84,12 +87,12 @@ pub(crate) fn follow(
         let at_ms = now_ms();
         let keys = wider(&notices, wanted);
         let changes = if keys.is_empty() && !again { Vec::new() } else { known.learn(&read(&keys), &keys) };
-        source::share(notices, changes, at_ms).into_iter().map(Told::Notice).for_each(&tell);
+        source::share(notices, changes, at_ms).into_iter().map(Reported::Notice).for_each(&report);
     }
 }
 
-/// What the sources tell within the next moment. `false`: some of it was lost.
-fn gathered(sources: &mut [Box<dyn Source>]) -> (Vec<Notice>, bool) {
+/// What the sources report within the next moment. `false`: some of it was lost.
+fn collected(sources: &mut [Box<dyn Source>]) -> (Vec<Notice>, bool) {
     let mut notices = Vec::new();
     let mut is_whole = true;
     let mut since: Option<Instant> = None;
@@ -99,7 +102,9 @@ fn gathered(sources: &mut [Box<dyn Source>]) -> (Vec<Notice>, bool) {
         if !wait(&descriptors, Ready::Readable, patience).unwrap_or(false) {
             return (notices, is_whole);
         }
-        sources.iter_mut().for_each(|source| is_whole &= source.drain(&mut notices));
+        for source in sources.iter_mut() {
+            is_whole &= source.drain(&mut notices);
+        }
         if since.get_or_insert_with(Instant::now).elapsed() >= GATHER_MAX {
             return (notices, is_whole);
         }
@@ -140,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_what_was_told_and_is_wanted() {
+    fn what_is_read_again_is_what_was_reported_and_is_wanted() {
         let about = |list: &[&str]| Notice { keys: keys(list), ..Notice::of(NoticeSource::Link, "eth0") };
         let notices = [about(&["nic.eth0."]), about(&["route.", "nic.eth0."])];
         assert_eq!(wider(&notices, &[]), ["nic.eth0.", "route."]);

@@ -1,13 +1,13 @@
-//! A source of notices, and what it says.
+//! A source of notices, and what it reports.
 
 use std::os::fd::AsFd;
 
 use linerate_model::fact::FactKey;
 use linerate_model::notice::{FactNotice, NoticeSource, ValueChange, Writer};
 
-/// Tells of changes through a descriptor that becomes readable.
+/// Reports changes through a descriptor that becomes readable.
 pub(super) trait Source: AsFd {
-    /// What was told since the last call. `false`: more was told than was kept.
+    /// What was reported since the last call. `false`: more was reported than was kept.
     fn drain(&mut self, notices: &mut Vec<Notice>) -> bool;
 }
 
@@ -17,7 +17,7 @@ pub(super) type Opened = Result<Box<dyn Source>, String>;
 /// That something may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// What told of it.
+    /// What reported it.
     pub source: NoticeSource,
     /// The file or device.
     pub about: String,
@@ -37,7 +37,7 @@ impl Notice {
         Self::of(NoticeSource::Reading, "")
     }
 
-    /// How much it says about a key, if it can be about it: the one that names its writer explains more than
+    /// How well it explains a key, if it can be about it: the one that names its writer explains more than
     /// one that names a device, and both more than that all was read.
     fn explains(&self, key: &str) -> Option<(bool, usize)> {
         if self.source == NoticeSource::Reading {
@@ -91,12 +91,12 @@ mod tests {
             Notice { keys: key("nic.eth0."), writer, ..Notice::of(NoticeSource::Written, "/sys/x") };
         let file = Notice::of(NoticeSource::File, "/etc/sysctl.conf");
         let change = |key: &str| ValueChange { key: key.to_owned(), from: None, to: None };
-        let told = share(
+        let reported = share(
             vec![link.clone(), written, link.clone(), file, Notice::everything()],
             vec![change("nic.eth0.mtu"), change("cpu.count")],
             5,
         );
-        let short: Vec<_> = told.iter().map(|n| (n.source, n.changes.len())).collect();
+        let short: Vec<_> = reported.iter().map(|n| (n.source, n.changes.len())).collect();
         assert_eq!(short, [(NoticeSource::Written, 1), (NoticeSource::File, 0), (NoticeSource::Reading, 1)]);
         assert_eq!(share(vec![link], Vec::new(), 5), Vec::new());
     }

@@ -1,5 +1,5 @@
-//! Files below `/proc` and `/sys` that were written: sysctls, CPU masks of interrupts and queues, block devices,
-//! idle states. Needs root.
+//! Files below `/proc` and `/sys` that were written: sysctls, CPU masks of interrupts and queues, block
+//! devices, idle states. Needs root.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -21,12 +21,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const SACK: &str = "sysctl.net.ipv4.tcp_sack";
 
 /// A network namespace and folders of a host, all of which vanish with it.
-pub(crate) struct Place {
+pub(crate) struct Scene {
     pub(crate) namespace: File,
     pub(crate) folder: tempfile::TempDir,
 }
 
-impl Place {
+impl Scene {
     /// `None`, with the reason printed, where namespaces are forbidden.
     pub(crate) fn new() -> Option<Self> {
         match linerate_sys::netns::create() {
@@ -63,7 +63,7 @@ impl Place {
         value["state"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Processes that guard a trial of this place.
+    /// Processes that guard a trial of this scene.
     pub(crate) fn guardians(&self, trial: &str) -> Vec<u32> {
         let path = self.journal(trial);
         std::fs::read_dir("/proc")
@@ -103,15 +103,15 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Starts a node, inside a place when there is one, and waits for its hello.
-    pub(crate) fn start(place: Option<&Place>) -> Self {
-        Self::start_by(Command::new(env!("CARGO_BIN_EXE_linerate-node")), place)
+    /// Starts a node, inside a scene when there is one, and waits for its hello.
+    pub(crate) fn start(scene: Option<&Scene>) -> Self {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_linerate-node")), scene)
     }
 
     /// The same by a command that takes the arguments of the node.
-    pub(crate) fn start_by(mut command: Command, place: Option<&Place>) -> Self {
-        if let Some(place) = place {
-            let path = format!("/proc/{}/fd/{}", std::process::id(), place.namespace.as_raw_fd());
+    pub(crate) fn start_by(mut command: Command, scene: Option<&Scene>) -> Self {
+        if let Some(scene) = scene {
+            let path = format!("/proc/{}/fd/{}", std::process::id(), scene.namespace.as_raw_fd());
             command.args(["--netns", &path]);
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -132,10 +132,10 @@ impl Operator {
         operator
     }
 
-    /// The same with the folders of the place set up.
-    pub(crate) fn set_up(place: &Place) -> Self {
-        let mut operator = Self::start(Some(place));
-        let (state_dir, etc_dir) = (place.state_dir(), place.etc_dir());
+    /// The same with the folders of the scene set up.
+    pub(crate) fn set_up(scene: &Scene) -> Self {
+        let mut operator = Self::start(Some(scene));
+        let (state_dir, etc_dir) = (scene.state_dir(), scene.etc_dir());
         let events = operator.ask(SessionRequest::Setup(Setup { state_dir, etc_dir, host: "arc-1".into() }));
         assert_eq!(events, [Event::Done]);
         operator

@@ -1,4 +1,4 @@
-//! `linerate changes --follow`: what hosts tell of changes as they happen, printed and logged.
+//! `linerate changes --follow`: what hosts report of changes as they happen, printed and logged.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use linerate_fleet::{Fleet, LinkError, clock};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::{FactKey, HostFacts};
 use linerate_model::fact_change::SeenBy;
-use linerate_model::inventory::HostName;
+use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::notice::{FactNotice, Writer};
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_report::changes;
@@ -16,36 +16,36 @@ use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Args;
 use crate::cli::documents::NoticeOfHost;
-use crate::cli::{open, out, targets};
+use crate::cli::{open, out};
 
-/// Notices that wait to be printed; a host that tells more waits.
+/// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
 
 /// A followed host may be silent that long: a year.
 const SILENCE_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// What one host tells, or why it tells nothing more.
-type Told = (HostName, Result<Event, String>);
+/// What one host reports, or why it reports nothing more.
+type Reported = (HostName, Result<Event, String>);
 
-pub(super) async fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut inventory = targets::machines(args.inventory.choose(&args.hosts)?).inventory;
-    if args.no_sudo {
-        inventory.without_sudo();
-    }
-    let Some(fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
+/// Follows hosts until Ctrl-C, or for a time; keys that begin so, all without beginnings.
+pub(super) async fn run(
+    inventory: &Inventory,
+    keys: Vec<FactKey>,
+    time: Option<Duration>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let Some(fleet) = open::unless_interrupted(Fleet::open(inventory, |_| true)).await else {
         return Ok(open::after_interrupt());
     };
     fleet.notes.iter().for_each(|note| out::note(note));
     fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
-    let keys: Vec<FactKey> = if args.key.is_empty() { Vec::new() } else { vec![args.key.clone()] };
-    let mut told = start(&fleet, &keys);
+    let mut reported = start(&fleet, &keys);
     let mut log = Log { cluster: inventory.name.clone(), keys, seen: 0, hosts: 0 };
-    let until = args.time.map(|time| Instant::now() + time);
+    let until = time.map(|time| Instant::now() + time);
     // The usual end is Ctrl-C.
     let ended = tokio::select! {
-        ended = log.all(&mut told, args.json) => ended,
+        ended = log.all(&mut reported, json) => ended,
         () = open::interrupted() => Ok(()),
         () = passed(until) => Ok(()),
     };
@@ -65,15 +65,15 @@ async fn passed(until: Option<Instant>) {
 }
 
 /// Asks all hosts; their events come out until the sessions end.
-fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Told> {
-    let (to_printer, told) = mpsc::channel(WAITING_MAX);
+fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Reported> {
+    let (to_printer, reported) = mpsc::channel(WAITING_MAX);
     for host in fleet.hosts() {
         let (to_printer, link, keys) = (to_printer.clone(), fleet.link(&host), keys.to_vec());
         tokio::spawn(async move {
             let follow = async {
                 let mut pending = link?.start(ObserveRequest::Follow { prefixes: keys }).await?;
                 loop {
-                    // A host on which nothing changes says nothing; its session notices when it is lost.
+                    // A host on which nothing changes sends nothing; its session notices when it is lost.
                     let event = pending.next(Instant::now() + SILENCE_MAX).await?;
                     if matches!(event, Event::Done)
                         || to_printer.send((host.clone(), Ok(event))).await.is_err()
@@ -87,7 +87,7 @@ fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Told> {
             }
         });
     }
-    told
+    reported
 }
 
 /// What was seen, and where it is logged.
@@ -99,9 +99,9 @@ struct Log {
 }
 
 impl Log {
-    /// Prints and logs until no host tells anything more.
-    async fn all(&mut self, told: &mut mpsc::Receiver<Told>, json: bool) -> anyhow::Result<()> {
-        while let Some((host, event)) = told.recv().await {
+    /// Prints and logs until no host reports anything more.
+    async fn all(&mut self, reported: &mut mpsc::Receiver<Reported>, json: bool) -> anyhow::Result<()> {
+        while let Some((host, event)) = reported.recv().await {
             match event {
                 Ok(Event::Facts(facts)) => self.begin(&host, &facts),
                 Ok(Event::Noticed(notice)) => {
@@ -152,7 +152,7 @@ impl Log {
             scope,
             who,
         };
-        // What was told is printed in any case.
+        // What was reported is printed in any case.
         if let Err(error) = Store::open_default().and_then(|mut s| s.log_facts(&reading, [(host, facts)])) {
             out::note(&format!("changes are not recorded: {error}"));
         }

@@ -98,7 +98,7 @@ async fn survey_of(args: &Args, inventory: &Inventory) -> anyhow::Result<ExitCod
     let progress = progress::start(args.quiet, args.json);
     let knowledge = open::knowledge_at_any_rate()?;
     let mut store = Store::open_default()?;
-    let opened = Fleet::open_told(inventory, |_| true, progress.as_ref());
+    let opened = Fleet::open_with_progress(inventory, |_| true, progress.as_ref());
     let Some(fleet) = open::unless_interrupted(opened).await else { return Ok(open::after_interrupt()) };
     fleet.notes.iter().for_each(|note| out::note(note));
     let tuning = Tuning::default();

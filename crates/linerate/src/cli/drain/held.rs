@@ -7,11 +7,11 @@ use linerate_fleet::slurm::Scontrol;
 use linerate_store::{Record, StoreError};
 
 /// What saves the record.
-pub(in crate::cli) type Keeper<'r> = Box<dyn FnMut(&Ledger) -> Result<(), StoreError> + 'r>;
+pub(in crate::cli) type SaveLedger<'r> = Box<dyn FnMut(&Ledger) -> Result<(), StoreError> + 'r>;
 
 /// Does work with the machine of the cluster that Slurm's clients find. No other command has it meanwhile.
 pub(in crate::cli) fn with_machine<T>(
-    work: impl FnOnce(&mut Machine<'_, Scontrol, Keeper<'_>>, String) -> anyhow::Result<T>,
+    work: impl FnOnce(&mut Machine<'_, Scontrol, SaveLedger<'_>>, String) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let mut slurm = Scontrol::new(None).context("cannot start the runtime")?;
     let cluster = slurm.cluster()?;
@@ -27,6 +27,6 @@ pub(in crate::cli) fn with_machine<T>(
         let text = serde_json::to_string_pretty(ledger).unwrap_or_default();
         record.write(&text)
     };
-    let mut machine = Machine::new(&mut slurm, ledger, Box::new(keep) as Keeper<'_>);
+    let mut machine = Machine::new(&mut slurm, ledger, Box::new(keep) as SaveLedger<'_>);
     work(&mut machine, cluster)
 }

@@ -255,7 +255,7 @@ async fn measure(
 ) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let mut store = Store::open_default()?;
-    let opened = Fleet::open_told(inventory, |_| true, progress.as_ref());
+    let opened = Fleet::open_with_progress(inventory, |_| true, progress.as_ref());
     let Some(fleet) = open::unless_interrupted(opened).await else { return Ok(open::after_interrupt()) };
     fleet.notes.iter().for_each(|note| out::note(note));
     let tuning = Tuning::default();

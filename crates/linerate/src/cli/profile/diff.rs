@@ -14,6 +14,7 @@ use linerate_model::inventory::{HostName, Inventory};
 use super::super::documents::ProfileDifferences;
 use super::super::targets::Targets;
 use super::super::{open, out};
+use super::named;
 use crate::observe::run::read_facts;
 use crate::trial::profile::{nic_of, rtt_of};
 use linerate_fleet::Fleet;
@@ -55,7 +56,7 @@ struct Compared {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = super::find(&args.name)?;
+    let profile = named::find(&args.name)?;
     let compared = if let Some(file) = &args.facts {
         let facts: HostFacts = serde_json::from_str(&input::text(file, input::SNAPSHOT_BYTES_MAX)?)?;
         let name = file.display().to_string();

@@ -1,5 +1,5 @@
-//! `linerate profile try`: one trial per group of a profile, each beside an untouched pair; only what is proven
-//! stays, and only where that was asked for.
+//! `linerate profile try`: one trial per group of a profile, each beside an untouched pair; only what is
+//! proven stays, and only where that was asked for.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::super::documents::ProfileTried;
 use super::super::sequence::Sequence;
 use super::super::watcher::takes_part;
 use super::super::{open, out, progress, quantity, trial};
-use super::diff;
+use super::{diff, named};
 use crate::trial::FleetActions;
 use crate::trial::drive::Scene;
 use crate::trial::machine::{Course, KeepWhen};
@@ -84,7 +84,7 @@ fn group(text: &str) -> Result<SettingGroup, String> {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = super::find(&args.name)?;
+    let profile = named::find(&args.name)?;
     let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
     let (snapshot, diagnosis) = trial::scene(&store, args.run.as_deref(), args.inventory.as_deref())?;
@@ -146,7 +146,7 @@ async fn measure(
     let inventory = &snapshot.inventory;
     let trials: Vec<Trial> = planned.iter().filter_map(|outcome| outcome.trial.clone()).collect();
     let takes = |host: &_| trials.iter().any(|trial| takes_part(trial, host));
-    let fleet = Fleet::open_told(inventory, takes, progress).await;
+    let fleet = Fleet::open_with_progress(inventory, takes, progress).await;
     fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
     let mut hands = FleetActions::new(&fleet, inventory);
     let sequence = Sequence {

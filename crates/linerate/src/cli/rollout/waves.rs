@@ -34,10 +34,20 @@ pub(super) struct Waves<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
+/// The waves as their journals have them; those without one are planned.
+pub(super) fn journal(rollouts: &Rollouts, rollout: &Rollout) -> anyhow::Result<Vec<RolloutWave>> {
+    let mut waves = Vec::new();
+    for (number, hosts) in (1..).zip(&rollout.waves) {
+        let known = rollouts.load_wave(&rollout.id, number)?;
+        waves.push(known.unwrap_or_else(|| RolloutWave::planned(number, hosts)));
+    }
+    Ok(waves)
+}
+
 impl Waves<'_> {
     /// Makes the waves that are left, up to the first that is undone, or an interrupt. Returns all of them.
     pub(super) async fn run(&self) -> anyhow::Result<Vec<RolloutWave>> {
-        let mut waves = super::journal(self.rollouts, self.rollout)?;
+        let mut waves = journal(self.rollouts, self.rollout)?;
         for wave in &mut waves {
             if wave.status == WaveStatus::Done {
                 continue;
@@ -152,7 +162,8 @@ impl Waves<'_> {
         (wave.hosts[at].result, wave.hosts[at].trial) = (HostResult::Begun, Some(trial.id.clone()));
         self.save(wave)?;
         let inventory = &self.snapshot.inventory;
-        let fleet = Fleet::open_told(inventory, |host| takes_part(&trial, host), self.progress).await;
+        let fleet =
+            Fleet::open_with_progress(inventory, |host| takes_part(&trial, host), self.progress).await;
         let mut hands = FleetActions::new(&fleet, inventory);
         let sequence = Sequence {
             scene: self.scene(),
