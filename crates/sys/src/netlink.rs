@@ -285,6 +285,17 @@ impl Socket {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
+    /// Takes a number: a socket without one gets no messages of groups that answer no request.
+    pub(crate) fn bind(&self) -> io::Result<()> {
+        // SAFETY: all zeros is a valid address; the kernel chooses the number.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+        // SAFETY: pointer and size describe `address`, which outlives the call.
+        let bound = unsafe { libc::bind(self.fd.as_raw_fd(), (&raw const address).cast(), size) };
+        if bound == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Takes part in a multicast group.
     pub(crate) fn join(&self, group: u32) -> io::Result<()> {
         self.option(libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &group)

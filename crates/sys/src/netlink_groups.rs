@@ -60,6 +60,7 @@ impl NetlinkGroups {
     /// Listens to groups of a protocol, such as `libc::NETLINK_ROUTE`.
     pub(crate) fn on(protocol: libc::c_int, groups: &[u32]) -> Result<Self, NetlinkError> {
         let socket = Socket::open(protocol)?;
+        socket.bind()?;
         for group in groups {
             socket.join(*group)?;
         }
@@ -93,5 +94,27 @@ impl NetlinkGroups {
 impl AsFd for NetlinkGroups {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_about_a_device_routes_or_rules() {
+        let payload = [0, 0, 0, 0, 7, 0, 0, 0];
+        let of = |kind| RouteMessage::of(&Message { kind, flags: 0, sequence: 0, payload: &payload });
+        assert_eq!(of(libc::RTM_NEWQDISC), Some(RouteMessage::Device(u32::from_ne_bytes([7, 0, 0, 0]))));
+        assert_eq!(
+            (of(libc::RTM_DELROUTE), of(libc::RTM_NEWRULE)),
+            (Some(RouteMessage::Routes), Some(RouteMessage::Rules))
+        );
+        assert_eq!(of(libc::RTM_NEWNEIGH), None);
+        assert_eq!(
+            RouteMessage::of(&Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, payload: &[] }),
+            None
+        );
     }
 }
