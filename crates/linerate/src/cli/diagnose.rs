@@ -72,7 +72,7 @@ fn show(args: &Args, snapshot: &Snapshot, diagnosis: &Diagnosis) -> anyhow::Resu
     if args.verbose && args.save {
         out::print(&report::imported::account(snapshot, report::heat::Style::detect()))?;
     }
-    open::print_verdict(snapshot, diagnosis, args.verbose)
+    open::print_verdict(snapshot, diagnosis, args.verbose, "-v")
 }
 
 fn diagnosed(

@@ -149,17 +149,19 @@ pub(super) fn after_interrupt() -> ExitCode {
     ExitCode::Interrupted
 }
 
-/// Prints a diagnosis: the four lines of each finding below the matrices, or all of it.
+/// Prints a diagnosis: the four lines of each finding below the matrices, or all of it; `all` is the command
+/// that lists what is only counted.
 pub(super) fn print_verdict(
     snapshot: &Snapshot,
     diagnosis: &Diagnosis,
     is_verbose: bool,
+    all: &str,
 ) -> anyhow::Result<()> {
     let style = report::heat::Style::detect();
     if is_verbose {
         return out::print(&report::text::page(snapshot, diagnosis, style));
     }
-    out::print(&report::text::screen(snapshot, diagnosis, "`-v` lists them", style))
+    out::print(&report::text::screen(snapshot, diagnosis, &format!("`{all}` lists them"), style))
 }
 
 /// The code that a diagnosis deserves.

@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let path = args.snapshot.as_ref().map(|p| p.display().to_string());
         out::print(&report::json::page(&snapshot, &diagnosis, path.as_deref()))?;
     } else {
-        open::print_verdict(&snapshot, &diagnosis, args.verbose)?;
+        open::print_verdict(&snapshot, &diagnosis, args.verbose, "linerate diagnose -v")?;
         out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
     }
     Ok(code(&disks::surveyed_in(&snapshot), open::verdict_code(&snapshot, &diagnosis)))
