@@ -18,10 +18,12 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Facts(facts) => {
             facts.gaps.iter_mut().flat_map(|gap| [gap.what.name_mut(), &mut gap.reason]).for_each(tame);
         }
-        Event::Noticed(notice) => {
-            tame(&mut notice.about);
-            let writer = notice.writer.as_mut();
-            writer.into_iter().flat_map(|w| w.name.iter_mut().chain(&mut w.unit)).for_each(tame);
+        Event::Noticed(notices) => {
+            for notice in notices {
+                tame(&mut notice.about);
+                let writer = notice.writer.as_mut();
+                writer.into_iter().flat_map(|w| w.name.iter_mut().chain(&mut w.unit)).for_each(tame);
+            }
         }
         Event::Journals(entries) => {
             for entry in entries {

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::fact::{FactKey, Gap};
 use linerate_model::load::LoadReport;
@@ -13,7 +13,7 @@ use linerate_sys::root::Root;
 use linerate_wire::message::{Event, ObserveRequest};
 
 use crate::disk_times::DiskTimes;
-use crate::notices::{self, Reported};
+use crate::notices::Following;
 use crate::{against_iperf3, audit, facts};
 
 /// What readings of facts need of their session.
@@ -25,6 +25,8 @@ pub(crate) struct Reader {
     pub(crate) etc_dir: PathBuf,
     /// How long requests to disks take, from when it was asked first.
     pub(crate) times: Arc<DiskTimes>,
+    /// The facts that are followed.
+    pub(crate) following: Arc<Mutex<Option<Following>>>,
 }
 
 /// Carries a request out; the last of its events are returned, `send` takes those before the end.
@@ -45,13 +47,16 @@ pub(crate) fn answer(
         }
         ObserveRequest::Follow { prefixes } => {
             let read = |wanted: &[FactKey]| facts::read(&Root::live(), wanted, &[]);
-            notices::follow(&prefixes, read, stop, |reported| {
-                send(match reported {
-                    Reported::Facts(facts) => Event::Facts(Box::new(facts)),
-                    Reported::Notice(notice) => Event::Noticed(Box::new(notice)),
-                });
-            });
-            return vec![Event::Done];
+            let (facts, following) = Following::begin(prefixes, read);
+            *reader.following.lock().unwrap_or_else(PoisonError::into_inner) = Some(following);
+            Ok(Event::Facts(Box::new(facts)))
+        }
+        ObserveRequest::Notices => {
+            let following = reader.following.lock().unwrap_or_else(PoisonError::into_inner);
+            let notices = following.as_ref().map(|following| following.notices(stop));
+            notices
+                .map(Event::Noticed)
+                .ok_or_else(|| "no facts are followed\nhint: ask to follow first".to_owned())
         }
         ObserveRequest::Load(spec) => {
             let listening = Box::new(move |port| send(Event::Listening { port }));
@@ -80,7 +85,7 @@ pub(crate) fn broken(request: &ObserveRequest) -> Event {
             let report = Box::new(LoadReport { stopped, ..LoadReport::default() });
             return Event::LoadDone { report, counters: BTreeMap::new() };
         }
-        ObserveRequest::Facts { .. } | ObserveRequest::Follow { .. } => {
+        ObserveRequest::Facts { .. } | ObserveRequest::Follow { .. } | ObserveRequest::Notices => {
             "reading the facts ended early\nhint: ask for fewer prefixes to find the one"
         }
         ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => {

@@ -91,7 +91,12 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         jobs: BTreeMap::new(),
         building: BTreeSet::new(),
         leaving: false,
-        reader: Reader { sysfs_gap, etc_dir: "/etc".into(), times: Arc::default() },
+        reader: Reader {
+            sysfs_gap,
+            etc_dir: "/etc".into(),
+            times: Arc::default(),
+            following: Arc::default(),
+        },
         builds: None,
     };
     node.run();

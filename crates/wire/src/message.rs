@@ -90,12 +90,15 @@ pub enum ObserveRequest {
         /// Namespaces inside the host whose NIC and net.* facts are wanted too, keyed `netns.<path>|<key>`.
         netns: Vec<PathBuf>,
     },
-    /// Read facts whose keys start with one of the prefixes (all when empty), and report what changes of them
-    /// from then on. Answered by `Facts`, then `Noticed` each time, until `StopLoad`; then `Done`.
+    /// Read facts whose keys start with one of the prefixes (all when empty), and notice what changes of them
+    /// until the session ends. Answered by `Facts`, then `Done`.
     Follow {
         /// Key prefixes.
         prefixes: Vec<FactKey>,
     },
+    /// What was noticed since the last answer; waits for the first, at most half a minute. Answered by
+    /// `Noticed`, then `Done`: a node never sends more than it was asked for.
+    Notices,
     /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
     Load(LoadSpec),
     /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's
@@ -225,8 +228,8 @@ pub enum Event {
     },
     /// Facts and counters.
     Facts(Box<HostFacts>),
-    /// Something changed while facts are followed.
-    Noticed(Box<FactNotice>),
+    /// What changed while facts are followed; empty when nothing did.
+    Noticed(Vec<FactNotice>),
     /// Records were written, found or removed.
     Durability(Box<DurabilityAnswer>),
     /// What a piece of a folder of data holds.

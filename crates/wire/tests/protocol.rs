@@ -48,6 +48,7 @@ fn request(request: &Request) -> &'static str {
         Request::Observe(observe) => match observe {
             ObserveRequest::Facts { .. } => "facts",
             ObserveRequest::Follow { .. } => "follow",
+            ObserveRequest::Notices => "notices",
             ObserveRequest::Load(load) => load.kind.name(),
             ObserveRequest::Iperf3(_) => "iperf3",
             ObserveRequest::Durability(_) => "durability",

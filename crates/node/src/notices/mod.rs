@@ -13,7 +13,9 @@ mod links;
 mod source;
 mod written;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::fact::{FactKey, Gap, HostFacts};
@@ -45,34 +47,72 @@ const GATHER_MAX: Duration = Duration::from_millis(200);
 /// How late a stop may be noticed.
 const STOP_WAIT: Duration = Duration::from_millis(200);
 
-/// What a followed host sends.
-pub(crate) enum Reported {
-    /// All facts, at the begin.
-    Facts(HostFacts),
-    /// A change.
-    Notice(FactNotice),
+/// Notices that wait to be asked for. When they are more, the sources wait, and lose some: then all is read
+/// again.
+const WAITING_MAX: usize = 64;
+/// An answer without a notice comes after this time at the latest.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Facts that are followed until this is dropped.
+pub(crate) struct Following {
+    notices: Receiver<FactNotice>,
+    stop: Arc<AtomicBool>,
 }
 
-/// Follows keys that begin so (all without beginnings), until it is stopped. `read` reads such facts.
-pub(crate) fn follow(
-    wanted: &[FactKey],
-    read: impl Fn(&[FactKey]) -> HostFacts,
-    stop: &AtomicBool,
-    report: impl Fn(Reported),
-) {
-    let mut sources = Vec::new();
-    let mut gaps = Vec::new();
-    for (what, open) in SOURCES {
-        match open() {
-            Ok(source) => sources.push(source),
-            Err(reason) => gaps.push(Gap { what: what.into(), reason }),
+impl Following {
+    /// Follows keys that begin so, all without beginnings; `read` reads such facts. Returns all of them, with
+    /// a gap for each source that there is not.
+    pub(crate) fn begin(
+        wanted: Vec<FactKey>,
+        read: impl Fn(&[FactKey]) -> HostFacts + Send + 'static,
+    ) -> (HostFacts, Self) {
+        let mut sources = Vec::new();
+        let mut gaps = Vec::new();
+        for (what, open) in SOURCES {
+            match open() {
+                Ok(source) => sources.push(source),
+                Err(reason) => gaps.push(Gap { what: what.into(), reason }),
+            }
+        }
+        // Read after the sources were opened: what changes in between is reported.
+        let mut facts = read(&wanted);
+        let known = Known::new(&facts);
+        facts.gaps.extend(gaps);
+        let (to_operator, notices) = mpsc::sync_channel(WAITING_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&stop);
+        std::thread::spawn(move || follow(&wanted, sources, known, read, &ends, &to_operator));
+        (facts, Self { notices, stop })
+    }
+
+    /// What was noticed since the last call; waits for the first.
+    pub(crate) fn notices(&self, stop: &AtomicBool) -> Vec<FactNotice> {
+        let until = Instant::now() + ANSWER_MAX;
+        loop {
+            if let Ok(first) = self.notices.recv_timeout(STOP_WAIT) {
+                return std::iter::once(first).chain(self.notices.try_iter().take(WAITING_MAX)).collect();
+            }
+            if stop.load(Ordering::Relaxed) || Instant::now() >= until {
+                return Vec::new();
+            }
         }
     }
-    // Read after the sources were opened: what changes in between is reported.
-    let mut first = read(wanted);
-    let mut known = Known::new(&first);
-    first.gaps.extend(gaps);
-    report(Reported::Facts(first));
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn follow(
+    wanted: &[FactKey],
+    mut sources: Vec<Box<dyn Source>>,
+    mut known: Known,
+    read: impl Fn(&[FactKey]) -> HostFacts,
+    stop: &AtomicBool,
+    to_operator: &SyncSender<FactNotice>,
+) {
     let mut last_whole = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let (mut notices, is_whole) = collected(&mut sources);
@@ -87,7 +127,12 @@ pub(crate) fn follow(
         let at_ms = now_ms();
         let keys = wider(&notices, wanted);
         let changes = if keys.is_empty() && !again { Vec::new() } else { known.learn(&read(&keys), &keys) };
-        source::share(notices, changes, at_ms).into_iter().map(Reported::Notice).for_each(&report);
+        for notice in source::share(notices, changes, at_ms) {
+            // The session has ended, or follows something else.
+            if to_operator.send(notice).is_err() {
+                return;
+            }
+        }
     }
 }
 

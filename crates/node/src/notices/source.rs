@@ -6,7 +6,7 @@ use linerate_model::fact::FactKey;
 use linerate_model::notice::{FactNotice, NoticeSource, ValueChange, Writer};
 
 /// Reports changes through a descriptor that becomes readable.
-pub(super) trait Source: AsFd {
+pub(super) trait Source: AsFd + Send {
     /// What was reported since the last call. `false`: more was reported than was kept.
     fn drain(&mut self, notices: &mut Vec<Notice>) -> bool;
 }
@@ -38,14 +38,15 @@ impl Notice {
     }
 
     /// How well it explains a key, if it can be about it: the one that names its writer explains more than
-    /// one that names a device, and both more than that all was read.
-    fn explains(&self, key: &str) -> Option<(bool, usize)> {
+    /// one that names a device, a driver more than the link that changes with it, and all of them more than
+    /// that all was read.
+    fn explains(&self, key: &str) -> Option<(bool, usize, bool)> {
         if self.source == NoticeSource::Reading {
-            return Some((false, 0));
+            return Some((false, 0, false));
         }
         let longest =
             self.keys.iter().filter(|start| key.starts_with(start.as_str())).map(String::len).max()?;
-        Some((self.writer.is_some(), longest))
+        Some((self.writer.is_some(), longest, self.source == NoticeSource::Driver))
     }
 }
 

@@ -22,8 +22,10 @@ use crate::cli::{open, out};
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
 
-/// A followed host may be silent that long: a year.
-const SILENCE_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// Reading all facts may take this long.
+const READ_WAIT: Duration = Duration::from_secs(60);
+/// A host answers after half a minute, with or without a notice.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// What one host reports, or why it reports nothing more.
 type Reported = (HostName, Result<Event, String>);
@@ -71,14 +73,15 @@ fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Reported> {
         let (to_printer, link, keys) = (to_printer.clone(), fleet.link(&host), keys.to_vec());
         tokio::spawn(async move {
             let follow = async {
-                let mut pending = link?.start(ObserveRequest::Follow { prefixes: keys }).await?;
+                let link = link?;
+                for event in link.request(ObserveRequest::Follow { prefixes: keys }, READ_WAIT).await? {
+                    let _ = to_printer.send((host.clone(), Ok(event))).await;
+                }
                 loop {
-                    // A host on which nothing changes sends nothing; its session notices when it is lost.
-                    let event = pending.next(Instant::now() + SILENCE_MAX).await?;
-                    if matches!(event, Event::Done)
-                        || to_printer.send((host.clone(), Ok(event))).await.is_err()
-                    {
-                        return Ok::<(), LinkError>(());
+                    for event in link.request(ObserveRequest::Notices, ANSWER_WAIT).await? {
+                        if to_printer.send((host.clone(), Ok(event))).await.is_err() {
+                            return Ok::<(), LinkError>(());
+                        }
                     }
                 }
             };
@@ -104,13 +107,15 @@ impl Log {
         while let Some((host, event)) = reported.recv().await {
             match event {
                 Ok(Event::Facts(facts)) => self.begin(&host, &facts),
-                Ok(Event::Noticed(notice)) => {
-                    if json {
-                        out::document_line(NoticeOfHost { host: &host, notice: &notice })?;
-                    } else {
-                        out::print(&changes::notice(&host, &notice, Style::detect().width))?;
+                Ok(Event::Noticed(notices)) => {
+                    for notice in notices {
+                        if json {
+                            out::document_line(NoticeOfHost { host: &host, notice: &notice })?;
+                        } else {
+                            out::print(&changes::notice(&host, &notice, Style::detect().width))?;
+                        }
+                        self.notice(&host, notice);
                     }
-                    self.notice(&host, *notice);
                 }
                 Ok(_) => {}
                 Err(reason) => out::note(&lines_of_error(&reason)),
