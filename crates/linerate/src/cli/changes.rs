@@ -20,7 +20,7 @@ use crate::cli::documents::Changes;
 /// List changes of facts on hosts, newest first.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n  linerate changes --follow -i cluster.toml\n\nEach survey, `linerate facts` and `linerate disk watch` compares what it reads with the reading before."
+    after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n  linerate changes --follow -i cluster.toml\n\nEach survey, `linerate facts HOST` and `linerate disk watch` compares what it reads with the reading before."
 )]
 pub(super) struct Args {
     /// Hosts; defaults to all

@@ -29,7 +29,7 @@ pub(super) fn beside(inventory: Option<&Path>) -> PathBuf {
 pub(super) fn load(path: &Path) -> anyhow::Result<KeptSet> {
     anyhow::ensure!(
         path.exists(),
-        "no kept set at {}\nhint: `linerate drift --init` writes one from the kept trials, `linerate keep` adds to it",
+        "no kept set at {}\nhint: `linerate drift --init` writes one from the kept trials, `linerate keep TRIAL` adds to it",
         path.display()
     );
     let text = input::text(path, input::KNOWLEDGE_BYTES_MAX)?;
