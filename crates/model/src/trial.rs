@@ -75,6 +75,19 @@ pub struct EffectSize {
     pub sentence: String,
 }
 
+/// What a trial measures, and between whom.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrialMeasure {
+    /// In which value the effect is measured.
+    pub response: Metric,
+    /// Layer in which both pairs are measured.
+    pub layer: Layer,
+    /// Affected ordered pair.
+    pub pair: (HostName, HostName),
+    /// Untouched ordered pair, where the cluster has one.
+    pub control: Option<(HostName, HostName)>,
+}
+
 /// A remedy tried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
@@ -105,4 +118,26 @@ pub struct Trial {
     /// What went wrong, in order.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+impl Trial {
+    /// Before its first arm.
+    #[must_use]
+    pub fn planned(id: RunId, run: RunId, remedy: Remedy, measure: TrialMeasure) -> Self {
+        let TrialMeasure { response, layer, pair, control } = measure;
+        Self {
+            id,
+            run,
+            remedy,
+            response,
+            layer,
+            pair,
+            control,
+            arms: Vec::new(),
+            effect: None,
+            status: TrialStatus::Running,
+            persisted: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
 }

@@ -8,7 +8,7 @@ use linerate_model::inventory::{GroupName, HostName, Inventory, Layer};
 use linerate_model::kind::DiskPlan;
 use linerate_model::plan::Test;
 use linerate_model::snapshot::{Snapshot, StorageFigure, StorageSubject};
-use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::trial::{Trial, TrialMeasure};
 use thiserror::Error;
 
 use super::machine::Course;
@@ -107,20 +107,8 @@ pub fn plan(
     let (cell, response) = affected(finding, diagnosis, &remedy, &snapshot.inventory)?;
     let pair = (cell.from.clone(), cell.to.clone());
     let control = control(cell, &finding.affected, diagnosis, &remedy, &snapshot.inventory);
-    Ok(Trial {
-        id,
-        run: diagnosis.run.clone(),
-        remedy,
-        response,
-        layer: cell.layer,
-        pair,
-        control,
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-    })
+    let measure = TrialMeasure { response, layer: cell.layer, pair, control };
+    Ok(Trial::planned(id, diagnosis.run.clone(), remedy, measure))
 }
 
 /// The drive that a remedy changes settings of: the first, where it has several; none for any other remedy.
@@ -174,20 +162,9 @@ fn of_storage(
     let alone = drive_of(&remedy).map(|_| &test.from);
     let other =
         alone.or_else(|| snapshot.facts.keys().find(|host| **host != test.from)).ok_or_else(no_pair)?;
-    Ok(Trial {
-        id,
-        run: diagnosis.run.clone(),
-        response: Metric::Storage,
-        layer: test.layer,
-        pair: (test.from.clone(), other.clone()),
-        control: None,
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-        remedy,
-    })
+    let pair = (test.from.clone(), other.clone());
+    let measure = TrialMeasure { response: Metric::Storage, layer: test.layer, pair, control: None };
+    Ok(Trial::planned(id, diagnosis.run.clone(), remedy, measure))
 }
 
 /// The test of a bench of a replica that showed the finding of a remedy: its first test on the replica, with

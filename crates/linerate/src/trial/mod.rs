@@ -21,6 +21,8 @@ mod simulated;
 #[cfg(test)]
 mod storage_tests;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use choose::TrialOptions;

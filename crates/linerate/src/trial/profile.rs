@@ -10,7 +10,7 @@ use linerate_model::change::{Change, Remedy, Risk};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Cell, Diagnosis, Metric};
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::trial::{Trial, TrialMeasure};
 use linerate_model::writable::writable;
 
 use super::sweep::{self, Ends, SweepError, SweepOptions};
@@ -141,20 +141,8 @@ fn trial(
     let pair = options.pair.clone().or_else(|| between(diagnosis, &options.on));
     let options = SweepOptions { on: options.on.clone(), pair, response: metric, ..SweepOptions::default() };
     let (pair, layer, control) = sweep::pairs(inventory, diagnosis, &options, &remedy)?;
-    Ok(Trial {
-        id,
-        run: diagnosis.run.clone(),
-        remedy,
-        response: metric,
-        layer,
-        pair,
-        control,
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-    })
+    let measure = TrialMeasure { response: metric, layer, pair, control };
+    Ok(Trial::planned(id, diagnosis.run.clone(), remedy, measure))
 }
 
 /// The worst measured pair with changes on both ends: a setting of sender and receiver takes effect
@@ -169,28 +157,12 @@ fn between(diagnosis: &Diagnosis, on: &[HostName]) -> Option<Ends> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::testing::{self, inventory};
     use linerate_diagnose::profile::{ProfileHost, compare};
     use linerate_knowledge::profile::Profiles;
-    use linerate_model::ceiling::Ceiling;
-
-    fn inventory() -> Inventory {
-        let mut inventory = Inventory::default();
-        for name in ["a", "b", "c", "d"] {
-            let host = serde_json::json!({"name": name, "transport": "local", "endpoints": [
-                {"address": "10.0.0.1", "layer": "underlay"}]});
-            inventory.hosts.push(serde_json::from_value(host).unwrap());
-        }
-        inventory
-    }
 
     fn diagnosis() -> Diagnosis {
-        let cells = [("a", "b", 0.9), ("b", "a", 0.5), ("a", "c", 0.1), ("c", "d", 1.0)];
-        let cell = |(from, to, share): (&str, &str, f64)| {
-            let value = serde_json::json!({"from": from, "to": to, "layer": "underlay",
-                "throughput_bps": 1e9 * share, "ceiling": Ceiling::default(), "share": share});
-            serde_json::from_value(value).unwrap()
-        };
-        Diagnosis { run: "r".to_owned(), cells: cells.map(cell).into(), ..Diagnosis::default() }
+        testing::diagnosis(&[("a", "b", 0.9), ("b", "a", 0.5), ("a", "c", 0.1), ("c", "d", 1.0)])
     }
 
     fn planned(on: &[&str], disruptive: bool) -> Vec<GroupOutcome> {

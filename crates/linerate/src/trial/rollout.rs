@@ -8,7 +8,7 @@ use linerate_diagnose::profile::{GroupResult, ProfileReading};
 use linerate_diagnose::rollout::{HostResult, Rollout};
 use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::inventory::{HostName, Inventory};
-use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::trial::{Trial, TrialMeasure};
 
 use super::choose;
 use super::profile::{nothing_to_try, remedy};
@@ -51,20 +51,8 @@ pub fn start(
     let options =
         SweepOptions { on: vec![host.clone()], pair, response: rollout.metric, ..SweepOptions::default() };
     let (pair, layer, control) = sweep::pairs(inventory, diagnosis, &options, &remedy)?;
-    Ok(HostStart::Trial(Box::new(Trial {
-        id,
-        run: diagnosis.run.clone(),
-        remedy,
-        response: rollout.metric,
-        layer,
-        pair,
-        control,
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-    })))
+    let measure = TrialMeasure { response: rollout.metric, layer, pair, control };
+    Ok(HostStart::Trial(Box::new(Trial::planned(id, diagnosis.run.clone(), remedy, measure))))
 }
 
 /// The worst measured pair in which the host sends or receives, as in the proof.
@@ -82,31 +70,15 @@ fn worst(diagnosis: &Diagnosis, rollout: &Rollout, host: &HostName) -> Option<En
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::testing::{self, inventory};
     use linerate_diagnose::profile::ReadingState;
     use linerate_knowledge::profile::SettingGroup;
-    use linerate_model::ceiling::Ceiling;
     use linerate_model::change::Risk;
     use linerate_model::fact::FactValue;
     use linerate_model::finding::Metric;
 
-    fn inventory() -> Inventory {
-        let mut inventory = Inventory::default();
-        for name in ["a", "b", "c", "d"] {
-            let host = serde_json::json!({"name": name, "transport": "local", "endpoints": [
-                {"address": "10.0.0.1", "layer": "underlay"}]});
-            inventory.hosts.push(serde_json::from_value(host).unwrap());
-        }
-        inventory
-    }
-
     fn diagnosis() -> Diagnosis {
-        let cells = [("a", "b", 0.3), ("b", "a", 0.5), ("c", "a", 0.9), ("c", "d", 1.0)];
-        let cell = |(from, to, share): (&str, &str, f64)| {
-            let value = serde_json::json!({"from": from, "to": to, "layer": "underlay",
-                "throughput_bps": 1e9 * share, "ceiling": Ceiling::default(), "share": share});
-            serde_json::from_value(value).unwrap()
-        };
-        Diagnosis { run: "r".to_owned(), cells: cells.map(cell).into(), ..Diagnosis::default() }
+        testing::diagnosis(&[("a", "b", 0.3), ("b", "a", 0.5), ("c", "a", 0.9), ("c", "d", 1.0)])
     }
 
     fn rollout(receives: Option<bool>) -> Rollout {

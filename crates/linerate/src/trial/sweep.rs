@@ -8,7 +8,7 @@ use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::finding::{Cell, Diagnosis, Metric};
 use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::trial::{Effect, Trial, TrialStatus};
+use linerate_model::trial::{Effect, Trial, TrialMeasure};
 use linerate_model::writable::writable;
 use thiserror::Error;
 
@@ -127,19 +127,9 @@ pub fn plan(
     let remedies: Vec<Remedy> = remedies.filter(|remedy| !remedy.changes.is_empty()).collect();
     let Some(first) = remedies.first() else { return Err(SweepError::NothingNew) };
     let (pair, layer, control) = pairs(inventory, diagnosis, options, first)?;
-    let trial = |(number, remedy): (usize, Remedy)| Trial {
-        id: format!("{id}-{}", number + 1),
-        run: diagnosis.run.clone(),
-        remedy,
-        response: options.response,
-        layer,
-        pair: pair.clone(),
-        control: control.clone(),
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
+    let measure = TrialMeasure { response: options.response, layer, pair, control };
+    let trial = |(number, remedy): (usize, Remedy)| {
+        Trial::planned(format!("{id}-{}", number + 1), diagnosis.run.clone(), remedy, measure.clone())
     };
     Ok(remedies.into_iter().enumerate().map(trial).collect())
 }
@@ -218,17 +208,8 @@ pub fn best(trials: &[Trial]) -> Option<&Trial> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::testing::inventory;
     use linerate_model::trial::EffectSize;
-
-    fn inventory() -> Inventory {
-        let mut inventory = Inventory::default();
-        for name in ["a", "b", "c", "d"] {
-            let host = serde_json::json!({"name": name, "transport": "local", "endpoints": [
-                {"address": "10.0.0.1", "layer": "underlay"}]});
-            inventory.hosts.push(serde_json::from_value(host).unwrap());
-        }
-        inventory
-    }
 
     fn options(set: &[&str]) -> SweepOptions {
         SweepOptions {

@@ -11,7 +11,7 @@ use linerate_model::finding::Metric;
 use linerate_model::inventory::Layer;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome};
-use linerate_model::trial::{Effect, EffectSize, Trial, TrialStatus};
+use linerate_model::trial::{Effect, EffectSize, Trial, TrialMeasure, TrialStatus};
 
 use super::choose::{self, TrialError, TrialOptions};
 use super::drive::{self, HostActions, Scene, Tested};
@@ -33,20 +33,14 @@ fn trial(hosts: usize) -> Trial {
         changes.push(change(&format!("h{i}"), "nic.eth0.feature.gro"));
         changes.push(change(&format!("h{i}"), "nic.eth0.feature.gso"));
     }
-    Trial {
-        id: "t1".into(),
-        run: "r1".into(),
-        remedy: Remedy { id: "x".into(), changes, ..Remedy::default() },
+    let measure = TrialMeasure {
         response: Metric::Throughput,
         layer: Layer::Underlay,
         pair: ("h0".into(), "p".into()),
         control: Some(("c".into(), "d".into())),
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-    }
+    };
+    let remedy = Remedy { id: "x".into(), changes, ..Remedy::default() };
+    Trial::planned("t1".into(), "r1".into(), remedy, measure)
 }
 
 fn machine(trial: Trial, keep: bool) -> TrialMachine {

@@ -6,9 +6,8 @@ use linerate_fleet::changes::{ChangeError, Changes};
 use linerate_fleet::{Fleet, clock};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, PUT_BACK};
-use linerate_model::finding::Metric;
-use linerate_model::inventory::{HostName, Inventory, Layer};
-use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::trial::{Trial, TrialMeasure, TrialStatus};
 use linerate_store::Store;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -147,26 +146,16 @@ async fn put(
 /// The record of it: a trial without measurements of the last run of the cluster, where there is one.
 fn trial(inventory: &Inventory, host: &str, changes: Vec<Change>, store: &Store) -> anyhow::Result<Trial> {
     let run = store.list_runs()?.into_iter().find(|run| run.cluster == inventory.name);
-    Ok(Trial {
-        id: new_id(),
-        run: run.map(|run| run.id).unwrap_or_default(),
-        remedy: Remedy {
-            id: PUT_BACK.to_owned(),
-            title: "Put kept settings back".to_owned(),
-            changes,
-            host: host.to_owned(),
-            ..Remedy::default()
-        },
-        response: Metric::default(),
-        layer: Layer::default(),
-        pair: (host.to_owned(), host.to_owned()),
-        control: None,
-        arms: Vec::new(),
-        effect: None,
-        status: TrialStatus::Running,
-        persisted: Vec::new(),
-        notes: Vec::new(),
-    })
+    let remedy = Remedy {
+        id: PUT_BACK.to_owned(),
+        title: "Put kept settings back".to_owned(),
+        changes,
+        host: host.to_owned(),
+        ..Remedy::default()
+    };
+    // Nothing is measured.
+    let measure = TrialMeasure { pair: (host.to_owned(), host.to_owned()), ..TrialMeasure::default() };
+    Ok(Trial::planned(new_id(), run.map(|run| run.id).unwrap_or_default(), remedy, measure))
 }
 
 #[cfg(test)]
