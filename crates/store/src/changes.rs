@@ -112,7 +112,7 @@ impl Store {
         change.commit().map_err(at(WRITE))
     }
 
-    /// Changes seen from a moment on, of these hosts (all without names), of keys that begin so.
+    /// Changes seen from a moment on, of these hosts (all without names), of keys with this prefix.
     pub fn list_changes(
         &self,
         hosts: &[HostName],

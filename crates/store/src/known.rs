@@ -17,7 +17,7 @@ const SOME_KEYS: &str = "keys";
 pub enum ReadScope<'a> {
     /// All facts of a host.
     All,
-    /// All facts whose keys begin so.
+    /// All facts whose keys have one of these prefixes.
     Below(&'a [FactKey]),
     /// A part that has no rule: what is absent in it means nothing.
     Part,
@@ -157,7 +157,7 @@ fn family(key: &str) -> Option<&str> {
     inside.or_else(|| key.get(..family.len()))
 }
 
-/// Whether a reading of all keys that begin so shows this one.
+/// Whether a reading of all keys with one of these prefixes shows this one.
 fn covers(prefix: &str, key: &str) -> bool {
     key.starts_with(prefix) && prefix.starts_with(family(key).unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! A small cluster for the tests of what is tried where: hosts `a` to `d`, and a diagnosis of some of their pairs.
+//! A small cluster for the tests of what is tried where: hosts `a` to `d`, and a diagnosis of some of their
+//! pairs.
 
 use linerate_model::ceiling::Ceiling;
 use linerate_model::finding::Diagnosis;

@@ -13,8 +13,8 @@ impl Known {
         Self(facts.readings.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
-    /// Takes over a reading of all keys that begin so; all without beginnings. What could not be read is no
-    /// change.
+    /// Takes over a reading of all keys with one of these prefixes; all without prefixes. What could not be
+    /// read is no change.
     pub(super) fn learn(&mut self, new: &HostFacts, starts: &[FactKey]) -> Vec<ValueChange> {
         let is_read =
             |key: &str| starts.is_empty() || starts.iter().any(|start| key.starts_with(start.as_str()));

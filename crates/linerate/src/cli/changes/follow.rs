@@ -30,7 +30,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// What one host reports, or why it reports nothing more.
 type Reported = (HostName, Result<Event, String>);
 
-/// Follows hosts until Ctrl-C, or for a time; keys that begin so, all without beginnings.
+/// Follows hosts until Ctrl-C, or for a time; keys with one of these prefixes; all without prefixes.
 pub(super) async fn run(
     inventory: &Inventory,
     keys: Vec<FactKey>,
