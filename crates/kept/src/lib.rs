@@ -1,7 +1,7 @@
 //! The kept set: settings that were kept, by hosts, in one TOML file that can live in git, and their
 //! state.
 //!
-//! [`set`] reads the file and adds to it, [`cohort`] finds the settings of a host, [`compare()`] compares
+//! [`set`] reads the file and adds to it, `cohort` finds the settings of a host, [`compare()`] compares
 //! them with its facts. Texts and facts in, rows out; reads and writes nothing.
 #![deny(missing_docs)]
 
