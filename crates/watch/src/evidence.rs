@@ -1,0 +1,155 @@
+//! What one direction of a host has lost: a sequential test of "more than normal".
+//!
+//! Each datagram that arrived makes loss a little less likely, each that was lost much more. The sum of both,
+//! never below zero, is Page's cumulative sum; it answers as soon as the evidence is strong enough, after
+//! three losses within half a minute or eight within an hour.
+
+use std::collections::VecDeque;
+
+use crate::rules::{
+    APART_MS, HEAVY, HEAVY_MS, HOST_PARTNERS, HOST_SHARE, MEMORY_MS, NORMAL_FACTOR, NORMAL_MAX, NORMAL_MIN,
+    PAIR_EVENTS, SCORE, WANTED, WANTED_FACTOR,
+};
+
+/// What is normal, and what is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Weights {
+    /// What each datagram that arrived takes away.
+    arrived: f64,
+    /// What a loss adds.
+    lost: f64,
+}
+
+impl Weights {
+    /// For a fleet of which half of the hosts lose no more than this, 0 to 1.
+    pub(crate) fn of(median: f64) -> Self {
+        let normal = (NORMAL_FACTOR * median).clamp(NORMAL_MIN, NORMAL_MAX);
+        let wanted = WANTED.max(WANTED_FACTOR * normal);
+        Self { arrived: ((1.0 - normal) / (1.0 - wanted)).ln(), lost: (wanted / normal).ln() }
+    }
+}
+
+/// A loss: when, and with which partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) at_ms: u64,
+    pub(crate) partner: usize,
+}
+
+/// Of whom the losses are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belongs {
+    /// Of the host: with several partners.
+    ToHost,
+    /// Of the path to this partner.
+    ToPair(usize),
+}
+
+/// One direction of a host.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Evidence {
+    score: f64,
+    losses: VecDeque<Loss>,
+    /// When a loss counted last.
+    counted_ms: Option<u64>,
+    /// Since the score left zero.
+    pub(crate) sent: u64,
+    pub(crate) lost: u64,
+    /// For what is normal: of the last hours.
+    recent: (f64, f64),
+}
+
+impl Evidence {
+    /// Learns of datagrams of which some were lost. Whether a loss counted.
+    pub(crate) fn learn(
+        &mut self,
+        at_ms: u64,
+        partner: usize,
+        sent: u64,
+        lost: u64,
+        weights: Weights,
+    ) -> bool {
+        self.recent.0 += sent as f64;
+        self.recent.1 += lost as f64;
+        self.score -= sent.saturating_sub(lost) as f64 * weights.arrived;
+        if self.score <= 0.0 {
+            self.forget();
+        }
+        if lost == 0 {
+            if self.score > 0.0 {
+                self.sent += sent;
+            }
+            return false;
+        }
+        // How much of it was sent before the first loss is not known.
+        self.sent += if self.lost == 0 { lost } else { sent };
+        self.lost += lost;
+        self.losses.push_back(Loss { at_ms, partner });
+        while self.losses.front().is_some_and(|first| first.at_ms + MEMORY_MS < at_ms) {
+            self.losses.pop_front();
+        }
+        let counts = self.counted_ms.is_none_or(|counted| at_ms >= counted + APART_MS);
+        if counts {
+            self.counted_ms = Some(at_ms);
+            // What takes long to be told apart must not take long to be forgotten.
+            self.score = (self.score + weights.lost).min(4.0 * SCORE);
+        }
+        counts
+    }
+
+    /// Nothing is suspected any more.
+    pub(crate) fn forget(&mut self) {
+        self.score = 0.0;
+        self.losses.clear();
+        (self.sent, self.lost) = (0, 0);
+    }
+
+    pub(crate) fn score(&self) -> f64 {
+        self.score
+    }
+
+    /// Whether it is beyond chance, and no short interruption.
+    pub(crate) fn is_enough(&self, at_ms: u64) -> bool {
+        let is_heavy = self.lost as f64 > HEAVY * self.sent as f64;
+        let lasts = self.since_ms().is_some_and(|since| at_ms >= since + HEAVY_MS);
+        self.score >= SCORE && (lasts || !is_heavy)
+    }
+
+    /// When the first of the losses was.
+    pub(crate) fn since_ms(&self) -> Option<u64> {
+        self.losses.front().map(|loss| loss.at_ms)
+    }
+
+    /// Partners of the losses, each once.
+    pub(crate) fn partners(&self) -> Vec<usize> {
+        let mut partners: Vec<usize> = self.losses.iter().map(|loss| loss.partner).collect();
+        partners.sort_unstable();
+        partners.dedup();
+        partners
+    }
+
+    /// Of whom the losses are, without those with partners that have more evidence against them; `None` until
+    /// it can be told.
+    pub(crate) fn belongs(&self, is_explained: impl Fn(usize) -> bool) -> Option<Belongs> {
+        let mut counts: Vec<(usize, usize)> = self
+            .partners()
+            .into_iter()
+            .filter(|partner| !is_explained(*partner))
+            .map(|partner| (self.losses.iter().filter(|loss| loss.partner == partner).count(), partner))
+            .collect();
+        counts.sort_unstable();
+        let all: usize = counts.iter().map(|(count, _)| count).sum();
+        let (most, partner) = *counts.last()?;
+        if most as f64 > HOST_SHARE * all as f64 {
+            return (most >= PAIR_EVENTS).then_some(Belongs::ToPair(partner));
+        }
+        (counts.len() >= HOST_PARTNERS).then_some(Belongs::ToHost)
+    }
+
+    /// The share that was lost within the last hours, and less weight to it from now on.
+    pub(crate) fn share(&mut self, keep: f64) -> Option<f64> {
+        let (sent, lost) = self.recent;
+        self.recent = (sent * keep, lost * keep);
+        (sent >= 1.0).then(|| lost / sent)
+    }
+}

@@ -1,0 +1,248 @@
+//! Which host, direction, pair or group loses more than is normal.
+//!
+//! In: for each pair what was sent and lost of late. Out: steps. Two directions of each host are tested one by
+//! one; what a partner with stronger evidence explains is not counted twice, and what several members of a
+//! group lose is the group's.
+
+use std::cmp::Reverse;
+
+use linerate_model::inventory::{GroupName, HostName};
+use linerate_model::suspect::{Direction, Suspect};
+
+use crate::alarm::{LossAlarm, Open, Place, Step};
+use crate::evidence::{Belongs, Evidence, Weights};
+use crate::partners::Member;
+use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, SCORE, SUSPECTED};
+
+/// What was sent from one host to another since it was told last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairLoss {
+    /// When, Unix milliseconds; never goes back.
+    pub at_ms: u64,
+    /// Index of the sender.
+    pub from: usize,
+    /// Index of the receiver.
+    pub to: usize,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams of them that did not arrive.
+    pub lost: u64,
+}
+
+/// One direction of a host: of what it sends, of what it receives.
+type End = (usize, Direction);
+
+/// The test over all hosts.
+#[derive(Debug)]
+pub struct LossWatch {
+    names: Vec<HostName>,
+    groups: Vec<GroupName>,
+    group_of: Vec<Option<usize>>,
+    sending: Vec<Evidence>,
+    receiving: Vec<Evidence>,
+    open: Vec<Open>,
+    weights: Weights,
+    learned_ms: Option<u64>,
+    last_id: u64,
+}
+
+impl LossWatch {
+    /// Of these hosts; indices are places in the list.
+    pub fn new(members: &[Member<'_>]) -> Self {
+        let mut groups: Vec<GroupName> =
+            members.iter().filter_map(|member| member.group.map(str::to_owned)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let group_of =
+            |member: &Member<'_>| groups.iter().position(|group| Some(group.as_str()) == member.group);
+        Self {
+            names: members.iter().map(|member| member.name.to_owned()).collect(),
+            group_of: members.iter().map(group_of).collect(),
+            sending: vec![Evidence::default(); members.len()],
+            receiving: vec![Evidence::default(); members.len()],
+            open: Vec::new(),
+            weights: Weights::of(0.0),
+            learned_ms: None,
+            last_id: 0,
+            groups,
+        }
+    }
+
+    /// Alarms that are not over.
+    pub fn open(&self) -> impl Iterator<Item = &LossAlarm> {
+        self.open.iter().map(|open| &open.alarm)
+    }
+
+    /// Learns of a pair; gives what is to be done.
+    pub fn learn(&mut self, seen: PairLoss) -> Vec<Step> {
+        let PairLoss { at_ms, from, to, sent, lost } = seen;
+        if from >= self.names.len() || to >= self.names.len() || from == to {
+            return Vec::new();
+        }
+        self.learn_normal(at_ms);
+        if let Some(at) = self.open.iter().position(|open| self.explains(open, from, to)) {
+            self.open[at].learn(at_ms, sent, lost);
+            let is_over = self.open[at].is_over(at_ms);
+            return is_over.then(|| Step::Closed(self.open.remove(at).alarm)).into_iter().collect();
+        }
+        let weights = self.weights;
+        let counted = [
+            self.sending[from].learn(at_ms, to, sent, lost, weights),
+            self.receiving[to].learn(at_ms, from, sent, lost, weights),
+        ];
+        let ends: [End; 2] = [(from, Direction::Tx), (to, Direction::Rx)];
+        let mut steps: Vec<Step> = ends
+            .iter()
+            .zip(counted)
+            .filter(|(_, counted)| *counted)
+            .map(|(end, _)| Step::Faster(end.0))
+            .collect();
+        if lost > 0 {
+            // The one that lost more first: the other may be explained by it.
+            let mut ends = ends;
+            ends.sort_by_key(|end| Reverse(self.evidence(*end).lost));
+            steps.extend(ends.into_iter().find_map(|end| self.judge(end, at_ms)).into_iter().flatten());
+        }
+        steps
+    }
+
+    fn evidence(&self, (host, direction): End) -> &Evidence {
+        if direction == Direction::Tx { &self.sending[host] } else { &self.receiving[host] }
+    }
+
+    fn forget(&mut self, (host, direction): End) {
+        if direction == Direction::Tx { self.sending[host].forget() } else { self.receiving[host].forget() }
+    }
+
+    /// Whether what is lost between two hosts belongs to an alarm.
+    fn explains(&self, open: &Open, from: usize, to: usize) -> bool {
+        let (sends, receives) = match open.place {
+            Place::Host(host) => (from == host, to == host),
+            Place::Pair(a, b) => return (from, to) == (a, b),
+            Place::Group(group) => (self.group_of[from] == Some(group), self.group_of[to] == Some(group)),
+            Place::All => return true,
+        };
+        sends && open.alarm.direction != Direction::Rx || receives && open.alarm.direction != Direction::Tx
+    }
+
+    /// The alarm of an end that has lost too much.
+    fn judge(&mut self, end: End, at_ms: u64) -> Option<Vec<Step>> {
+        let evidence = self.evidence(end);
+        if !evidence.is_enough(at_ms) {
+            return None;
+        }
+        let other = opposite(end.1);
+        let belongs = evidence.belongs(|partner| self.evidence((partner, other)).lost > evidence.lost)?;
+        let place = self.wider(end).unwrap_or(match (belongs, end.1) {
+            (Belongs::ToHost, _) => Place::Host(end.0),
+            (Belongs::ToPair(partner), Direction::Tx) => Place::Pair(end.0, partner),
+            (Belongs::ToPair(partner), _) => Place::Pair(partner, end.0),
+        });
+        Some(self.tell(place, end, at_ms))
+    }
+
+    /// The group of a host, or all hosts, where many of them lose in the same direction.
+    fn wider(&self, (host, direction): End) -> Option<Place> {
+        let group = self.group_of[host];
+        let is_one = |at: usize| {
+            self.evidence((at, direction)).score() >= SUSPECTED * SCORE
+                || self.open.iter().any(|open| {
+                    open.place == Place::Host(at)
+                        && [direction, Direction::Both].contains(&open.alarm.direction)
+                })
+        };
+        let is_wide = |hosts: &mut dyn Iterator<Item = usize>| {
+            let (mut all, mut suspected) = (0_usize, 0_usize);
+            for at in hosts {
+                all += 1;
+                suspected += usize::from(is_one(at));
+            }
+            suspected >= GROUP_MEMBERS && suspected as f64 > GROUP_SHARE * all as f64
+        };
+        if is_wide(&mut (0..self.names.len())) {
+            return Some(Place::All);
+        }
+        let members = &mut (0..self.names.len()).filter(|at| self.group_of[*at] == group);
+        is_wide(members).then_some(Place::Group(group?))
+    }
+
+    /// Opens an alarm, or makes one wider.
+    fn tell(&mut self, place: Place, end: End, at_ms: u64) -> Vec<Step> {
+        let evidence = self.evidence(end);
+        let (sent, lost) = (evidence.sent, evidence.lost);
+        let partners = evidence.partners().len();
+        let since_ms = evidence.since_ms().unwrap_or(at_ms);
+        for host in 0..self.names.len() {
+            let is_in = match place {
+                Place::Host(_) | Place::Pair(..) => host == end.0,
+                Place::Group(group) => self.group_of[host] == Some(group),
+                Place::All => true,
+            };
+            if is_in {
+                // What its partners lost with it is explained too.
+                for partner in self.evidence((host, end.1)).partners() {
+                    self.forget((partner, opposite(end.1)));
+                }
+                self.forget((host, end.1));
+            }
+        }
+        let is_part = |open: &Open| match (open.place, place) {
+            (Place::Host(a), Place::Host(b)) => a == b,
+            (Place::Pair(a, b), Place::Host(host)) => (if end.1 == Direction::Tx { a } else { b }) == host,
+            (Place::Host(host), Place::Group(group)) => self.group_of[host] == Some(group),
+            (Place::Group(a), Place::Group(b)) => a == b,
+            (_, Place::All) => true,
+            _ => false,
+        };
+        let (parts, rest): (Vec<Open>, Vec<Open>) = self.open.drain(..).partition(is_part);
+        self.open = rest;
+        let mut parts = parts.into_iter();
+        let first = parts.next();
+        let direction = match (&first, place) {
+            (Some(first), _) if first.alarm.direction != end.1 && first.place == place => Direction::Both,
+            (_, Place::Pair(..)) => Direction::Tx,
+            _ => end.1,
+        };
+        let id = first.as_ref().map_or(self.last_id + 1, |first| first.alarm.id);
+        self.last_id = self.last_id.max(id);
+        let alarm = LossAlarm {
+            id,
+            suspect: self.suspect(place),
+            direction,
+            since_ms: first.as_ref().map_or(since_ms, |first| first.alarm.since_ms.min(since_ms)),
+            told_ms: at_ms,
+            sent: sent + first.as_ref().map_or(0, |first| first.alarm.sent),
+            lost: lost + first.as_ref().map_or(0, |first| first.alarm.lost),
+            partners,
+        };
+        self.open.push(Open::new(place, alarm.clone()));
+        let told = if first.is_some() { Step::Widened(alarm) } else { Step::Opened(alarm) };
+        std::iter::once(told).chain(parts.map(|part| Step::Closed(part.alarm))).collect()
+    }
+
+    fn suspect(&self, place: Place) -> Suspect {
+        match place {
+            Place::Host(host) => Suspect::Host(self.names[host].clone()),
+            Place::Pair(from, to) => Suspect::Pair(self.names[from].clone(), self.names[to].clone()),
+            Place::Group(group) => Suspect::Group(self.groups[group].clone()),
+            Place::All => Suspect::All,
+        }
+    }
+
+    /// Learns now and then what is normal: what half of the hosts lose.
+    fn learn_normal(&mut self, at_ms: u64) {
+        let learned = *self.learned_ms.get_or_insert(at_ms);
+        if at_ms < learned + LEARN_MS {
+            return;
+        }
+        self.learned_ms = Some(at_ms);
+        let all = self.sending.iter_mut().chain(&mut self.receiving);
+        let mut shares: Vec<f64> = all.filter_map(|one| one.share(LEARN_KEEP)).collect();
+        shares.sort_by(f64::total_cmp);
+        self.weights = Weights::of(shares.get(shares.len() / 2).copied().unwrap_or(0.0));
+    }
+}
+
+fn opposite(direction: Direction) -> Direction {
+    if direction == Direction::Tx { Direction::Rx } else { Direction::Tx }
+}

@@ -1,0 +1,82 @@
+//! The numbers that decide about probes and alarms, each with its unit and source.
+
+/// Partners of a host. Kubenurse went from all pairs to 10 neighbours, Deckhouse proposes 5, for the cost of
+/// all pairs; eight keep a random graph so well connected that two ill hosts are told apart.
+pub const PARTNERS: usize = 8;
+
+/// Probes that a host sends to each partner, each second. Each is answered: between two partners four
+/// datagrams a second are sent, two in each direction.
+pub const PROBES_PER_S: f64 = 1.0;
+
+/// How many times as many are sent while something is suspected. With headers a datagram has 106 bytes of
+/// 848 bits: 16 a second are 13.6 kbit/s, and 56 are 47.5 kbit/s, less than the 50 that are promised.
+pub const FASTER: f64 = 3.5;
+
+/// How long probes are sent faster after a loss, milliseconds: at 0.1 % two more are lost meanwhile.
+pub const FASTER_MS: u64 = 40_000;
+
+/// Loss that is normal at least, 0 to 1. What a fleet loses beyond it is learned.
+pub const NORMAL_MIN: f64 = 1e-5;
+
+/// Loss above this is never normal, 0 to 1: the least that is to be found.
+pub const NORMAL_MAX: f64 = 1e-3;
+
+/// What counts as normal is so many times what half of the hosts lose.
+pub const NORMAL_FACTOR: f64 = 3.0;
+
+/// Loss that is looked for, 0 to 1, and at least so many times the normal one.
+pub const WANTED: f64 = 1e-3;
+/// See [`WANTED`].
+pub const WANTED_FACTOR: f64 = 10.0;
+
+/// Logarithm of how many times likelier the loss is that is looked for than the normal one. A test that
+/// begins anew after each decay to zero is wrong in at most one of e^12, 163,000; a host that normally loses
+/// one of 100,000 begins 28 times a day.
+pub const SCORE: f64 = 12.0;
+
+/// Losses that are closer than this count once, milliseconds. In switches and sockets whole queues are
+/// dropped at a time: such a drop is one event.
+pub const APART_MS: u64 = 2_000;
+
+/// Share of losses above which they are an interruption, 0 to 1, …
+pub const HEAVY: f64 = 0.05;
+/// … which is told when it lasts, milliseconds: a link that trains anew or a bridge that learns is back after
+/// some seconds.
+pub const HEAVY_MS: u64 = 15_000;
+
+/// What is remembered of losses, milliseconds: 10 minutes. 0.1 % has lost ten datagrams meanwhile.
+pub const MEMORY_MS: u64 = 600_000;
+
+/// Partners that must have lost something to or from a host before it is the host that loses.
+pub const HOST_PARTNERS: usize = 2;
+
+/// Share of losses with one partner above which it is not the host that loses, 0 to 1.
+pub const HOST_SHARE: f64 = 0.7;
+
+/// Losses of a pair before it is the pair that loses: it has an eighth of the datagrams of a host.
+pub const PAIR_EVENTS: usize = 6;
+
+/// Share of a group that must be suspected before it is the group, 0 to 1, and its least members.
+pub const GROUP_SHARE: f64 = 0.5;
+/// See [`GROUP_SHARE`].
+pub const GROUP_MEMBERS: usize = 3;
+
+/// Share of [`SCORE`] at which a member counts as suspected, 0 to 1.
+pub const SUSPECTED: f64 = 0.35;
+
+/// An alarm ends when nothing was lost for this time, milliseconds, …
+pub const CLEAN_MS: u64 = 60_000;
+/// … and so many losses were to be expected meanwhile: none of seven is chance once in a thousand times.
+pub const CLEAN_EXPECTED: f64 = 7.0;
+
+/// How often it is learned what is normal, milliseconds: 5 minutes.
+pub const LEARN_MS: u64 = 300_000;
+/// What remains of older counts each time, 0 to 1: half of an hour ago.
+pub const LEARN_KEEP: f64 = 0.944;
+
+/// First wait before a lost session is opened again, milliseconds.
+pub const RETRY_MS: u64 = 1_000;
+/// Longest wait, milliseconds: 5 minutes.
+pub const RETRY_MS_MAX: u64 = 300_000;
+/// A session that lasted this long has ended the trouble, milliseconds: the next wait is the first again.
+pub const RETRY_CALM_MS: u64 = 60_000;
