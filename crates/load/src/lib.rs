@@ -22,6 +22,7 @@ mod latency;
 mod load;
 mod mtu;
 mod path_mtu;
+mod probe;
 mod rtt;
 mod sampler;
 mod tcp;
@@ -39,6 +40,7 @@ use self::endpoint::{add_host_load, stopped};
 pub use disk::guard;
 pub use job::{Job, LoadControl, LoadError, enter};
 pub use load::{AnyLoad, Load};
+pub use probe::Probing;
 pub use sampler::INTERVAL;
 
 /// All loads.

@@ -45,6 +45,7 @@ pub mod notice;
 pub mod path_mtu;
 pub mod plan;
 pub mod printable;
+pub mod probe;
 pub mod random;
 pub mod remark;
 mod response;
@@ -60,6 +61,7 @@ pub mod trial;
 pub mod tuning;
 pub mod units;
 pub mod verdict;
+pub mod watch;
 pub mod writable;
 
 /// Version of every stored or sent shape of this crate. Raised when a field changes its meaning or goes away;

@@ -1,37 +1,8 @@
-//! An alarm of loss, and the steps of a watch.
+//! The steps of a watch, and the alarms that are not over.
 
-use linerate_model::suspect::{Direction, Suspect};
+use linerate_model::watch::LossAlarm;
 
 use crate::rules::{CLEAN_EXPECTED, CLEAN_MS};
-
-/// Something loses more than is normal.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LossAlarm {
-    /// Its number in this watch, from 1.
-    pub id: u64,
-    /// What loses.
-    pub suspect: Suspect,
-    /// Which direction of its traffic; of a pair, what the first sends to the second.
-    pub direction: Direction,
-    /// The first loss, Unix milliseconds.
-    pub since_ms: u64,
-    /// When it was told, Unix milliseconds.
-    pub told_ms: u64,
-    /// Probes that were lost since.
-    pub lost: u64,
-    /// Probes that were sent since.
-    pub sent: u64,
-    /// Hosts with which it was seen.
-    pub partners: usize,
-}
-
-impl LossAlarm {
-    /// The share that is lost, 0 to 1.
-    #[must_use]
-    pub fn share(&self) -> f64 {
-        self.lost as f64 / self.sent.max(1) as f64
-    }
-}
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]

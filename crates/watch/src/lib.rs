@@ -12,7 +12,7 @@ mod partners;
 mod retry;
 pub mod rules;
 
-pub use alarm::{LossAlarm, Step};
+pub use alarm::Step;
 pub use loss::{LossWatch, PairLoss};
 pub use partners::{Member, partners};
 pub use retry::Retry;

@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 
 use linerate_model::inventory::{GroupName, HostName};
 use linerate_model::suspect::{Direction, Suspect};
+use linerate_model::watch::LossAlarm;
 
-use crate::alarm::{LossAlarm, Open, Place, Step};
+use crate::alarm::{Open, Place, Step};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
 use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, SCORE, SUSPECTED};
@@ -71,6 +72,15 @@ impl LossWatch {
     /// Alarms that are not over.
     pub fn open(&self) -> impl Iterator<Item = &LossAlarm> {
         self.open.iter().map(|open| &open.alarm)
+    }
+
+    /// A host is not watched any more, or begins anew: what was suspected of it is not known.
+    pub fn forget_host(&mut self, host: usize) {
+        for direction in [Direction::Tx, Direction::Rx] {
+            if host < self.names.len() {
+                self.forget((host, direction));
+            }
+        }
     }
 
     /// Learns of a pair; gives what is to be done.

@@ -8,8 +8,9 @@ use std::collections::BinaryHeap;
 
 use linerate_model::random::Random;
 use linerate_model::suspect::{Direction, Suspect};
+use linerate_model::watch::LossAlarm;
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
-use linerate_watch::{LossAlarm, LossWatch, Member, PairLoss, Step, partners};
+use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
 
 /// Datagrams a second from one partner to the other: its own probes, and answers.
 const PER_S: f64 = 2.0 * PROBES_PER_S;

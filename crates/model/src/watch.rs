@@ -1,0 +1,107 @@
+//! What a watch tells: an alarm of loss, and the events of a watch in the order in which they happen.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::HostName;
+use crate::notice::FactNotice;
+use crate::suspect::{Direction, Suspect};
+
+/// Something loses more than is normal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LossAlarm {
+    /// Its number in this watch, from 1.
+    pub id: u64,
+    /// What loses.
+    pub suspect: Suspect,
+    /// Which direction of its traffic; of a pair, what the first sends to the second.
+    pub direction: Direction,
+    /// The first loss, Unix milliseconds.
+    pub since_ms: u64,
+    /// When it was told, Unix milliseconds.
+    pub told_ms: u64,
+    /// Probes that were lost since.
+    pub lost: u64,
+    /// Probes that were sent since.
+    pub sent: u64,
+    /// Hosts with which it was seen.
+    pub partners: usize,
+}
+
+impl LossAlarm {
+    /// The share that is lost, 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// What happens in a watch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum WatchEvent {
+    /// A host is watched from now on, again after a gap.
+    Watched {
+        /// Which.
+        host: HostName,
+        /// For how long it was not, milliseconds; `None` the first time.
+        gap_ms: Option<u64>,
+    },
+    /// The session with a host has ended: until it is watched again nothing is known.
+    Gap {
+        /// Which.
+        host: HostName,
+        /// Why.
+        reason: String,
+    },
+    /// A setting changed.
+    Changed {
+        /// On this host.
+        host: HostName,
+        /// What, and who did it.
+        notice: FactNotice,
+    },
+    /// Something loses.
+    Opened {
+        /// What.
+        alarm: LossAlarm,
+        /// Settings that changed within the half hour before it, newest first.
+        changes: Vec<ChangeBefore>,
+    },
+    /// It is more than was told.
+    Widened {
+        /// What it is now.
+        alarm: LossAlarm,
+    },
+    /// It is over.
+    Closed {
+        /// What it was.
+        alarm: LossAlarm,
+    },
+}
+
+/// A change that came before an alarm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeBefore {
+    /// On this host.
+    pub host: HostName,
+    /// What, and who did it.
+    pub notice: FactNotice,
+}
+
+/// What a watch did, at its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchTotals {
+    /// Hosts that were watched.
+    pub hosts: usize,
+    /// Datagrams of probes that arrived or should have.
+    pub probes: u64,
+    /// Those of them that did not arrive.
+    pub lost: u64,
+    /// Alarms.
+    pub alarms: u64,
+    /// Sessions that ended before the watch did.
+    pub gaps: u64,
+    /// Settings that changed.
+    pub changes: u64,
+}
