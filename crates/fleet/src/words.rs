@@ -38,6 +38,7 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Builds(entries) => entries.iter_mut().for_each(|entry| tame(&mut entry.build)),
         Event::Hello(_)
         | Event::Listening { .. }
+        | Event::Probed(_)
         | Event::Changed { .. }
         | Event::Kept { .. }
         | Event::Done => {}

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use linerate_load::Probing;
 use linerate_model::fact::{FactKey, Gap};
 use linerate_model::load::LoadReport;
+use linerate_model::probe::{ProbeReport, ProbeRequest};
 use linerate_sys::root::Root;
 use linerate_wire::message::{Event, ObserveRequest};
 
@@ -27,6 +29,8 @@ pub(crate) struct Reader {
     pub(crate) times: Arc<DiskTimes>,
     /// The facts that are followed.
     pub(crate) following: Arc<Mutex<Option<Following>>>,
+    /// Probes between this host and others.
+    pub(crate) probing: Arc<Mutex<Option<Arc<Probing>>>>,
 }
 
 /// Carries a request out; the last of its events are returned, `send` takes those before the end.
@@ -58,6 +62,11 @@ pub(crate) fn answer(
                 .map(Event::Noticed)
                 .ok_or_else(|| "no facts are followed\nhint: ask to follow first".to_owned())
         }
+        ObserveRequest::Probe(request) => match probe(reader, request, stop) {
+            Ok(Some(report)) => Ok(Event::Probed(report)),
+            Ok(None) => return vec![Event::Done],
+            Err(error) => Err(error),
+        },
         ObserveRequest::Load(spec) => {
             let listening = Box::new(move |port| send(Event::Listening { port }));
             let control = linerate_load::LoadControl { stop: Arc::clone(stop), listening };
@@ -77,6 +86,25 @@ pub(crate) fn answer(
     }
 }
 
+/// Begins, changes or reads the probes of a session.
+fn probe(reader: &Reader, request: ProbeRequest, stop: &AtomicBool) -> Result<Option<ProbeReport>, String> {
+    let mut probing = reader.probing.lock().unwrap_or_else(PoisonError::into_inner);
+    if let ProbeRequest::Begin(spec) = request {
+        // One that was there before ends: its ports are named to nobody any more.
+        let begun = probing.insert(Arc::new(Probing::begin(spec).map_err(|error| error.to_string())?));
+        return Ok(Some(ProbeReport { ports: begun.ports().to_vec(), partners: Vec::new() }));
+    }
+    let begun = probing.clone().ok_or("no probes are answered\nhint: ask to begin first")?;
+    // A report waits; other requests need not.
+    drop(probing);
+    match request {
+        ProbeRequest::Partners { partners } => begun.set_partners(&partners).map(|()| None),
+        ProbeRequest::Faster { per_s, for_ms } => begun.faster(per_s, for_ms).map(|()| None),
+        ProbeRequest::Counts | ProbeRequest::Begin(_) => Ok(Some(begun.report(stop))),
+    }
+    .map_err(|error| error.to_string())
+}
+
 /// The answer to a request that an error of the program ended.
 pub(crate) fn broken(request: &ObserveRequest) -> Event {
     let error = match request {
@@ -88,7 +116,7 @@ pub(crate) fn broken(request: &ObserveRequest) -> Event {
         ObserveRequest::Facts { .. } | ObserveRequest::Follow { .. } | ObserveRequest::Notices => {
             "reading the facts ended early\nhint: ask for fewer prefixes to find the one"
         }
-        ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => {
+        ObserveRequest::Durability(_) | ObserveRequest::Audit(_) | ObserveRequest::Probe(_) => {
             "it ended early by an error of the program"
         }
     };

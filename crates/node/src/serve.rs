@@ -96,6 +96,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
             etc_dir: "/etc".into(),
             times: Arc::default(),
             following: Arc::default(),
+            probing: Arc::default(),
         },
         builds: None,
     };

@@ -12,6 +12,7 @@ use linerate_model::iperf3::Iperf3Spec;
 use linerate_model::load::{LoadReport, LoadSpec};
 use linerate_model::notice::FactNotice;
 use linerate_model::printable::without_hint;
+use linerate_model::probe::{ProbeReport, ProbeRequest};
 use linerate_model::step::{HostQuery, QueryOutput, Step};
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +100,9 @@ pub enum ObserveRequest {
     /// What was noticed since the last answer; waits for the first, at most half a minute. Answered by
     /// `Noticed`, then `Done`: a node never sends more than it was asked for.
     Notices,
+    /// Probe other hosts and answer their probes until the session ends. Answered by `Probed` where a report
+    /// is asked for, then `Done`.
+    Probe(ProbeRequest),
     /// Start one end of a test. A receiver answers `Listening`; both end with `LoadDone`.
     Load(LoadSpec),
     /// Make a whole test against a plain iperf3 server. Ends with `LoadDone`, whose report has the server's
@@ -230,6 +234,8 @@ pub enum Event {
     Facts(Box<HostFacts>),
     /// What changed while facts are followed; empty when nothing did.
     Noticed(Vec<FactNotice>),
+    /// What came of probes.
+    Probed(ProbeReport),
     /// Records were written, found or removed.
     Durability(Box<DurabilityAnswer>),
     /// What a piece of a folder of data holds.
