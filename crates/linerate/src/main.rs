@@ -16,6 +16,7 @@ mod import;
 mod observe;
 mod run_id;
 mod trial;
+mod watch;
 
 use std::ffi::OsStr;
 use std::path::Path;

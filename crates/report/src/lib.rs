@@ -46,6 +46,7 @@ pub mod transfer;
 pub mod udp;
 pub mod verdict;
 pub mod view;
+pub mod watch;
 pub mod words;
 pub mod wrap;
 

@@ -17,6 +17,8 @@ use super::targets::{self, InventoryFile};
 use super::{open, out};
 use crate::cli::documents::Changes;
 
+pub(in crate::cli) use follow::Log;
+
 /// List changes of facts on hosts, newest first.
 #[derive(Debug, clap::Args)]
 #[command(

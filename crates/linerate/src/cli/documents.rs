@@ -28,6 +28,7 @@ use linerate_model::snapshot::StorageFigure;
 use linerate_model::step::DeviceRefusal;
 use linerate_model::trial::Trial;
 use linerate_model::verdict::Verdict;
+use linerate_model::watch::WatchEvent;
 use linerate_report as report;
 use linerate_storage as storage;
 use linerate_store::{ChangeLog, RunRow, TrialRow};
@@ -61,6 +62,14 @@ pub(super) struct NoticeOfHost<'a> {
     pub(super) host: &'a HostName,
     #[serde(flatten)]
     pub(super) notice: &'a FactNotice,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WatchLine<'a> {
+    /// Unix milliseconds.
+    pub(super) at_ms: u64,
+    #[serde(flatten)]
+    pub(super) event: &'a WatchEvent,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -418,6 +427,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<Runs<'_>>>("runs", "runs"),
     kind::<Numbered<Changes<'_>>>("changes", "changes"),
     kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
+    kind::<Numbered<WatchLine<'_>>>("watch", "watch, a line each"),
     kind::<Numbered<Drift<'_>>>("drift", "drift"),
     kind::<Vec<report::words::RunDifference>>("diff", "diff"),
     kind::<HostFacts>("facts", "facts"),

@@ -51,6 +51,7 @@ mod trial;
 mod undo;
 mod usual;
 mod via;
+mod watch;
 mod watcher;
 
 use std::fmt::Write as _;
@@ -111,7 +112,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["try", "keep", "undo", "profile", "rollout"]),
     ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure", "disk", "drbd"]),
-    ("Watch", &["check", "drift", "drain", "resume"]),
+    ("Watch", &["watch", "check", "drift", "drain", "resume"]),
     ("Setup", &["inventory", "clean", "completions"]),
 ];
 
@@ -134,6 +135,7 @@ enum Command {
     Measure(measure::Args),
     Disk(disk::Args),
     Drbd(drbd::Args),
+    Watch(watch::Args),
     Check(check::Args),
     Drain(drain::Args),
     Resume(resume::Args),
@@ -200,6 +202,7 @@ pub fn main() -> ExitCode {
         Command::Measure(args) => measure::run(&args),
         Command::Disk(args) => disk::run(&args),
         Command::Drbd(args) => drbd::run(&args),
+        Command::Watch(args) => watch::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Drain(args) => drain::run(&args),
         Command::Resume(args) => resume::run(&args),

@@ -43,7 +43,7 @@ pub(super) async fn run(
     fleet.notes.iter().for_each(|note| out::note(note));
     fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
     let mut reported = start(&fleet, &keys);
-    let mut log = Log { cluster: inventory.name.clone(), keys, seen: 0, hosts: 0 };
+    let mut log = Log::new(&inventory.name, keys);
     let until = time.map(|time| Instant::now() + time);
     // The usual end is Ctrl-C.
     let ended = tokio::select! {
@@ -94,7 +94,7 @@ fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Reported> {
 }
 
 /// What was seen, and where it is logged.
-struct Log {
+pub(in crate::cli) struct Log {
     cluster: String,
     keys: Vec<FactKey>,
     seen: usize,
@@ -102,6 +102,11 @@ struct Log {
 }
 
 impl Log {
+    /// Of a cluster, keys with one of these prefixes; all without prefixes.
+    pub(in crate::cli) fn new(cluster: &str, keys: Vec<FactKey>) -> Self {
+        Self { cluster: cluster.to_owned(), keys, seen: 0, hosts: 0 }
+    }
+
     /// Prints and logs until no host reports anything more.
     async fn all(&mut self, reported: &mut mpsc::Receiver<Reported>, json: bool) -> anyhow::Result<()> {
         while let Some((host, event)) = reported.recv().await {
@@ -125,7 +130,7 @@ impl Log {
     }
 
     /// A host is followed from now on. What changed since it was read last is logged too.
-    fn begin(&mut self, host: &HostName, facts: &HostFacts) {
+    pub(in crate::cli) fn begin(&mut self, host: &HostName, facts: &HostFacts) {
         self.hosts += 1;
         let gaps = facts.gaps.iter().filter(|gap| gap.what.to_string().starts_with("notices of "));
         for gap in gaps {
@@ -136,7 +141,8 @@ impl Log {
         self.write(host, facts, scope, None);
     }
 
-    fn notice(&mut self, host: &HostName, notice: FactNotice) {
+    /// A change that a host has reported.
+    pub(in crate::cli) fn notice(&mut self, host: &HostName, notice: FactNotice) {
         self.seen += notice.changes.len();
         let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
         let mut facts = HostFacts::default();

@@ -1,0 +1,141 @@
+//! The session with one watched host: begun, held, and opened again when it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_fleet::{Fleet, LinkError, NodeLink};
+use linerate_model::fact::HostFacts;
+use linerate_model::inventory::{Endpoint, Host};
+use linerate_model::notice::FactNotice;
+use linerate_model::probe::{ProbePartner, ProbeReport, ProbeRequest, ProbeSpec};
+use linerate_watch::Retry;
+use linerate_wire::message::{Event, ObserveRequest};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
+
+use super::ORDER_WAIT;
+
+/// Reading all facts may take this long.
+const READ_WAIT: Duration = Duration::from_secs(60);
+/// A node answers after half a minute, also when it has nothing to tell.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
+/// What a host has to tell.
+pub(super) enum News {
+    /// It answers probes.
+    Begun {
+        /// On these ports.
+        ports: Vec<u16>,
+        /// Its session.
+        link: Arc<NodeLink>,
+    },
+    /// All facts of it, from where on changes are told.
+    Read(Box<HostFacts>),
+    /// What came from its partners.
+    Counted(ProbeReport),
+    /// A setting changed.
+    Changed(FactNotice),
+    /// Its session has ended.
+    Ended(String),
+}
+
+/// A host, and where its news go.
+pub(super) struct Session {
+    pub(super) number: usize,
+    pub(super) host: Host,
+    pub(super) endpoint: Endpoint,
+    pub(super) token: [u8; 16],
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) news: mpsc::Sender<(usize, News)>,
+    pub(super) whom: watch::Receiver<Vec<ProbePartner>>,
+}
+
+impl Session {
+    /// Until the watch ends.
+    pub(super) async fn hold(self) {
+        let mut retry = Retry::new(self.number);
+        let mut link = self.fleet.link(&self.host.name);
+        loop {
+            let begun = Instant::now();
+            let ended = match link {
+                Ok(link) => self.one(&link).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = ended else { return };
+            if self.news.send((self.number, News::Ended(error.reason()))).await.is_err() {
+                return;
+            }
+            retry.lasted(begun.elapsed().as_millis() as u64);
+            sleep(Duration::from_millis(retry.wait_ms())).await;
+            link = self.fleet.reopen(&self.host).await.map(Arc::new);
+            if let Ok(link) = &link {
+                self.fleet.attach(Arc::clone(link));
+            }
+        }
+    }
+
+    /// One session. `Ok`: the watch has ended.
+    async fn one(&self, link: &Arc<NodeLink>) -> Result<(), LinkError> {
+        let Endpoint { address: bind, netns, .. } = self.endpoint.clone();
+        let spec = ProbeSpec { bind, netns, token: self.token, number: self.number as u32 };
+        let begun = link.request(ObserveRequest::Probe(ProbeRequest::Begin(spec)), ORDER_WAIT).await?;
+        let Some(ports) = begun.into_iter().find_map(|event| match event {
+            Event::Probed(report) => Some(report.ports),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        if self.news.send((self.number, News::Begun { ports, link: Arc::clone(link) })).await.is_err() {
+            return Ok(());
+        }
+        tokio::select! {
+            ended = self.count(link) => ended,
+            ended = self.pass_partners_on(link) => ended,
+            ended = self.follow(link) => ended,
+        }
+    }
+
+    async fn count(&self, link: &NodeLink) -> Result<(), LinkError> {
+        loop {
+            for event in link.request(ObserveRequest::Probe(ProbeRequest::Counts), ANSWER_WAIT).await? {
+                if let Event::Probed(report) = event
+                    && self.news.send((self.number, News::Counted(report))).await.is_err()
+                {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// One list after the other: an older one never overtakes a newer one.
+    async fn pass_partners_on(&self, link: &NodeLink) -> Result<(), LinkError> {
+        let mut whom = self.whom.clone();
+        loop {
+            let partners = whom.borrow_and_update().clone();
+            link.request(ObserveRequest::Probe(ProbeRequest::Partners { partners }), ORDER_WAIT).await?;
+            if whom.changed().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn follow(&self, link: &NodeLink) -> Result<(), LinkError> {
+        for event in link.request(ObserveRequest::Follow { prefixes: Vec::new() }, READ_WAIT).await? {
+            if let Event::Facts(facts) = event
+                && self.news.send((self.number, News::Read(facts))).await.is_err()
+            {
+                return Ok(());
+            }
+        }
+        loop {
+            for event in link.request(ObserveRequest::Notices, ANSWER_WAIT).await? {
+                let Event::Noticed(notices) = event else { continue };
+                for notice in notices {
+                    if self.news.send((self.number, News::Changed(notice))).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
