@@ -8,7 +8,8 @@ use linerate_model::difference::{Difference, FixProof};
 use linerate_model::fact_map::FactMap;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
-use linerate_model::sample::{Measurement, Outcome};
+use linerate_model::path_methods::MethodPair;
+use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
 use crate::evidence::{CellEvidence, collect, peer_rates, series};
@@ -118,6 +119,17 @@ fn measured(snapshot: &Snapshot) -> BTreeMap<CellKey, Vec<f64>> {
         .collect()
 }
 
+/// By which methods the single-stream transfers of each cell were made, where the reports have it.
+fn methods(snapshot: &Snapshot) -> BTreeMap<CellKey, MethodPair> {
+    let samples = snapshot.samples.iter();
+    let single = samples.filter(|sample| sample.test.kind.get().is_some_and(TcpPlan::is_single));
+    let of = |sample: &Sample| {
+        let test = &sample.test;
+        Some(((test.layer, test.from.clone(), test.to.clone()), sample.methods()?))
+    };
+    single.filter_map(of).collect()
+}
+
 /// A change that is small and yet no noise: at least two tests each, and every test after lies beyond every
 /// test before.
 fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
@@ -131,6 +143,7 @@ fn small_but_real(before: &[f64], after: &[f64], ratio: f64) -> bool {
 fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let (old, new) = (rates(before), rates(after));
     let (tests_before, tests_after) = (measured(before), measured(after));
+    let (methods_before, methods_after) = (methods(before), methods(after));
     old.iter()
         .filter_map(|(key, a)| {
             let b = new.get(key)?;
@@ -139,8 +152,10 @@ fn cells(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
             let tests = tests_before.get(key).zip(tests_after.get(key));
             let small = !large && tests.is_some_and(|(b, a)| small_but_real(b, a, ratio));
             (large || small).then(|| {
+                let methods = methods_before.get(key).cloned().zip(methods_after.get(key).cloned());
+                let methods = methods.filter(|(before, after)| before != after);
                 let (layer, from, to) = key.clone();
-                Difference::Cell { from, to, layer, bps: (*a, *b), ratio, is_small: small }
+                Difference::Cell { from, to, layer, bps: (*a, *b), ratio, is_small: small, methods }
             })
         })
         .collect()
@@ -151,10 +166,18 @@ fn effects(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let collected = collect(before, &Rules::DEFAULT);
     let peers = peer_rates(&collected, &Rules::DEFAULT.evidence);
     let new = rates(after);
+    let (methods_before, methods_after) = (methods(before), methods(after));
+    // A change of methods is no effect of a fix.
+    let is_alike = |key: &CellKey| {
+        methods_before.get(key).zip(methods_after.get(key)).is_none_or(|(before, after)| before == after)
+    };
     let mut slow: Vec<(f64, f64)> = Vec::new();
     let mut fine: Vec<(f64, f64)> = Vec::new();
     for cell in &collected {
         let key = (cell.layer, cell.from.to_owned(), cell.to.to_owned());
+        if !is_alike(&key) {
+            continue;
+        }
         if let (Some(a), Some(b), Some(peer)) = (cell.throughput_bps, new.get(&key), peers.get(&cell.kind)) {
             let pair = (a.max(RULES.nothing_bps), b.max(RULES.nothing_bps));
             if a < RULES.slow_share * peer { slow.push(pair) } else { fine.push(pair) }
@@ -202,6 +225,9 @@ fn paired(pairs: &[(f64, f64)], seed: u64) -> (f64, (f64, f64)) {
 mod tests {
     use super::*;
     use linerate_model::fact::{FactValue, HostFacts};
+    use linerate_model::inventory::{Host, Inventory, TransportSpec};
+    use linerate_model::load::{LoadReport, TransferMethod};
+    use linerate_model::plan::Test;
 
     #[test]
     fn small_changes_count_where_all_tests_agree() {
@@ -210,6 +236,72 @@ mod tests {
         assert!(!small_but_real(&[23.4, 26.5], &[26.4, 27.7], 1.08), "they overlap");
         assert!(!small_but_real(&[23.4], &[26.4], 1.13), "one test is no evidence");
         assert!(!small_but_real(&[23.4, 23.5], &[23.9, 24.0], 1.02), "too small to matter");
+    }
+
+    /// A run in which each pair has a transfer of this rate, made by this send method.
+    fn run(rates: &[(&str, f64, &str)]) -> Snapshot {
+        let end = |name: &str| {
+            let way = Some(TransferMethod { name: name.to_owned(), ..TransferMethod::default() });
+            Some(Box::new(LoadReport { way, ..LoadReport::default() }))
+        };
+        let sample = |(from, bps, send): &(&str, f64, &str)| {
+            let test = Test::new((*from).into(), "z".into(), Layer::Underlay, TcpPlan::single(1000).into());
+            let throughput_bps = Some(*bps);
+            let (tx, rx) = (end(send), end("truncate"));
+            let measured = Measurement { throughput_bps, tx, rx, ..Measurement::default() };
+            Sample::new(test, 0, Outcome::Measured(Box::new(measured)))
+        };
+        let host = |name: &str| Host {
+            name: name.into(),
+            transport: TransportSpec::Local,
+            groups: vec![],
+            endpoints: vec![],
+            state_dir: None,
+            etc_dir: None,
+            cache_dir: None,
+        };
+        let hosts = rates.iter().map(|(from, ..)| host(from)).chain([host("z")]).collect();
+        Snapshot {
+            inventory: Inventory { hosts, ..Inventory::default() },
+            samples: rates.iter().map(sample).collect(),
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn a_rate_by_other_methods_is_named_so_and_proves_no_fix() {
+        let before = run(&[
+            ("a", 2e9, "write"),
+            ("b", 2e9, "write"),
+            ("c", 2e9, "write"),
+            ("d", 9e9, "write"),
+            ("e", 9e9, "write"),
+            ("f", 9e9, "write"),
+            ("g", 9e9, "write"),
+        ]);
+        let faster = |send| {
+            run(&[
+                ("a", 8e9, send),
+                ("b", 8e9, send),
+                ("c", 8e9, send),
+                ("d", 9e9, send),
+                ("e", 9e9, send),
+                ("f", 9e9, send),
+                ("g", 9e9, send),
+            ])
+        };
+        let named = |after: &Snapshot| -> Vec<bool> {
+            let all = runs(&before, after);
+            let cells = all
+                .iter()
+                .filter_map(|d| if let Difference::Cell { methods, .. } = d { Some(methods) } else { None });
+            cells.map(Option::is_some).collect()
+        };
+        let is_effect = |d: &Difference| matches!(d, Difference::Effect { .. });
+        assert_eq!(named(&faster("write")), [false; 3]);
+        assert!(runs(&before, &faster("write")).iter().any(is_effect), "the same methods: an effect");
+        assert_eq!(named(&faster("zerocopy")), [true; 3]);
+        assert!(!runs(&before, &faster("zerocopy")).iter().any(is_effect));
     }
 
     #[test]

@@ -188,5 +188,6 @@ fn remarks(
         remarks.extend(remarks::read(context.facts.snapshot));
     }
     remarks.extend(remarks::paced(context.facts.snapshot));
+    remarks.extend(remarks::methods(context.facts.snapshot));
     remarks
 }

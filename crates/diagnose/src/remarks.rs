@@ -7,6 +7,7 @@ use linerate_model::fact::Gap;
 use linerate_model::finding::{Cell, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
+use linerate_model::path_methods::{MethodPair, PathMethods};
 use linerate_model::remark::{Overall, Refused, Remark, Repetition, Summary};
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -197,6 +198,22 @@ pub(crate) fn paced(snapshot: &Snapshot) -> Option<Remark> {
     let unknown: Vec<String> = announced.unknown().map(str::to_owned).collect();
     let assumed = (!unknown.is_empty()).then_some((unknown, announced.assumed_bps));
     Some(Remark::Paced { share: announced.pace?, assumed })
+}
+
+/// By which methods the transfers over fast paths were made, where not by the plain ones.
+pub(crate) fn methods(snapshot: &Snapshot) -> Vec<Remark> {
+    let plain = MethodPair::plain();
+    let chosen = snapshot.methods.iter().filter(|chosen| chosen.methods != plain);
+    let remark = |chosen: &PathMethods| {
+        let reached = |methods: &MethodPair| {
+            let own = chosen.turns.iter().filter(|t| t.send == methods.send && t.receive == methods.receive);
+            crate::stats::median(&own.map(|turn| turn.bps).collect::<Vec<_>>())
+        };
+        let (class, methods) = (chosen.class, chosen.methods.clone());
+        let (bps, plain_bps) = (reached(&methods)?, reached(&plain)?);
+        Some(Remark::Methods { class, methods, bps, plain_bps })
+    };
+    chosen.filter_map(remark).collect()
 }
 
 /// What could not be seen: gaps, and tests that could not run.

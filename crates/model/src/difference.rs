@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 use crate::inventory::{HostName, Layer};
+use crate::path_methods::MethodPair;
 
 /// What the pairs that were slow before prove about a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +49,9 @@ pub enum Difference {
         ratio: f64,
         /// A small change in which every test after lies beyond every test before.
         is_small: bool,
+        /// Both methods, where the transfers were made differently: the change may be that of the methods.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        methods: Option<(MethodPair, MethodPair)>,
     },
     /// The effect on all pairs that were slow: what a fix achieved.
     Effect {

@@ -42,6 +42,7 @@ pub mod latency;
 pub mod load;
 pub mod names;
 pub mod notice;
+pub mod path_methods;
 pub mod path_mtu;
 pub mod plan;
 pub mod printable;

@@ -7,6 +7,7 @@ use crate::clue::Clue;
 use crate::difference::{Difference, FixProof};
 use crate::http::HttpStep;
 use crate::inventory::{HostName, Layer};
+use crate::path_methods::{MethodPair, PathClass};
 use crate::snapshot::{StorageFigure, StoragePattern};
 use crate::suspect::{AtRest, Direction, Suspect};
 use crate::symptom::Symptom;
@@ -330,6 +331,17 @@ pub enum Remark {
         /// Hosts whose link has no known speed, and the rate that was assumed for it, bit/s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         assumed: Option<(Vec<HostName>, f64)>,
+    },
+    /// Transfers over these paths were not made by the plain methods, which have no more CPU there.
+    Methods {
+        /// Which paths.
+        class: PathClass,
+        /// By which methods.
+        methods: MethodPair,
+        /// What they reached in the comparison, bit/s.
+        bps: f64,
+        /// What the plain ones reached, bit/s.
+        plain_bps: f64,
     },
     /// A pair on whose path a queue marks segments (CE) instead of dropping them.
     Marked {

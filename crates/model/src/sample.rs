@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::FactKey;
+use crate::load::LoadReport;
+use crate::path_methods::MethodPair;
 use crate::plan::Test;
 
 pub use measurement::Measurement;
@@ -34,6 +36,13 @@ impl Sample {
     /// A test that began at this time, Unix milliseconds, and its result, without counters.
     pub fn new(test: Test, start_ms: u64, outcome: Outcome) -> Self {
         Self { test, start_ms, outcome, tx_counters: BTreeMap::new(), rx_counters: BTreeMap::new() }
+    }
+
+    /// By which methods its bytes were moved; `None` where the reports do not have them.
+    pub fn methods(&self) -> Option<MethodPair> {
+        let Outcome::Measured(measured) = &self.outcome else { return None };
+        let name = |report: &Option<Box<LoadReport>>| Some(report.as_ref()?.way.as_ref()?.name.clone());
+        Some(MethodPair { send: name(&measured.tx)?, receive: name(&measured.rx)? })
     }
 }
 

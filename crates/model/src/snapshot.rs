@@ -11,6 +11,7 @@ use crate::fact::{Gap, HostFacts};
 use crate::fact_change::FactChange;
 use crate::imported::Imported;
 use crate::inventory::{HostName, Inventory};
+use crate::path_methods::PathMethods;
 use crate::run_id::RunId;
 use crate::sample::Sample;
 
@@ -57,6 +58,9 @@ pub struct Snapshot {
     /// The load that was announced before the measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<Box<Announcement>>,
+    /// Methods of the transfers over fast paths; all others are made by the plain ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<PathMethods>,
     /// Where it comes from, when it was not measured by us but read from what others measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(alias = "foreign")]

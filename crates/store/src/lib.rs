@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::HostName;
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::path_methods::PathMethods;
 use linerate_model::run_id::RunId;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
@@ -335,6 +336,36 @@ impl Store {
             Some(None) => Ok(None),
             Some(Some(json)) => from_json(format!("diagnosis of run {run}"), &json).map(Some),
         }
+    }
+
+    /// The methods of fast paths that finished runs of this cluster compared since then, Unix milliseconds: of
+    /// each class those of the newest run.
+    pub fn methods_of(&self, inventory: &Inventory, since_ms: u64) -> Result<Vec<PathMethods>, StoreError> {
+        // Lists of hosts without a name of their own share one.
+        let Some(host) = inventory.hosts.first() else { return Ok(Vec::new()) };
+        let mut statement = self
+            .connection
+            .prepare(
+                "select json_extract(json, '$.methods') from run
+                 where cluster = ?1 and start_ms >= ?2 and finished = 1
+                       and json_extract(json, '$.methods') is not null
+                       and exists (select 1 from facts where facts.run = run.id and facts.host = ?3)
+                 order by start_ms desc, id desc",
+            )
+            .map_err(at("read methods"))?;
+        let rows = statement
+            .query_map(params![inventory.name, since_ms as i64, host.name], |row| row.get::<_, String>(0))
+            .map_err(at("read methods"))?;
+        let mut known: Vec<PathMethods> = Vec::new();
+        for json in rows {
+            let of_run: Vec<PathMethods> = from_json("methods of a run", &json.map_err(at("read methods"))?)?;
+            for methods in of_run.into_iter().filter(|methods| methods.compared_ms >= since_ms) {
+                if known.iter().all(|other| other.class != methods.class) {
+                    known.push(methods);
+                }
+            }
+        }
+        Ok(known)
     }
 
     /// All runs, newest first.

@@ -1,8 +1,9 @@
 //! The store keeps what it was given, also for a run that never ended.
 
 use super::*;
-use linerate_model::inventory::{Inventory, Layer};
+use linerate_model::inventory::{Host, Inventory, Layer, TransportSpec};
 use linerate_model::kind::TcpPlan;
+use linerate_model::path_methods::{MethodPair, PathClass};
 use linerate_model::plan::Test;
 use linerate_model::sample::Measurement;
 
@@ -63,6 +64,50 @@ fn a_run_comes_back_as_it_was_written() {
     assert_eq!((row.id.as_str(), row.samples, row.finished), ("r1", 2, true));
     assert_eq!(row.inventory_path.as_deref(), Some(Path::new("cluster.toml")));
     assert!(matches!(store.load_snapshot("r9"), Err(StoreError::Missing { .. })));
+}
+
+#[test]
+fn methods_come_from_the_newest_finished_run_of_the_same_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let class = |link_bps| PathClass { layer: Layer::Underlay, link_bps };
+    let of = |link_bps, send, compared_ms| PathMethods {
+        class: class(Some(link_bps)),
+        methods: MethodPair::named((send, "truncate")),
+        compared_ms,
+        turns: Vec::new(),
+    };
+    let mut host = Host {
+        name: "a".into(),
+        transport: TransportSpec::Local,
+        groups: vec![],
+        endpoints: vec![],
+        state_dir: None,
+        etc_dir: None,
+        cache_dir: None,
+    };
+    let inventory = Inventory { name: "three".into(), hosts: vec![host.clone()], ..Inventory::default() };
+    let mut add = |id: &str, start_ms: u64, methods: Vec<PathMethods>, ends: bool| {
+        let run = Snapshot { start_ms, methods, inventory: inventory.clone(), ..snapshot(id) };
+        store.begin_run(&run, None).unwrap();
+        store.add_facts(id, [(&"a".to_owned(), &HostFacts::default())]).unwrap();
+        if ends {
+            store.finish(&run, &Diagnosis::default()).unwrap();
+        }
+    };
+    add("r1", 10, vec![of(10, "write", 10), of(25, "zerocopy", 10)], true);
+    add("r2", 20, vec![of(10, "sendfile", 20)], true);
+    add("r3", 30, vec![of(10, "splice", 30)], false);
+    add("r4", 40, vec![], true);
+    let known = |store: &Store, inventory: &Inventory, since_ms| -> Vec<String> {
+        let known = store.methods_of(inventory, since_ms).unwrap();
+        known.iter().map(|methods| methods.methods.send.clone()).collect()
+    };
+    assert_eq!(known(&store, &inventory, 0), ["sendfile", "zerocopy"]);
+    assert_eq!(known(&store, &inventory, 15), ["sendfile"]);
+    host.name = "another".into();
+    let others = Inventory { hosts: vec![host], ..inventory };
+    assert_eq!(known(&store, &others, 0), [] as [&str; 0], "lists without a name share one");
 }
 
 #[test]

@@ -55,11 +55,14 @@ pub fn difference(difference: &Difference) -> RunDifference {
             let sentence = format!("{subject}: {} and {}", shown(&values.0), shown(&values.1));
             ("fact", subject, values, None, sentence)
         }
-        Difference::Cell { from, to, layer, bps, ratio, is_small } => {
+        Difference::Cell { from, to, layer, bps, ratio, is_small, methods } => {
             let subject = format!("{from} to {to} ({layer})");
             let values = (rate(bps.0), rate(bps.1));
-            let sentence =
-                format!("{subject}: {} before, {} after, {}", values.0, values.1, change(*ratio, *is_small));
+            let by = methods.as_ref().map_or(String::new(), |(before, after)| {
+                format!("; not comparable: measured by {before}, then by {after}")
+            });
+            let change = change(*ratio, *is_small);
+            let sentence = format!("{subject}: {} before, {} after, {change}{by}", values.0, values.1);
             ("cell", subject, values, Some(*ratio), sentence)
         }
         Difference::Effect { pairs, bps, ratio, interval: bounds, others, proof } => {

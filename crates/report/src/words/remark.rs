@@ -7,6 +7,7 @@ use linerate_model::finding::{AtRest, Direction};
 use linerate_model::http::HttpStep;
 use linerate_model::inventory::Layer;
 use linerate_model::names::ranges;
+use linerate_model::path_methods::{MethodPair, PathClass};
 use linerate_model::remark::{DiskRemark, PortClass, Refused, Remark, Repetition, TcpOption, Together};
 use linerate_model::units::{percent, rate, ratio, short};
 
@@ -71,6 +72,7 @@ pub(crate) fn note(remark: &Remark) -> String {
         ),
         Remark::OtherTraffic { host, direction, share, bps } => other_traffic(host, *direction, *share, *bps),
         Remark::Paced { share, assumed } => paced(*share, assumed.as_ref()),
+        Remark::Methods { class, methods, bps, plain_bps } => by_methods(*class, methods, *bps, *plain_bps),
         Remark::OptionLost { option, pairs, lost, kept } => option_lost(*option, pairs, *lost, *kept),
         Remark::Marked { from, to, layer, share } => format!(
             "{from} to {to} ({layer}): a queue on the path marks {} of the segments (CE) instead of dropping them: it is congested there",
@@ -99,6 +101,17 @@ fn paced(share: f64, assumed: Option<&(Vec<String>, f64)>) -> String {
 /// What tests that are paced to a share of each link can show.
 pub(crate) fn pace(share: f64) -> String {
     format!("transfers took {} of each link: slower than that is seen, faster is not", percent(share))
+}
+
+fn by_methods(class: PathClass, methods: &MethodPair, bps: f64, plain_bps: f64) -> String {
+    let speed = class.link_bps.map_or("unknown speed".to_owned(), |bps| rate(bps as f64));
+    format!(
+        "transfers over links of {speed} ({}) were made by {methods}, which reached {}; {}, the methods of other paths, reached {}",
+        class.layer,
+        rate(bps),
+        MethodPair::plain(),
+        rate(plain_bps)
+    )
 }
 
 fn option_lost(option: TcpOption, pairs: &[(String, String)], lost: usize, kept: usize) -> String {
