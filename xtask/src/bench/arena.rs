@@ -4,6 +4,7 @@
 //! files of this process: nothing of them is left when it ends, however it ends. Every program has a
 //! deadline.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -21,6 +22,12 @@ use linerate_sys::{ethtool, spawn};
 pub(crate) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// Address of the end that receives.
 pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 2);
+
+/// Rate of a shaped wire: one that every method fills on a machine of today, Mbit/s.
+const SHAPED_MBIT: u32 = 2000;
+/// MTU of a small wire, the least that every IPv4 host takes, and of the others.
+const SMALL_MTU: u32 = 576;
+const USUAL_MTU: u32 = 1500;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -42,12 +49,19 @@ pub(crate) enum Wire {
     /// Real packets: the sender's kernel cuts trains before they pass, as with a NIC that has no segmentation
     /// of its own for UDP.
     Packets,
+    /// As [`Wire::Trains`], at [`SHAPED_MBIT`].
+    Shaped,
+    /// As [`Wire::Trains`], with [`SMALL_MTU`].
+    Small,
+    /// No pair: both ends in one namespace.
+    Loopback,
 }
 
 /// The two namespaces.
 pub(crate) struct Arena {
     near: Namespace,
     far: Namespace,
+    wire: Cell<Wire>,
 }
 
 /// A program under way.
@@ -97,15 +111,33 @@ impl Arena {
             // The same for all, whatever the host prefers; not every kernel has it.
             namespace.write_sysctl("net.ipv4.tcp_congestion_control", "cubic").ok();
         }
-        Ok(Self { near, far })
+        Ok(Self { near, far, wire: Cell::new(Wire::Trains) })
     }
 
     /// Chooses what passes between them.
     pub(crate) fn set_wire(&self, wire: Wire) -> Result<()> {
-        let trains = [("tx-udp-segmentation".to_owned(), wire == Wire::Trains)];
+        let trains = [("tx-udp-segmentation".to_owned(), wire != Wire::Packets)];
+        let mtu = if wire == Wire::Small { SMALL_MTU } else { USUAL_MTU };
         for namespace in [&self.near, &self.far] {
             let set = namespace.run(|| ethtool::set_features("eth0", &trains))?;
             set.map_err(|error| anyhow::anyhow!("tx-udp-segmentation of {}: {error}", namespace.name))?;
+            namespace.ip(&format!("link set eth0 mtu {mtu}\n"))?;
+        }
+        let old = self.wire.replace(wire);
+        if old == Wire::Shaped {
+            self.near.tc("qdisc del dev eth0 root\n")?;
+        }
+        if wire == Wire::Shaped {
+            self.near.tc(&format!(
+                "qdisc add dev eth0 root tbf rate {SHAPED_MBIT}mbit burst 256k latency 20ms\n"
+            ))?;
+        }
+        // The sender's address is the receiver's too: nothing of a transfer passes the pair.
+        if old == Wire::Loopback {
+            self.far.ip(&format!("address del {NEAR}/32 dev lo\n"))?;
+        }
+        if wire == Wire::Loopback {
+            self.far.ip(&format!("link set lo up\naddress add {NEAR}/32 dev lo\n"))?;
         }
         Ok(())
     }
@@ -121,7 +153,8 @@ impl Arena {
 
     /// Starts a program; `input` goes to its standard input.
     pub(crate) fn start(&self, end: End, program: &str, args: &[&str], input: &str) -> Result<Running> {
-        let namespace = if end == End::Near { &self.near } else { &self.far };
+        let is_near = end == End::Near && self.wire.get() != Wire::Loopback;
+        let namespace = if is_near { &self.near } else { &self.far };
         let what = format!("{program} {}", args.join(" "));
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -17,7 +17,18 @@ const QPERF: Option<(&str, &str)> = Some(("qperf", "package qperf"));
 const JOB: Job = Job { streams: 1, bytes: 0, seconds: 1 };
 
 /// All cases; the first contender of each is ours.
-pub(crate) const ALL: &[Case] = &[TCP_1, TCP_2, CALIBRATION, UDP_BULK, UDP_SMALL, UDP_SMALL_CUT, REQUESTS];
+pub(crate) const ALL: &[Case] = &[
+    TCP_1,
+    TCP_2,
+    calibration("calibration beside fixed methods, veth", Wire::Trains),
+    calibration("calibration beside fixed methods, MTU 576", Wire::Small),
+    calibration("calibration beside fixed methods, 2 Gbit/s", Wire::Shaped),
+    calibration("calibration beside fixed methods, loopback", Wire::Loopback),
+    UDP_BULK,
+    UDP_SMALL,
+    UDP_SMALL_CUT,
+    REQUESTS,
+];
 
 const TCP: &[Contender] = &[
     Contender { name: "linerate measure", needs: None, turn: ours::tcp },
@@ -96,27 +107,36 @@ const FIXED: &[&str] = &[
     "splice > truncate-beside",
 ];
 
+const CALIBRATED: &[Contender] = &[
+    Contender { name: "linerate measure", needs: None, turn: ours::tcp },
+    fixed!("write", "truncate"),
+    fixed!("write", "truncate-beside"),
+    fixed!("write-4m", "truncate"),
+    fixed!("write-4m", "truncate-beside"),
+    fixed!("sendfile", "truncate"),
+    fixed!("sendfile", "truncate-beside"),
+    fixed!("zerocopy", "truncate"),
+    fixed!("zerocopy", "truncate-beside"),
+    fixed!("splice", "truncate"),
+    fixed!("splice", "truncate-beside"),
+];
+
 /// What calibration chose beside every method that it could have chosen.
-const CALIBRATION: Case = Case {
-    name: "calibration beside fixed methods",
-    job: JOB,
-    wire: Wire::Trains,
-    contenders: &[
-        Contender { name: "linerate measure", needs: None, turn: ours::tcp },
-        fixed!("write", "truncate"),
-        fixed!("write", "truncate-beside"),
-        fixed!("write-4m", "truncate"),
-        fixed!("write-4m", "truncate-beside"),
-        fixed!("sendfile", "truncate"),
-        fixed!("sendfile", "truncate-beside"),
-        fixed!("zerocopy", "truncate"),
-        fixed!("zerocopy", "truncate-beside"),
-        fixed!("splice", "truncate"),
-        fixed!("splice", "truncate-beside"),
-    ],
-    metrics: &[Metric::Throughput, Metric::MachineCpu],
-    demands: &[Demand { ours: "linerate measure", theirs: FIXED, metric: Metric::Throughput, limit: 0.95 }],
-};
+const fn calibration(name: &'static str, wire: Wire) -> Case {
+    Case {
+        name,
+        job: JOB,
+        wire,
+        contenders: CALIBRATED,
+        metrics: &[Metric::Throughput, Metric::MachineCpu],
+        demands: &[Demand {
+            ours: "linerate measure",
+            theirs: FIXED,
+            metric: Metric::Throughput,
+            limit: 0.95,
+        }],
+    }
+}
 
 const UDP_BULK: Case = Case {
     name: "UDP flat out, 1448 bytes",
