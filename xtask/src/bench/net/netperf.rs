@@ -6,13 +6,16 @@ use super::contest::{Figures, Job};
 use crate::bench::arena::{Arena, Cost, End, FAR};
 
 const PORT: u16 = 12_865;
+/// Units of the result: 1e6 bit/s, transactions per second.
+const MBIT: &str = "m";
+const TRANSACTIONS: &str = "x";
 
 /// The first line of numbers that it prints, and the cost of both ends.
-fn test(arena: &Arena, job: Job, name: &str, more: &[&str]) -> Result<(Vec<f64>, Cost)> {
+fn test(arena: &Arena, job: Job, (name, unit): (&str, &str), more: &[&str]) -> Result<(Vec<f64>, Cost)> {
     let (far, seconds) = (FAR.to_string(), job.seconds.to_string());
     let mut server = arena.start(End::Far, "netserver", &["-D", "-4", "-L", &far], "")?;
     server.listens("tcp", PORT)?;
-    let args = [&["-H", &far, "-4", "-t", name, "-l", &seconds, "-P", "0", "-f", "m", "--"], more].concat();
+    let args = [&["-H", &far, "-4", "-t", name, "-l", &seconds, "-P", "0", "-f", unit, "--"], more].concat();
     let client = arena.start(End::Near, "netperf", &args, "")?.end()?;
     // Its child has ended with the test, and is counted with it.
     let server = server.stop()?;
@@ -23,7 +26,7 @@ fn test(arena: &Arena, job: Job, name: &str, more: &[&str]) -> Result<(Vec<f64>,
 
 /// TCP with its defaults, one stream. Fields: buffers of receiver and sender, bytes of a write, time, Mbit/s.
 pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
-    let (numbers, cost) = test(arena, job, "TCP_STREAM", &[])?;
+    let (numbers, cost) = test(arena, job, ("TCP_STREAM", MBIT), &[])?;
     let [_, _, _, seconds, mbit, ..] = numbers[..] else { anyhow::bail!("{} numbers", numbers.len()) };
     let bytes = mbit * 1e6 / 8.0 * seconds;
     Ok(Figures { bps: Some(mbit * 1e6), ..Figures::default() }.with_cost(cost, bytes))
@@ -41,7 +44,7 @@ pub(crate) fn requests_udp(arena: &Arena, job: Job) -> Result<Figures> {
 
 fn requests(arena: &Arena, job: Job, name: &str) -> Result<Figures> {
     let sizes = format!("{0},{0}", job.bytes);
-    let (numbers, _) = test(arena, job, name, &["-r", &sizes])?;
+    let (numbers, _) = test(arena, job, (name, TRANSACTIONS), &["-r", &sizes])?;
     let [.., per_s] = numbers[..] else { anyhow::bail!("no number") };
     Ok(Figures { transactions_per_s: Some(per_s), ..Figures::default() })
 }
