@@ -338,8 +338,8 @@ impl Store {
         }
     }
 
-    /// The methods of fast paths that finished runs of this cluster compared since then, Unix milliseconds: of
-    /// each class those of the newest run.
+    /// The methods of fast paths that finished runs of this cluster compared since then, Unix milliseconds:
+    /// of each class those of the newest run.
     pub fn methods_of(&self, inventory: &Inventory, since_ms: u64) -> Result<Vec<PathMethods>, StoreError> {
         // Lists of hosts without a name of their own share one.
         let Some(host) = inventory.hosts.first() else { return Ok(Vec::new()) };

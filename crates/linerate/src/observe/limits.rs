@@ -10,6 +10,7 @@ use linerate_diagnose::{LinkSpeeds, asks_for_packets, link_speeds};
 use linerate_model::announced::{Announcement, LinkLoad};
 use linerate_model::inventory::Inventory;
 use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::path_methods::{MethodPair, PathClass, PathMethods};
 use linerate_model::plan::{Round, Test};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::Tuning;
@@ -51,6 +52,9 @@ const WRITES_MIN: u64 = 64;
 /// Limits of a write that was made smaller, bytes.
 const WRITE_BYTES: (u64, u64) = (4 << 10, 256 << 10);
 
+/// Below this rate any method fills a path: a small or busy host moves several Gbit/s on its loopback.
+pub const FAST_BPS: f64 = 2e9;
+
 /// A link: whether it is the uplink of a group, and the name.
 type Link = (bool, String);
 
@@ -61,12 +65,14 @@ pub struct Limits<'a> {
     speeds: LinkSpeeds,
     /// Share of each link; `None`: all of it.
     share: Option<f64>,
+    /// Methods of the classes of paths that are faster than the plain ones.
+    methods: BTreeMap<PathClass, MethodPair>,
 }
 
 impl<'a> Limits<'a> {
     /// For a snapshot with its facts.
     pub fn new(snapshot: &Snapshot, inventory: &'a Inventory, share: Option<f64>) -> Self {
-        Self { inventory, speeds: link_speeds(snapshot), share }
+        Self { inventory, speeds: link_speeds(snapshot), share, methods: BTreeMap::new() }
     }
 
     fn assumed_bps(&self) -> f64 {
@@ -117,8 +123,43 @@ impl<'a> Limits<'a> {
         (!is_free).then(|| (bps * f64::from(tcp.duration_ms) / 8e3) as u64)
     }
 
-    /// How the transfer of a test is made.
+    /// The class of the path of a transfer whose sender or receiver may be slower than its links. A path
+    /// inside one machine has none: its links are the CPUs that both ends share. Nor has one that is paced to
+    /// a share.
+    pub fn fast_class(&self, test: &Test) -> Option<PathClass> {
+        let is_plain = |host: &str| self.inventory.iperf3_port(host).is_some();
+        let is_asked = test.kind.is::<TcpPlan>() && self.share.is_none();
+        if !is_asked || is_plain(&test.from) || is_plain(&test.to) || self.links(test).is_empty() {
+            return None;
+        }
+        let is_known = [&test.from, &test.to].iter().all(|host| self.speeds.hosts.contains_key(*host));
+        let path_bps = self.path_bps(test);
+        let link_bps = is_known.then_some(path_bps as u64);
+        (path_bps >= FAST_BPS).then_some(PathClass { layer: test.layer, link_bps })
+    }
+
+    /// From now on transfers over paths of this class are made so.
+    pub fn set_methods(&mut self, chosen: &PathMethods) {
+        self.methods.insert(chosen.class, chosen.methods.clone());
+    }
+
+    /// The methods of the class of a test, where one was chosen.
+    pub fn methods_of(&self, test: &Test) -> Option<&MethodPair> {
+        // Most surveys have none: nothing of a test has to be known then.
+        if self.methods.is_empty() { None } else { self.methods.get(&self.fast_class(test)?) }
+    }
+
+    /// How the transfer of a test is made: with the methods of its class.
     pub fn tuning(&self, test: &Test) -> Tuning {
+        let tuning = self.plain_tuning(test);
+        match self.methods_of(test) {
+            Some(methods) => methods.tuned(tuning),
+            None => tuning,
+        }
+    }
+
+    /// How it is made by the plain methods.
+    pub fn plain_tuning(&self, test: &Test) -> Tuning {
         let mut tuning = Tuning::default();
         let Some(bytes) = self.bytes_max(test) else { return tuning };
         let streams = test.kind.get::<TcpPlan>().map_or(1, |tcp| u64::from(tcp.streams.max(1)));
@@ -190,9 +231,9 @@ impl<'a> Limits<'a> {
     }
 
     /// What is announced of the planned rounds, and the ledger that enforces it.
-    pub fn announced(&self, rounds: &[Round]) -> (Announcement, Ledger) {
+    pub fn announced<'r>(&self, rounds: impl IntoIterator<Item = &'r Round>) -> (Announcement, Ledger) {
         let mut links: BTreeMap<Link, (LinkLoad, u64)> = BTreeMap::new();
-        for test in rounds.iter().flat_map(|round| &round.tests) {
+        for test in rounds.into_iter().flat_map(|round| &round.tests) {
             let cost = self.cost(test);
             for link in self.links(test) {
                 let (load, small) = links.entry(link).or_default();

@@ -125,3 +125,24 @@ fn nothing_is_paid_for_above_what_was_announced() {
         assert_eq!(announced.unknown().collect::<Vec<_>>(), ["h2"]);
     }
 }
+
+#[test]
+fn transfers_of_a_class_are_made_by_its_methods_and_no_others() {
+    let snapshot = snapshot(&[Some(1e9), Some(1e10), Some(1e10)], None, None);
+    let mut limits = Limits::new(&snapshot, &snapshot.inventory, None);
+    let fast = test(1, 2, tcp());
+    let plain = limits.tuning(&fast);
+    assert_eq!((plain.send.clone(), plain.bytes_max), (None, Some(1_250_000_000)));
+    let class = limits.fast_class(&fast).unwrap();
+    assert_eq!((class.link_bps, limits.fast_class(&test(0, 1, tcp()))), (Some(10_000_000_000), None));
+    let methods = MethodPair::named(("zerocopy", "truncate-beside"));
+    limits.set_methods(&PathMethods { class, methods, compared_ms: 1, turns: Vec::new() });
+    let tuned = limits.tuning(&fast);
+    assert_eq!(
+        (tuned.send.as_deref(), tuned.receive.as_deref()),
+        (Some("zerocopy"), Some("truncate-beside"))
+    );
+    assert_eq!((tuned.bytes_max, limits.plain_tuning(&fast)), (plain.bytes_max, plain));
+    assert_eq!(limits.tuning(&test(0, 1, tcp())).send, None);
+    assert_eq!(limits.tuning(&test(1, 2, RttPlan { count: 6 }.into())), Tuning::default());
+}

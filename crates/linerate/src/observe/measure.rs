@@ -117,9 +117,8 @@ fn know_host_turns(tx: &NodeLink, rx: &NodeLink) -> bool {
 
 type End = (LoadReport, BTreeMap<String, i64>);
 
-/// Runs a test as a survey does: no calibration, nothing of the hosts' own configuration overruled. A survey
-/// compares pairs, so that all of them are measured in the same way, and its short tests do not get longer.
-/// The two hosts must not be in another test at the same time.
+/// Runs a test by the plain methods: no calibration, nothing of the hosts' own configuration overruled. The
+/// two hosts must not be in another test at the same time.
 pub async fn measure(fleet: &Fleet, inventory: &Inventory, test: &Test, patience: Patience) -> Sample {
     with(fleet, inventory, test, patience, &Tuning::default()).await
 }
@@ -137,13 +136,41 @@ pub async fn with(
     patience: Patience,
     tuning: &Tuning,
 ) -> Sample {
+    attempt(fleet, inventory, test, patience, tuning).await.0
+}
+
+/// The same, by the `plain` options where an end cannot use these: it refuses before it begins.
+pub async fn or_plain(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    patience: Patience,
+    tuning: &Tuning,
+    plain: &Tuning,
+) -> Sample {
+    match attempt(fleet, inventory, test, patience, tuning).await {
+        (_, true) if tuning != plain => with(fleet, inventory, test, patience, plain).await,
+        (sample, _) => sample,
+    }
+}
+
+/// A sample, and whether an end refused to begin.
+async fn attempt(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    test: &Test,
+    patience: Patience,
+    tuning: &Tuning,
+) -> (Sample, bool) {
     if test.kind.plan().has_one_end() {
-        return alone(fleet, inventory, test).await;
+        return (alone(fleet, inventory, test).await, false);
     }
     let start_ms = clock::now_ms();
     let mut sample = Sample::new(test.clone(), start_ms, Outcome::Gap { reason: String::new() });
+    let mut is_refused = false;
     sample.outcome = match both_ends(fleet, inventory, test, patience, tuning).await {
         Ok((tx, rx)) => {
+            is_refused = tx.0.refused || rx.0.refused;
             sample.tx_counters = tx.1;
             sample.rx_counters = rx.1;
             let rx = gather::damaged_on_the_way(rx.0, &sample.rx_counters);
@@ -151,7 +178,7 @@ pub async fn with(
         }
         Err(reason) => Outcome::Gap { reason },
     };
-    sample
+    (sample, is_refused)
 }
 
 /// A report whose start-up lasts at least as long as is to be left out.

@@ -16,6 +16,7 @@ mod gather;
 pub mod join;
 pub mod limits;
 pub mod measure;
+mod methods;
 pub mod nic;
 mod own_limit;
 mod owned;

@@ -14,11 +14,9 @@ use linerate_model::kind::TcpPlan;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
+use super::limits::FAST_BPS;
 use super::nic::{self, Facts};
 
-/// From this rate on a small or busy host may be what binds: it moves several Gbit/s on its loopback at the
-/// least.
-const FAST_BPS: f64 = 2e9;
 /// Time of one transfer.
 const DURATION_MS: u32 = 200;
 

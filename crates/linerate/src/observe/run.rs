@@ -5,6 +5,7 @@
 //! changes no setting.
 
 mod beside;
+mod compare;
 mod drives;
 mod lean;
 mod lost;
@@ -36,8 +37,9 @@ use tokio::time::Instant;
 use self::unreachable::Unreachable;
 use super::limits::{Ledger, Limits};
 use super::measure::Patience;
+use super::methods::Question;
 use super::slow::SmallTestTimes;
-use super::{disturb, gather, join, measure, nic, owned, plan};
+use super::{disturb, gather, join, measure, methods, nic, owned, plan};
 use linerate_fleet::clock;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, NodeLink};
@@ -175,7 +177,7 @@ struct Survey<'a> {
     knowledge: &'a Knowledge,
 }
 
-impl Survey<'_> {
+impl<'a> Survey<'a> {
     /// What is left of the budget.
     fn left(&self) -> Option<Duration> {
         let kept = self.kept + self.for_drives;
@@ -258,29 +260,45 @@ impl Survey<'_> {
             .map(|h| h.name.clone())
             .filter(|h| !present.contains(h) && !self.is_plain(h))
             .collect();
-        let spec = plan::SurveySpec {
+        let spec = |budget| plan::SurveySpec {
             inventory: self.order.inventory,
             facts: &self.snapshot.facts,
             absent: &absent,
-            budget: self.left(),
+            budget,
             seed: self.order.seed,
         };
-        let mut plan = plan::plan(&spec);
-        self.announce(&mut plan)?;
+        let mut plan = plan::plan(&spec(self.left()));
+        let limits = Limits::new(&self.snapshot, self.order.inventory, self.order.share);
+        let known = self.known_methods(&limits, &plan.rounds)?;
+        let budget_s = self.left().map(|left| left.as_secs_f64());
+        let questions = methods::questions(&limits, &plan.rounds, &known, budget_s);
+        if let Some(left) = self.left().filter(|_| !questions.is_empty()) {
+            let compared = Duration::from_secs_f64(methods::most_s(&questions));
+            plan = plan::plan(&spec(Some(left.saturating_sub(compared))));
+        }
+        self.announce(&mut plan, limits, &questions)?;
+        known.into_iter().for_each(|methods| self.use_methods(methods));
+        self.compare_methods(&questions).await?;
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
         self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());
         self.rounds("measuring", &plan.rounds, plan.expected_s).await
     }
 
-    /// Keeps the planned tests to the share of each link, and announces what they send.
-    fn announce(&mut self, plan: &mut Plan) -> Result<(), StoreError> {
-        let limits = Limits::new(&self.snapshot, self.order.inventory, self.order.share);
+    /// Keeps the planned tests to the share of each link, and announces what they and the comparison of
+    /// methods send.
+    fn announce(
+        &mut self,
+        plan: &mut Plan,
+        limits: Limits<'a>,
+        questions: &[Question],
+    ) -> Result<(), StoreError> {
         if self.order.share.is_some() {
             plan.rounds = limits.rounds(std::mem::take(&mut plan.rounds));
             plan.expected_s = plan.rounds.iter().map(round_s).sum();
         }
-        let (announced, ledger) = limits.announced(&plan.rounds);
+        let compared = methods::rounds(questions);
+        let (announced, ledger) = limits.announced(compared.iter().chain(&plan.rounds));
         for line in linerate_report::words::announced(&announced) {
             self.progress.note(&line);
         }
@@ -510,7 +528,8 @@ async fn ended(
 ) -> Ended {
     let begun = Instant::now();
     let tuning = limits.map(|limits| limits.tuning(test)).unwrap_or_default();
-    let mut sample = measure::with(fleet, inventory, test, patience, &tuning).await;
+    let plain = limits.map(|limits| limits.plain_tuning(test)).unwrap_or_default();
+    let mut sample = measure::or_plain(fleet, inventory, test, patience, &tuning, &plain).await;
     if let (Some(pace), Outcome::Measured(m)) =
         (limits.and_then(|limits| limits.pace_bps(test)), &mut sample.outcome)
     {

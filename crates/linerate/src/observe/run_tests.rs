@@ -6,7 +6,9 @@ use linerate_fleet::programs::NodePrograms;
 use linerate_fleet::progress::Silent;
 use linerate_model::inventory::{Endpoint, Host, TransportSpec};
 use linerate_model::kind::{RttPlan, UdpPlan};
+use linerate_model::path_methods::MethodPair;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 fn cluster(hosts: u8) -> Inventory {
@@ -31,6 +33,17 @@ fn cluster(hosts: u8) -> Inventory {
 fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> (Snapshot, Snapshot) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let snapshot = survey_into(&mut store, folder.path(), inventory, behaviour);
+    let stored = store.load_snapshot(&snapshot.id).unwrap();
+    (snapshot, stored)
+}
+
+fn survey_into(
+    store: &mut Store,
+    folder: &Path,
+    inventory: &Inventory,
+    behaviour: impl Fn(&str) -> &'static str,
+) -> Snapshot {
     let knowledge = Knowledge::builtin().unwrap();
     let order = SurveyRequest {
         inventory,
@@ -42,16 +55,13 @@ fn surveyed(inventory: &Inventory, behaviour: impl Fn(&str) -> &'static str) -> 
         drives: false,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let snapshot = runtime.block_on(async {
-        let program =
-            |h: &Host| Arc::new(NodePrograms::only(fake_node::program(folder.path(), behaviour(&h.name))));
+    runtime.block_on(async {
+        let program = |h: &Host| Arc::new(NodePrograms::only(fake_node::program(folder, behaviour(&h.name))));
         let fleet = Fleet::open_with(inventory, program, |_| true, &Silent).await;
-        let (snapshot, _) = survey(&order, &fleet, &mut store, &knowledge, &Silent).await.unwrap();
+        let (snapshot, _) = survey(&order, &fleet, store, &knowledge, &Silent).await.unwrap();
         fleet.bye().await;
         snapshot
-    });
-    let stored = store.load_snapshot(&snapshot.id).unwrap();
-    (snapshot, stored)
+    })
 }
 
 fn measured(snapshot: &Snapshot, kind: &str) -> usize {
@@ -70,6 +80,21 @@ fn a_healthy_cluster_is_measured_twice_and_stored() {
     let udp = snapshot.samples.iter().find(|s| s.test.kind.name() == "udp").unwrap();
     let Some(UdpPlan { rate_bps, .. }) = udp.test.kind.get() else { panic!() };
     assert!((rate_bps - 40e6).abs() < 1e6, "a fifth of what TCP reached, not of the link: {rate_bps}");
+}
+
+#[test]
+fn methods_of_fast_paths_are_compared_once_and_later_runs_use_the_same() {
+    let mut inventory = cluster(4);
+    let endpoints = inventory.hosts.iter_mut().flat_map(|host| &mut host.endpoints);
+    endpoints.for_each(|endpoint| endpoint.link_bps = Some(25e9));
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
+    let first = survey_into(&mut store, folder.path(), &inventory, |_| "healthy");
+    let [chosen] = &first.methods[..] else { panic!("{:?}", first.methods) };
+    assert_eq!(chosen.methods, MethodPair::plain());
+    assert_eq!(chosen.turns.len(), 2, "what is slow for another reason is tried on one more pair");
+    let second = survey_into(&mut store, folder.path(), &inventory, |_| "healthy");
+    assert_eq!(second.methods, first.methods);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use linerate_model::fact::Gap;
 use linerate_model::inventory::HostName;
 use linerate_model::sample::Outcome;
+use linerate_model::tuning::Tuning;
 
 use super::{Survey, boxed};
 use crate::observe::measure::{self, Patience};
@@ -57,8 +58,12 @@ impl Survey<'_> {
             })
             .collect();
         let fleet = self.fleet;
-        let run = |own, test| boxed(measure::measure(fleet, own, test, Patience::Usual));
-        let running = tests.iter().map(|(own, test)| run(own, test)).collect();
+        let plain = Tuning::default();
+        let tunings: Vec<Tuning> = tests.iter().map(|(_, test)| self.own_tuning(&test.from)).collect();
+        let run =
+            |own, test, tuning| boxed(measure::or_plain(fleet, own, test, Patience::Usual, tuning, &plain));
+        let running =
+            tests.iter().zip(&tunings).map(|((own, test), tuning)| run(own, test, tuning)).collect();
         for sample in join::all(running).await {
             let host = &sample.test.from;
             let reason = match sample.outcome {
