@@ -248,7 +248,12 @@ fn send(
                 Err(error) => {
                     in_a_row += 1;
                     end.failed += 1;
-                    end.first_failure.get_or_insert(error.to_string());
+                    // Between which ends is known.
+                    let reason = match error {
+                        LoadError::Connect { reason, .. } => reason,
+                        other => other.to_string(),
+                    };
+                    end.first_failure.get_or_insert(reason);
                 }
             }
         }
