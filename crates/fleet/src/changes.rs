@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use linerate_model::change::{Change, ReadBack};
+use linerate_model::change::{Change, PlannedFile, ReadBack};
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_wire::message::{Event, ObserveRequest, Request, TrialRequest};
@@ -128,6 +128,23 @@ impl<'a> Changes<'a> {
             _ => None,
         });
         files.ok_or_else(|| odd(host, "did not say which files it wrote"))
+    }
+
+    /// The files that [`Self::keep`] would write on a host.
+    ///
+    /// # Errors
+    /// The host refuses, or its session has ended.
+    pub async fn plan_keep(
+        &mut self,
+        host: &str,
+        changes: &[Change],
+    ) -> Result<Vec<PlannedFile>, ChangeError> {
+        let body = TrialRequest::PlanKeep { changes: changes.to_vec() };
+        let files = self.ask(host, body).await?.into_iter().find_map(|e| match e {
+            Event::Planned { files } => Some(files),
+            _ => None,
+        });
+        files.ok_or_else(|| odd(host, "did not list the files"))
     }
 
     /// Restores the old values and closes the journal. May open a new session with a host that was lost.

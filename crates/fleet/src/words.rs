@@ -34,6 +34,7 @@ pub(super) fn on_one_line(mut event: Event) -> Event {
         Event::Audit(part) => tame_part(part),
         // What a program printed is data and has lines; its errors become sentences.
         Event::Seen(seen) => tame(&mut seen.err),
+        Event::Planned { files } => files.iter_mut().flat_map(|file| &mut file.lines).for_each(tame),
         Event::Unbuilt { lines } => lines.iter_mut().for_each(tame),
         Event::Builds(entries) => entries.iter_mut().for_each(|entry| tame(&mut entry.build)),
         Event::Hello(_)

@@ -1,5 +1,7 @@
 //! A change of one setting, and a remedy: a list of changes that leaves no choice.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,17 @@ pub struct Change {
     pub from: FactValue,
     /// Value to write.
     pub to: FactValue,
+}
+
+/// A file that would be written so that a change survives a reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedFile {
+    /// Absolute.
+    pub path: PathBuf,
+    /// Whether there is none yet.
+    pub is_new: bool,
+    /// The lines that are set, or all of a file that is written whole; `-> TARGET` of a symbolic link.
+    pub lines: Vec<String>,
 }
 
 /// Settings with the values that a host read back.

@@ -113,6 +113,9 @@ fn carry_out(changes: &mut Changes<RealHost>, request: &TrialRequest) -> Result<
         TrialRequest::Keep { trial, changes: wanted } => {
             changes.keep(trial, wanted).map(|files| Some(Event::Kept { files }))
         }
+        TrialRequest::PlanKeep { changes: wanted } => {
+            changes.plan_keep(wanted).map(|files| Some(Event::Planned { files }))
+        }
         TrialRequest::Undo { trial } => changes.undo(trial).map(changed),
         TrialRequest::Journals => changes.journals().map(|entries| Some(Event::Journals(entries))),
     }

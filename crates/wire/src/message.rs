@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use linerate_model::audit::{AuditPart, AuditRequest};
-use linerate_model::change::Change;
+use linerate_model::change::{Change, PlannedFile};
 use linerate_model::durability::{DurabilityAnswer, DurabilityRequest};
 use linerate_model::fact::{FactDecl, FactKey, FactValue, HostFacts};
 use linerate_model::iperf3::Iperf3Spec;
@@ -148,6 +148,11 @@ pub enum TrialRequest {
         /// Changes again, for a trial that was measured earlier and is no longer armed.
         changes: Vec<Change>,
     },
+    /// The files that `Keep` would write; nothing is written. Answered by `Planned`, then `Done`.
+    PlanKeep {
+        /// Changes of this host, in order.
+        changes: Vec<Change>,
+    },
     /// Old values back, persistent files removed or restored, timer disarmed, journal closed. Answered by
     /// `Changed`, `Done`.
     Undo {
@@ -249,6 +254,11 @@ pub enum Event {
     Kept {
         /// Files written.
         files: Vec<PathBuf>,
+    },
+    /// What would be written so that a change survives a reboot.
+    Planned {
+        /// In the order of writing.
+        files: Vec<PlannedFile>,
     },
     /// Open journals.
     Journals(Vec<JournalEntry>),

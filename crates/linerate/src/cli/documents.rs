@@ -13,6 +13,7 @@ use linerate_fleet::ssh::Cleaned;
 use linerate_knowledge::Cause;
 use linerate_knowledge::profile::Profile;
 use linerate_model::audit::AuditReport;
+use linerate_model::change::PlannedFile;
 use linerate_model::check::CheckReport;
 use linerate_model::disk::{Disk, DiskEpisodes, DiskRates};
 use linerate_model::disk_user::DiskUser;
@@ -47,6 +48,24 @@ use super::numbered::Numbered;
 pub(super) struct Runs<'a> {
     pub(super) runs: &'a [RunRow],
     pub(super) trials: &'a [TrialRow],
+}
+
+/// What keeping a trial would write.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KeepPlan<'a> {
+    pub(super) trial: &'a str,
+    /// Hosts with changes, in order.
+    pub(super) hosts: Vec<KeepPlanOfHost>,
+    /// Kept set that would get the settings; absent where there is no inventory file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept: Option<&'a Path>,
+}
+
+/// Files of one host.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KeepPlanOfHost {
+    pub(super) host: HostName,
+    pub(super) files: Vec<PlannedFile>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -436,6 +455,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Cause>("cause", "explain CAUSE"),
     kind::<Tested>("cause-test", "knowledge test"),
     kind::<Numbered<OneTrial<'_>>>("trial", "try, keep, undo TRIAL"),
+    kind::<Numbered<KeepPlan<'_>>>("keep-plan", "keep --dry-run"),
     kind::<Numbered<Swept<'_>>>("sweep", "try --set with several values"),
     kind::<Numbered<ProfileList<'_>>>("profiles", "profile, profile list"),
     kind::<Numbered<ProfileShown<'_>>>("profile", "profile show"),

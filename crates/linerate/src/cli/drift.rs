@@ -18,7 +18,7 @@ use super::documents::Drift;
 use super::targets::{Chosen, Targets};
 use super::{open, out};
 
-pub(super) use file::add_trial;
+pub(super) use file::{add_trial, kept_set};
 
 /// Compare kept settings with what is in force and what survives a reboot.
 // Each switch of the command line is one.

@@ -1,9 +1,11 @@
 //! `linerate keep`: a trial that was measured is made to stay, and checked once more.
 
-use std::path::PathBuf;
+mod planned;
+
+use std::path::{Path, PathBuf};
 
 use linerate_model::exit::ExitCode;
-use linerate_model::trial::TrialStatus;
+use linerate_model::trial::{Trial, TrialStatus};
 
 use super::{open, out, progress};
 use crate::trial::{self, FleetActions, drive};
@@ -13,7 +15,9 @@ use linerate_store::Store;
 
 /// Persist a tried change across reboots.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  linerate keep 20261121-083015-4f2a")]
+#[command(
+    after_help = "Examples:\n  linerate keep 20261121-083015-4f2a --dry-run   print the files and lines, write nothing\n  linerate keep 20261121-083015-4f2a"
+)]
 pub(super) struct Args {
     /// Trial ID
     trial: String,
@@ -23,6 +27,9 @@ pub(super) struct Args {
     /// Kept set that gets the settings; defaults to kept.toml beside the inventory
     #[arg(long, value_name = "FILE")]
     into: Option<PathBuf>,
+    /// Print the files that would be written on each host, and their lines, without writing anything
+    #[arg(long)]
+    dry_run: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -38,6 +45,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let row = store.find_run(Some(&stored.run))?;
     let mut snapshot = store.load_snapshot(&row.id)?;
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
+    let file = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
+    if args.dry_run {
+        return planned::run(args, &stored, &snapshot.inventory, file);
+    }
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
@@ -66,15 +77,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     store.save_trial(&trial, clock::now_ms())?;
     super::trial::show(&trial, args.json)?;
     if trial.status == TrialStatus::Kept {
-        let inventory = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
-        match super::drift::add_trial(args.into.as_deref(), inventory, &trial) {
-            Ok(Some(path)) => {
-                out::note(&format!("added to {}: `linerate drift` compares it", path.display()));
-            }
-            Ok(None) => {}
-            // The change itself is kept.
-            Err(error) => out::note(&format!("not added to a kept set: {error:#}")),
-        }
+        add(args.into.as_deref(), file, &trial);
     }
     Ok(match trial.status {
         TrialStatus::Kept => ExitCode::Ok,
@@ -82,4 +85,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         TrialStatus::Undone => ExitCode::RolledBack,
         TrialStatus::Running | TrialStatus::Measured => ExitCode::Findings,
     })
+}
+
+/// Adds a kept trial to the kept set of an inventory.
+fn add(into: Option<&Path>, inventory: Option<&Path>, trial: &Trial) {
+    match super::drift::add_trial(into, inventory, trial) {
+        Ok(Some(path)) => out::note(&format!("added to {}: `linerate drift` compares it", path.display())),
+        Ok(None) => {}
+        // The change itself is kept.
+        Err(error) => out::note(&format!("not added to a kept set: {error:#}")),
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::change::Change;
+use linerate_model::change::{Change, PlannedFile};
 use linerate_model::fact::{FactKey, FactValue, check_key};
 use linerate_wire::message::{JournalEntry, JournalState};
 
@@ -148,6 +148,12 @@ impl<H: Host> Changes<H> {
         }
         self.owned.remove(trial);
         Ok(journal.files.into_iter().map(|f| f.path).collect())
+    }
+
+    /// The files that keeping these changes would write. Writes nothing.
+    pub(crate) fn plan_keep(&self, changes: &[Change]) -> Result<Vec<PlannedFile>, ChangeError> {
+        let edits = persist::plan(&self.host, &self.name, &self.etc_dir, changes)?;
+        Ok(edits.iter().map(persist::FileEdit::planned).collect())
     }
 
     /// Takes a trial back, whatever its state, and closes its journal.

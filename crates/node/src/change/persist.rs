@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_model::change::Change;
+use linerate_model::change::{Change, PlannedFile};
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
@@ -30,6 +30,18 @@ pub(crate) struct FileEdit {
     after: Content,
     /// Empty when the whole file is ours.
     lines: Vec<LineEdit>,
+}
+
+impl FileEdit {
+    /// For a person: the lines that are set, or all of a file that is ours alone.
+    pub(crate) fn planned(&self) -> PlannedFile {
+        let lines = match (&self.after, self.lines.is_empty()) {
+            (Content::Link(to), _) => vec![format!("-> {}", to.display())],
+            (Content::Text(text), true) => text.lines().map(str::to_owned).collect(),
+            (Content::Text(_), false) => self.lines.iter().map(|edit| edit.line.clone()).collect(),
+        };
+        PlannedFile { path: self.path.clone(), is_new: self.before.is_none(), lines }
+    }
 }
 
 /// What all changes of a trial do to files. Writes nothing.
@@ -303,6 +315,19 @@ mod tests {
         assert_eq!(wanted(&file, now("net.a = 2\nnet.b = 7\n").as_ref()), now("net.a = 1\nnet.b = 7\n"));
         assert_eq!(wanted(&file, now("net.a = 9\n").as_ref()), now("net.a = 9\n"), "not our line any more");
         assert_eq!(wanted(&file, None), None, "somebody removed it");
+    }
+
+    #[test]
+    fn a_plan_has_the_lines_that_are_set_and_all_of_what_is_ours_alone() {
+        let edit = LineEdit { section: None, name: "net.a".into(), line: "net.a = 2".into() };
+        let text = |text: &str| Content::Text(text.to_owned());
+        let file = |before, after, lines| FileEdit { path: "f".into(), before, after, lines };
+        let set = file(Some(text("net.b = 1\n")), text("net.b = 1\nnet.a = 2\n"), vec![edit]).planned();
+        assert_eq!((set.is_new, set.lines), (false, vec!["net.a = 2".to_owned()]));
+        let unit = file(None, text("[Unit]\nX=1\n"), Vec::new()).planned();
+        assert_eq!((unit.is_new, unit.lines.len()), (true, 2));
+        let link = file(None, Content::Link("../u.service".into()), Vec::new()).planned();
+        assert_eq!(link.lines, ["-> ../u.service"]);
     }
 
     #[test]

@@ -86,16 +86,19 @@ fn with(file: &str, text: &str, trial: &Trial) -> anyhow::Result<String> {
     Ok(set::add(file, text, &additions)?)
 }
 
-/// Adds a kept trial to a kept set: to the file that was named, else to the one beside the inventory; without
-/// either nowhere.
+/// The kept set that gets a trial: the file that was named, else the one beside the inventory; without either
+/// none.
+pub(in super::super) fn kept_set(into: Option<&Path>, inventory: Option<&Path>) -> Option<PathBuf> {
+    into.map(Path::to_owned).or_else(|| inventory.map(|file| beside(Some(file))))
+}
+
+/// Adds a kept trial to its kept set.
 pub(in super::super) fn add_trial(
     into: Option<&Path>,
     inventory: Option<&Path>,
     trial: &Trial,
 ) -> anyhow::Result<Option<PathBuf>> {
-    let Some(path) = into.map(Path::to_owned).or_else(|| inventory.map(|file| beside(Some(file)))) else {
-        return Ok(None);
-    };
+    let Some(path) = kept_set(into, inventory) else { return Ok(None) };
     let file = path.display().to_string();
     let old = if path.exists() { input::text(&path, input::KNOWLEDGE_BYTES_MAX)? } else { String::new() };
     replace(&path, &with(&file, &old, trial)?).with_context(|| format!("cannot write {file}"))?;
