@@ -30,9 +30,9 @@ pub(super) fn run(
     let kept = drift::kept_set(args.into.as_deref(), file);
     let plan = KeepPlan { trial: &trial.id, hosts, kept: kept.as_deref() };
     if args.json {
-        out::document(plan)?
+        out::document(plan)?;
     } else {
-        out::print(&text(&plan, trial))?
+        out::print(&text(&plan, trial))?;
     }
     Ok(ExitCode::Ok)
 }
