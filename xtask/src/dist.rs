@@ -1,8 +1,9 @@
-//! What is handed to users: `linerate` as one static file for each machine, packed as people install it.
+//! What is handed to users: `linerate` and `linerate-lab`, each as one static file for each machine, packed as
+//! people install it.
 //!
-//! What comes in: the checkout. What goes out, in `target/dist/`: a tar.gz, a Debian package and an RPM for
-//! each machine, an OCI image archive for all of them, a list of what is linked (CycloneDX), checksums.
-//! The next kind of package is one file in `dist/` and one line in [`PACKERS`].
+//! What comes in: the checkout. What goes out, in `target/dist/`: for each program and machine a tar.gz, a
+//! Debian package and an RPM; of `linerate` an OCI image archive and a list of what is linked (CycloneDX);
+//! checksums. The next kind of package is one file in `dist/` and one line in [`PACKERS`].
 
 mod check;
 mod contents;
@@ -20,6 +21,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::node::{self, Machine};
 use crate::shell::sh;
 
+use contents::Package;
 use release::{Release, Tree, tar};
 
 /// Packs a tree.
@@ -33,24 +35,16 @@ pub(crate) fn run(names: &[String], is_debug: bool, is_checked: bool) -> Result<
     let release = Release::new()?;
     let carried = carry(&machines, &release, is_debug)?;
     let mut trees = Vec::new();
-    for machine in machines {
-        let program = linerate(machine, &carried, is_debug)?;
-        trees.push((machine, program));
+    for package in &contents::PACKAGES {
+        trees.extend(self::trees(&release, package, &machines, &carried, is_debug)?);
     }
-    let native = trees.iter().find(|(machine, _)| machine.is_native());
-    let (_, native) =
-        native.context("the pages are printed by the program itself: build this machine too")?;
-    let pages = contents::Pages::of(native)?;
-    let trees: Vec<Tree> = trees
-        .iter()
-        .map(|(machine, program)| contents::lay_out(&release, machine, program, &pages))
-        .collect::<Result<_>>()?;
     for tree in &trees {
         for pack in PACKERS {
             pack(&release, tree)?;
         }
     }
-    oci::pack(&release, &trees)?;
+    let production: Vec<&Tree> = trees.iter().filter(|tree| tree.package.name == "linerate").collect();
+    oci::pack(&release, &production)?;
     sbom::write(&release)?;
     checksums(&release)?;
     if is_checked { check::run(&release) } else { Ok(()) }
@@ -69,20 +63,39 @@ fn carry(machines: &[&'static Machine], release: &Release, is_debug: bool) -> Re
     Ok(folder)
 }
 
-/// Builds `linerate` with the node programs in it.
-fn linerate(machine: &Machine, carried: &Path, is_debug: bool) -> Result<PathBuf> {
+/// Builds a program for each machine, `linerate` with the node programs in it, and lays its packages out.
+fn trees(
+    release: &Release,
+    package: &'static Package,
+    machines: &[&'static Machine],
+    carried: &Path,
+    is_debug: bool,
+) -> Result<Vec<Tree>> {
     let carried = fs::canonicalize(carried)?.display().to_string();
-    machine.build("linerate", &[("LINERATE_CARRY", &carried)], is_debug)
+    let mut programs = Vec::new();
+    for machine in machines {
+        programs.push((*machine, machine.build(package.name, &[("LINERATE_CARRY", &carried)], is_debug)?));
+    }
+    let native = programs.iter().find(|(machine, _)| machine.is_native());
+    let (_, native) =
+        native.context("the pages are printed by the program itself: build this machine too")?;
+    let pages = contents::Pages::of(release, package, native)?;
+    let lay_out = |(machine, program): &(&'static Machine, PathBuf)| {
+        contents::lay_out(release, package, machine, program, &pages)
+    };
+    programs.iter().map(lay_out).collect()
 }
 
 /// The tree of one machine, for people who install nothing: what is in `usr` is in one folder.
 fn tarball(release: &Release, tree: &Tree) -> Result<()> {
-    let name = format!("linerate-{}-{}", release.version, tree.machine.name);
+    let name = format!("{}-{}-{}", tree.package.name, release.version, tree.machine.name);
     let archive = release.file(&format!("{name}.tar.gz"));
     let flat = release.file(&name);
     fs::create_dir_all(&flat)?;
     let from = tree.root.join("usr");
-    for part in ["bin/linerate", "share/man", "share/doc/linerate", "share/bash-completion", "share/zsh"] {
+    let program = format!("bin/{}", tree.package.name);
+    let parts = [program.as_str(), "share/man", "share/doc", "share/bash-completion", "share/zsh"];
+    for part in parts.into_iter().filter(|part| from.join(part).exists()) {
         let to = flat.join(part.trim_start_matches("bin/"));
         fs::create_dir_all(to.parent().context("a part has a folder")?)?;
         sh("cp", &["-a", &from.join(part).display().to_string(), &to.display().to_string()])?;

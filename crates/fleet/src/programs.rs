@@ -24,10 +24,10 @@ pub const NODE_ROLE: &str = "node";
 
 /// A program of ours that cannot be found.
 #[derive(Debug, thiserror::Error)]
-#[error("program `{name}` not found at {}\nhint: build it (`cargo build -p {package}`) or set {variable} to its path", looked.display())]
+#[error("program `{name}` not found at {}\nhint: {hint}, or set {variable} to its path", looked.display())]
 pub struct ProgramMissing {
     name: &'static str,
-    package: &'static str,
+    hint: &'static str,
     variable: &'static str,
     looked: PathBuf,
 }
@@ -72,7 +72,7 @@ pub struct OwnNode {
 impl OwnNode {
     /// Named by `LINERATE_NODE`, or beside this program, or this program itself.
     pub fn find() -> Result<Self, ProgramMissing> {
-        match find("linerate-node", "LINERATE_NODE") {
+        match find("linerate-node", "LINERATE_NODE", "build it (`cargo build -p linerate-node`)") {
             Ok(path) => Ok(Self { path, role: None }),
             Err(_) if is_linerate() => Ok(Self { path: this_program(), role: Some(NODE_ROLE) }),
             Err(missing) => Err(missing),
@@ -100,21 +100,27 @@ fn this_program() -> PathBuf {
 
 /// Path of `linerate-lab`: `LINERATE_LAB`, or beside this program.
 pub fn lab_program() -> Result<PathBuf, ProgramMissing> {
-    find("linerate-lab", "LINERATE_LAB")
+    let hint = "install the package linerate-lab; from source `cargo build -p linerate-lab` makes it";
+    // What was named and is not there is never replaced.
+    let is_named = std::env::var_os("LINERATE_LAB").is_some();
+    let elsewhere = || in_path("linerate-lab").filter(|_| !is_named);
+    find("linerate-lab", "LINERATE_LAB", hint).or_else(|missing| elsewhere().ok_or(missing))
 }
 
 /// Path of `linerate-judge`: `LINERATE_JUDGE`, or beside this program.
 pub fn judge_program() -> Result<PathBuf, ProgramMissing> {
-    find("linerate-judge", "LINERATE_JUDGE")
+    find("linerate-judge", "LINERATE_JUDGE", "build it (`cargo build -p linerate-judge`)")
 }
 
-fn find(name: &'static str, variable: &'static str) -> Result<PathBuf, ProgramMissing> {
+fn find(name: &'static str, variable: &'static str, hint: &'static str) -> Result<PathBuf, ProgramMissing> {
     let path = std::env::var_os(variable).map_or_else(|| beside(name), PathBuf::from);
-    if path.is_file() {
-        Ok(path)
-    } else {
-        Err(ProgramMissing { name, package: name, variable, looked: path })
-    }
+    if path.is_file() { Ok(path) } else { Err(ProgramMissing { name, hint, variable, looked: path }) }
+}
+
+/// A program as a shell finds it.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 fn beside(name: &str) -> PathBuf {

@@ -132,6 +132,22 @@ fn completions_and_man_page_are_made_from_the_same_description() {
 }
 
 #[test]
+fn every_visible_command_has_a_man_page() {
+    let home = Home::new();
+    let folder = home.0.path().join("man1");
+    std::fs::create_dir(&folder).unwrap();
+    assert_eq!(home.run(&["man", "--all", folder.to_str().unwrap()]).status.code(), Some(0));
+    let name = |page: std::fs::DirEntry| page.file_name().into_string().unwrap();
+    let pages: Vec<String> = std::fs::read_dir(&folder).unwrap().map(|page| name(page.unwrap())).collect();
+    for command in SHOWN {
+        assert!(pages.contains(&format!("linerate-{}.1", command.replace(' ', "-"))), "{command}: {pages:?}");
+    }
+    assert!(pages.contains(&"linerate.1".to_owned()) && !pages.contains(&"linerate-lab.1".to_owned()));
+    let survey = std::fs::read_to_string(folder.join("linerate-survey.1")).unwrap();
+    assert!(survey.starts_with(".ie") && survey.contains("linerate survey"), "{survey}");
+}
+
+#[test]
 fn a_snapshot_file_is_diagnosed_and_an_imported_file_refused() {
     let home = Home::new();
     std::fs::write(

@@ -53,6 +53,7 @@ pub(super) fn run(release: &Release) -> Result<()> {
     let root = installed(release)?;
     let version = output(&root.join("usr/bin/linerate").display().to_string(), &["--version"])?;
     ensure!(version.contains(&release.version), "its version is {version}");
+    documented(&root)?;
     let namespaces = Namespaces::new()?;
     fs::write(root.join("cluster.toml"), inventory())?;
     let run = alone(&root, &["survey", "-i", "/cluster.toml", "--time", "20s", "--json"])?;
@@ -75,10 +76,34 @@ pub(super) fn run(release: &Release) -> Result<()> {
     Ok(())
 }
 
+/// Each command of the help has a man page, and the case that the guide names is diagnosed.
+fn documented(root: &Path) -> Result<()> {
+    let help = alone(root, &["-h"])?;
+    let help = String::from_utf8(help.stdout).context("the help is no text")?;
+    let lines = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = lines
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_lowercase()));
+    let names: Vec<&str> = names.collect();
+    ensure!(names.len() > 10, "the help lists {names:?}");
+    for name in &names {
+        let page = root.join(format!("usr/share/man/man1/linerate-{name}.1"));
+        ensure!(page.is_file(), "`linerate {name}` has no man page");
+    }
+    let case = alone(root, &["diagnose", "/usr/share/doc/linerate/cases/casebook-a3.toml"])?;
+    ensure!(case.status.code() == Some(1), "the recorded case: {}", String::from_utf8_lossy(&case.stderr));
+    let demo = alone(root, &["demo", "--help"])?;
+    ensure!(demo.status.success(), "`linerate demo`: {}", String::from_utf8_lossy(&demo.stderr));
+    println!("{} commands have man pages; the recorded case is diagnosed", names.len());
+    Ok(())
+}
+
 /// A folder in which nothing is but what the package has.
 fn installed(release: &Release) -> Result<PathBuf> {
     let architecture = output("dpkg", &["--print-architecture"])?;
-    let package = release.file(&format!("linerate_{}_{}.deb", release.version, architecture.trim()));
+    let package = |name: &str| {
+        release.file(&format!("{name}_{}_{}.deb", release.version, architecture.trim())).display().to_string()
+    };
     let root = fs::canonicalize(&release.folder)?.join("root");
     for folder in
         ["var/lib/dpkg/info", "var/lib/dpkg/updates", "proc", "sys", "dev", "run/netns", "tmp", "data"]
@@ -87,7 +112,9 @@ fn installed(release: &Release) -> Result<PathBuf> {
     }
     fs::write(root.join("var/lib/dpkg/status"), "")?;
     let root_option = format!("--root={}", root.display());
-    sh("dpkg", &[&root_option, "--force-script-chrootless", "-i", &package.display().to_string()])?;
+    // Of the lab its own files are checked, not the programs of the system that it calls.
+    let (main, lab) = (package("linerate"), package("linerate-lab"));
+    sh("dpkg", &[&root_option, "--force-script-chrootless", "--force-depends", "-i", &main, &lab])?;
     Ok(root)
 }
 

@@ -1,4 +1,5 @@
-//! What is installed: the program, its pages, completions, the licence, an example inventory.
+//! What is installed: the program, its man pages, completions, the licence, an example inventory and a
+//! recorded case. One [`Package`] for each program; the next is a line of [`PACKAGES`].
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,9 +11,55 @@ use super::release::{Release, Tree};
 use crate::node::Machine;
 use crate::shell::{output, workspace};
 
-/// Files of the checkout that go to `/usr/share/doc/linerate`.
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "docs/examples/cluster.toml"];
+/// A program with what package managers show of it.
+pub(crate) struct Package {
+    /// Of the package and of the program.
+    pub(super) name: &'static str,
+    /// One line.
+    pub(super) summary: &'static str,
+    /// Lines.
+    pub(super) description: &'static [&'static str],
+    /// Fields of Debian's control file, in which `VERSION` is that of the release.
+    pub(super) debian: &'static str,
+    /// Lines of the RPM's preamble, the same.
+    pub(super) rpm: &'static str,
+    /// Files of the checkout that go to the package's folder in `/usr/share/doc`, as texts name them.
+    documents: &'static [&'static str],
+}
+
+/// What is for production hosts, and what breaks things on purpose: two, so that the latter is installed only
+/// where someone wants it.
+pub(crate) static PACKAGES: [Package; 2] = [
+    Package {
+        name: "linerate",
+        summary: "finds why a cluster is slower than its hardware, and proves the fix",
+        description: &[
+            "Measures all pairs of hosts and all disks against what the hardware can do,",
+            "reads the settings, names the root cause, and tries the fix reversibly.",
+        ],
+        debian: "Suggests: openssh-client, linerate-lab (= VERSION)\n",
+        rpm: "",
+        documents: &[
+            "README.md",
+            "CHANGELOG.md",
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "docs/examples/cluster.toml",
+            "cases/casebook-a3.toml",
+        ],
+    },
+    Package {
+        name: "linerate-lab",
+        summary: "virtual clusters with faults, for linerate demo",
+        description: &[
+            "Builds a cluster of network namespaces and breaks something in it, to show or",
+            "to try linerate without a cluster. Not for production hosts; needs root.",
+        ],
+        debian: "Depends: linerate (= VERSION), iproute2, nftables\n",
+        rpm: "Requires: linerate = VERSION\nRequires: iproute\nRequires: nftables\n",
+        documents: &["LICENSE-APACHE", "LICENSE-MIT"],
+    },
+];
 
 /// Shells, and where each looks for completions of programs that are installed.
 const SHELLS: [(&str, &str); 3] = [
@@ -21,14 +68,26 @@ const SHELLS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/linerate.fish"),
 ];
 
-/// What the program prints about itself, by path in the tree.
+/// What a program prints about itself, by path in the tree.
+#[derive(Default)]
 pub(super) struct Pages(Vec<(String, String)>);
 
 impl Pages {
-    /// Asks the program, which must run here.
-    pub(super) fn of(program: &Path) -> Result<Self> {
+    /// Asks the program, which must run here; the lab has its help alone.
+    pub(super) fn of(release: &Release, package: &Package, program: &Path) -> Result<Self> {
+        if package.name != PACKAGES[0].name {
+            return Ok(Self::default());
+        }
         let program = program.to_str().context("the path of the program is no text")?;
-        let mut pages = vec![("usr/share/man/man1/linerate.1".to_owned(), output(program, &["man"])?)];
+        let folder = release.file("man1");
+        fs::create_dir_all(&folder)?;
+        output(program, &["man", "--all", &folder.display().to_string()])?;
+        let mut pages = Vec::new();
+        for page in fs::read_dir(&folder)? {
+            let page = page?;
+            let name = page.file_name().to_string_lossy().into_owned();
+            pages.push((format!("usr/share/man/man1/{name}"), fs::read_to_string(page.path())?));
+        }
         for (shell, path) in SHELLS {
             pages.push((path.to_owned(), output(program, &["completions", shell])?));
         }
@@ -36,24 +95,25 @@ impl Pages {
     }
 }
 
-/// Makes the tree of one machine.
+/// Makes the tree of a package for one machine.
 pub(super) fn lay_out(
     release: &Release,
+    package: &'static Package,
     machine: &'static Machine,
     program: &Path,
     pages: &Pages,
 ) -> Result<Tree> {
-    let root = release.file(&format!("tree-{}", machine.name));
-    put(&root, "usr/bin/linerate", &fs::read(program)?, 0o755)?;
+    let root = release.file(&format!("tree-{}-{}", package.name, machine.name));
+    put(&root, &format!("usr/bin/{}", package.name), &fs::read(program)?, 0o755)?;
     for (path, text) in &pages.0 {
         put(&root, path, text.as_bytes(), 0o644)?;
     }
-    for document in DOCUMENTS {
-        let name = document.rsplit('/').next().unwrap_or(document);
-        let bytes = fs::read(workspace().join(document)).with_context(|| document.to_owned())?;
-        put(&root, &format!("usr/share/doc/linerate/{name}"), &bytes, 0o644)?;
+    for document in package.documents {
+        let name = document.strip_prefix("docs/examples/").unwrap_or(document);
+        let bytes = fs::read(workspace().join(document)).with_context(|| (*document).to_owned())?;
+        put(&root, &format!("usr/share/doc/{}/{name}", package.name), &bytes, 0o644)?;
     }
-    Ok(Tree { machine, root })
+    Ok(Tree { package, machine, root })
 }
 
 /// Writes one file with its mode, whatever the umask is.

@@ -15,7 +15,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-pub(super) fn pack(release: &Release, trees: &[Tree]) -> Result<()> {
+pub(super) fn pack(release: &Release, trees: &[&Tree]) -> Result<()> {
     let layout = release.file("oci");
     fs::create_dir_all(layout.join("blobs/sha256"))?;
     let manifests: Vec<Value> =

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
+use super::contents::Package;
 use crate::node::Machine;
 use crate::shell::{output, sh, target, workspace};
 
@@ -19,8 +20,9 @@ pub(super) struct Release {
     pub(super) folder: PathBuf,
 }
 
-/// A machine with the folder that has what is installed there, laid out as in `/`.
+/// A package for a machine, with the folder that has what is installed there, laid out as in `/`.
 pub(super) struct Tree {
+    pub(super) package: &'static Package,
     pub(super) machine: &'static Machine,
     pub(super) root: PathBuf,
 }

@@ -1,32 +1,42 @@
 //! An RPM, made by `rpmbuild` from a tree that is there already: nothing is compiled or stripped.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
 use super::release::{Release, Tree};
 use crate::shell::sh;
 
+/// Where RPM distributions have zsh's completions, and where the tree has them.
+const ZSH: (&str, &str) = ("/usr/share/zsh/site-functions", "/usr/share/zsh/vendor-completions");
+
 pub(super) fn pack(release: &Release, tree: &Tree) -> Result<()> {
-    let top = release.file(&format!("rpm-{}", tree.machine.name));
+    let (package, version) = (tree.package, &release.version);
+    let top = release.file(&format!("rpm-{}-{}", package.name, tree.machine.name));
     fs::create_dir_all(&top)?;
-    let root = fs::canonicalize(&tree.root)?.display().to_string();
+    let root = fs::canonicalize(&tree.root)?;
+    let mut files = Vec::new();
+    list(&root, &root, &mut files)?;
+    let files: Vec<String> =
+        files.iter().map(|file| format!("%attr(-, root, root) {}\n", file.replace(ZSH.1, ZSH.0))).collect();
     let spec = format!(
-        "Name: linerate\nVersion: {version}\nRelease: 1\nSummary: Finds why a cluster is slower than its hardware\n\
-         License: Apache-2.0 OR MIT\nURL: https://github.com/linerate/linerate\nAutoReqProv: no\n\n\
-         %description\nMeasures all pairs of hosts and all disks against what the hardware can do,\n\
-         reads the settings, names the root cause, and tries the fix reversibly.\n\n\
-         %install\ncp -a {root}/. %{{buildroot}}/\nmkdir -p %{{buildroot}}/usr/share/zsh/site-functions\n\
-         mv %{{buildroot}}/usr/share/zsh/vendor-completions/_linerate %{{buildroot}}/usr/share/zsh/site-functions/\n\
-         rmdir %{{buildroot}}/usr/share/zsh/vendor-completions\n\n\
-         %files\n%attr(-, root, root) /usr/bin/linerate\n%attr(-, root, root) /usr/share/man/man1/linerate.1*\n\
-         %attr(-, root, root) /usr/share/doc/linerate\n\
-         %attr(-, root, root) /usr/share/bash-completion/completions/linerate\n\
-         %attr(-, root, root) /usr/share/zsh/site-functions/_linerate\n\
-         %attr(-, root, root) /usr/share/fish/vendor_completions.d/linerate.fish\n",
-        version = release.version
+        "Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {summary}\n\
+         License: Apache-2.0 OR MIT\nURL: https://github.com/linerate/linerate\nAutoReqProv: no\n{requires}\n\
+         %description\n{description}\n\n\
+         %install\ncp -a {root}/. %{{buildroot}}/\n\
+         [ ! -d %{{buildroot}}{tree_zsh} ] || mv %{{buildroot}}{tree_zsh} %{{buildroot}}{zsh}\n\n\
+         %files\n{files}",
+        name = package.name,
+        summary = package.summary,
+        requires = package.rpm.replace("VERSION", version),
+        description = package.description.join("\n"),
+        root = root.display(),
+        zsh = ZSH.0,
+        tree_zsh = ZSH.1,
+        files = files.concat(),
     );
-    let file = top.join("linerate.spec");
+    let file = top.join("package.spec");
     fs::write(&file, spec)?;
     let top = fs::canonicalize(&top)?;
     let defines = [
@@ -43,8 +53,22 @@ pub(super) fn pack(release: &Release, tree: &Tree) -> Result<()> {
     let file = file.display().to_string();
     arguments.push(&file);
     sh("rpmbuild", &arguments)?;
-    let name = format!("linerate-{}-1.{}.rpm", release.version, tree.machine.name);
+    let name = format!("{}-{version}-1.{}.rpm", package.name, tree.machine.name);
     let made = top.join("RPMS").join(tree.machine.name).join(&name);
     fs::copy(&made, release.file(&name)).with_context(|| made.display().to_string())?;
+    Ok(())
+}
+
+/// The files below a folder, by their path from the root.
+fn list(root: &Path, folder: &Path, files: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            list(root, &path, files)?;
+        } else {
+            files.push(format!("/{}", path.strip_prefix(root)?.display()));
+        }
+    }
+    files.sort();
     Ok(())
 }

@@ -6,7 +6,7 @@ use linerate_model::exit::ExitCode;
 
 use super::hand_over;
 
-/// Break a virtual cluster, diagnose it and fix it (runs linerate-lab).
+/// Break a virtual cluster, diagnose it and fix it (needs the package linerate-lab).
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, after_help = "Example:\n  linerate demo --seed 7")]
 pub(super) struct Args {

@@ -78,11 +78,13 @@ pub struct Cli {
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("LINERATE_COMMIT"));
 
 const AFTER_HELP: &str = "\
-Start with `linerate survey HOST HOST`. Without a cluster: `linerate demo`. Exit codes: `--help`.";
+Start with `linerate survey HOST HOST`. Exit codes and files: `linerate --help`.
+Without a cluster: `linerate demo`, which needs the package linerate-lab.";
 
 const AFTER_LONG_HELP: &str = "\
 Examples:
   linerate demo                             break a virtual cluster, diagnose it and fix it
+                                            (needs the package linerate-lab)
   linerate survey arc-1 arc-2 arc-3         over ssh: measure pairs, read settings, name the root cause
   linerate survey -i cluster.toml           same, with an inventory
   linerate measure tcp arc-1 arc-2          measure one transfer in detail
