@@ -298,11 +298,12 @@ impl Finding {
         self.responses == [Metric::Setting] && self.affected.is_empty()
     }
 
-    /// Whether all is lost.
+    /// Whether all is lost, in every test there.
     #[must_use]
     pub fn nothing_gets_through(&self) -> bool {
         match self.responses.first() {
-            Some(Metric::Throughput) => self.measured < 1.0,
+            // Where some tests are good, something does.
+            Some(Metric::Throughput) => self.measured < 1.0 && !self.intermittent,
             // A lost share above this is all of it.
             Some(Metric::Loss) => self.measured > 0.999,
             _ => false,

@@ -13,7 +13,7 @@ use super::column::Column;
 use super::located::{Located, alike};
 use crate::metrics::Row;
 use crate::rules::LocateRules;
-use crate::stats::{median, student_t_log_density};
+use crate::stats::{floored, median, student_t_log_density};
 
 /// The transfers of each cell, and what is expected of them. Tens of thousands of cells are looked at where
 /// they are.
@@ -183,7 +183,7 @@ fn located(
 ) -> Located {
     let bad = |row: &Row| row.response == Metric::Throughput && mine.bad.contains(&row.cell);
     let expected: Vec<f64> = rows.iter().filter(|row| bad(row)).map(|row| row.expected).collect();
-    let values = median(&expected).map(|expected| [expected, expected * (-mine.level).exp2()]);
+    let values = median(&expected).map(|expected| [expected, floored(expected * (-mine.level).exp2())]);
     Located {
         column: columns[best].clone(),
         score: mine.score,

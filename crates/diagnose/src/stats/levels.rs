@@ -45,10 +45,15 @@ pub fn two_levels(series: &[f64], rules: &EvidenceRules) -> Option<TwoLevels> {
     let shares = (rules.level_share_min..=1.0 - rules.level_share_min).contains(&low_share);
     (gap >= rules.level_ratio_min.log2() && clean && lasting && shares).then(|| TwoLevels {
         high: top.exp2(),
-        low: bottom.exp2(),
+        low: floored(bottom.exp2()),
         low_share,
         switches,
     })
+}
+
+/// A value whose logarithm was taken with a floor of 1, which stands for nothing.
+pub fn floored(value: f64) -> f64 {
+    if value.round() <= 1.0 { 0.0 } else { value }
 }
 
 /// The cut that leaves the least squares within the two sides.
@@ -87,6 +92,13 @@ mod tests {
             assert!((9100.0..=9500.0).contains(&two.high), "{two:?}");
             assert!((2300.0..=2400.0).contains(&two.low), "{two:?}");
         }
+    }
+
+    #[test]
+    fn a_standstill_is_no_rate_of_one() {
+        let series = [187e6, 0.0, 0.0, 186e6, 187e6, 0.0, 0.0, 0.0, 187e6, 186e6];
+        let two = two_levels(&series).expect("two levels");
+        assert!(two.low == 0.0 && two.high > 180e6, "{two:?}");
     }
 
     #[test]

@@ -6,5 +6,5 @@ mod levels;
 mod robust;
 
 pub use bootstrap::{Rng, median_ratio_interval};
-pub use levels::{TwoLevels, two_levels};
+pub use levels::{TwoLevels, floored, two_levels};
 pub use robust::{mad, mean, median, quantile, student_t_log_density};
