@@ -176,6 +176,9 @@ fn is_unlike(
     if plain.ends_with(".addresses") {
         return ends::shared(facts, host, key, value);
     }
+    if population.has_its_like(value) {
+        return false;
+    }
     // Each host has devices of its own.
     let is_of_device =
         nic_of(key).is_some() || plain.starts_with("sysctl.net.ipv") && plain.contains(".conf.");

@@ -151,6 +151,12 @@ impl Population {
         }
     }
 
+    /// Whether the value is of a device whose name peers lack, such as the port of a guest, and some device of
+    /// theirs has it too.
+    pub(crate) fn has_its_like(&self, value: &FactValue) -> bool {
+        self.mixed && self.same(value) > 0
+    }
+
     /// How many peers have the value.
     pub(crate) fn same(&self, value: &FactValue) -> usize {
         self.values.iter().filter(|v| *v == value).count()
@@ -210,4 +216,21 @@ fn same_role(facts: &Facts<'_>, host: &str, key: &str, peer: &str) -> Option<Fac
 /// Whether a key fits one of the patterns.
 pub(crate) fn any_fits(patterns: &[String], key: &str) -> bool {
     patterns.iter().any(|p| pattern_fits(p, key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rules;
+
+    #[test]
+    fn the_port_of_a_guest_is_no_difference_where_peers_have_such_ports() {
+        // Two peers with an uplink, a bridge and a port each: the ports alone have it on.
+        let values: Vec<FactValue> = [false, false, true, false, false, true].map(FactValue::Flag).into();
+        let population = Population::with(values, vec![0, 0, 0, 1, 1, 1], 2, true, &Rules::DEFAULT.attribute);
+        let on = FactValue::Flag(true);
+        assert!(population.differs(&on, &Rules::DEFAULT.attribute) && population.has_its_like(&on));
+        let named = Population { mixed: false, ..population };
+        assert!(!named.has_its_like(&on));
+    }
 }
