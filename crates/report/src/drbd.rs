@@ -2,6 +2,7 @@
 //! for sentences.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::printable::one_line;
@@ -9,7 +10,8 @@ use linerate_storage::drbd::{ResourcePlan, SyncProgress};
 
 use super::disk_plan::hours;
 use super::heat::Style;
-use super::steps;
+use super::wrap::wrap;
+use super::{steps, verdict};
 use linerate_model::units::short;
 
 /// Columns of the table.
@@ -89,13 +91,25 @@ pub fn progress(what: &str, now: &SyncProgress) -> String {
     format!("{} {bar} {:.1} %{rate}{left}", one_line(what), now.share * 100.0)
 }
 
+/// Names the inventory in what to do about each, where it is not found unnamed.
+pub fn name_inventory(alarms: &mut [DrbdAlarm], typed: Option<&Path>) {
+    for alarm in alarms {
+        alarm.advice = verdict::command::named_in(&alarm.advice, typed);
+    }
+}
+
 /// What is wrong, each with what to do.
 #[must_use]
 pub fn alarms(alarms: &[DrbdAlarm], style: Style) -> String {
     let mut text = String::new();
     for alarm in alarms {
-        let _ = writeln!(text, "{} {}", style.alarm("!"), one_line(&alarm.sentence));
-        let _ = writeln!(text, "  {}", one_line(&alarm.advice));
+        for (i, line) in wrap(&alarm.sentence, style.width - 2).iter().enumerate() {
+            let mark = if i == 0 { style.alarm("!") } else { " ".to_owned() };
+            let _ = writeln!(text, "{mark} {line}");
+        }
+        for line in wrap(&alarm.advice, style.width - 2) {
+            let _ = writeln!(text, "  {line}");
+        }
     }
     text
 }

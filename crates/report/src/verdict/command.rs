@@ -64,6 +64,15 @@ fn with_inventory(command: &str, typed: Option<&Path>) -> HostCommand {
     HostCommand { host: None, command: format!("{command}{file}") }
 }
 
+/// A text in which the commands of this program, between backticks, name the inventory.
+pub(crate) fn named_in(text: &str, typed: Option<&Path>) -> String {
+    let part = |(at, part): (usize, &str)| {
+        let is_command = at % 2 == 1 && part.starts_with("linerate ") && !part.ends_with("--help");
+        if is_command { with_inventory(part, typed).command } else { part.to_owned() }
+    };
+    text.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
+}
+
 impl<'a> Shell<'a> {
     /// Of this run.
     pub(super) fn of(snapshot: &'a Snapshot) -> Self {
@@ -177,5 +186,11 @@ mod tests {
         );
         assert_eq!(shell.reads("n1", "nic.em1.mtu").command, "ssh n1 ip -d link show em1");
         assert_eq!(own(&["try", "mtu-low"]).command, "linerate try mtu-low");
+        let text = "stop; `linerate drbd status a b`, `ls`, `linerate drbd up --help`";
+        assert_eq!(named_in(text, None), text);
+        assert_eq!(
+            named_in(text, Some(Path::new("c.toml"))),
+            "stop; `linerate drbd status a b -i c.toml`, `ls`, `linerate drbd up --help`"
+        );
     }
 }

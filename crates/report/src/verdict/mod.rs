@@ -1,7 +1,7 @@
 //! The verdict of a diagnosis: made here once, as facts, for the end of a screen and for `summary` in JSON. A
 //! diagnosis with the inventory of its run comes in; `lines.rs` has the four lines of each finding.
 
-mod command;
+pub(crate) mod command;
 mod lines;
 mod located;
 mod outcome;
@@ -135,7 +135,7 @@ fn harmless(diagnosis: &Diagnosis) -> usize {
 
 fn item(finding: &Finding, snapshot: &Snapshot, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {
     let cause = finding.causes.first().filter(|cause| cause.probability >= NAMED_MIN);
-    let certainty = cause.map_or(Certainty::Unknown, certainty);
+    let certainty = cause.map_or(Certainty::Unknown, |cause| certainty(cause, finding));
     let remedy = cause.and_then(|cause| cause.remedy.as_ref());
     // Without a cause there is nothing to fix, only something to find out.
     let fix = remedy.filter(|_| certainty > Certainty::Unknown).map(fix);
@@ -178,9 +178,10 @@ fn changed(cause: &RankedCause, snapshot: &Snapshot) -> Option<FactChange> {
     snapshot.changes.iter().filter(is_read).max_by_key(|change| change.seen_ms).cloned()
 }
 
-/// A cause without anything that was read or measured is no more than possible.
-fn certainty(cause: &RankedCause) -> Certainty {
-    let certainty = Certainty::of(cause.probability);
+/// How certain it is that the finding is one and that this is its cause: the lesser of both. A cause without
+/// anything that was read or measured is no more than possible.
+pub(crate) fn certainty(cause: &RankedCause, finding: &Finding) -> Certainty {
+    let certainty = Certainty::of(cause.probability.min(finding.probability));
     if cause.supports.is_empty() && cause.evidence.is_empty() {
         certainty.min(Certainty::Possible)
     } else {

@@ -50,7 +50,9 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // A remaining time needs two looks.
         while follow.is_busy() {
             if args.watch {
-                show(args, &now, &follow, &alarms(&now.all, &now.known, &now.not_up), typed)?;
+                let mut found = alarms(&now.all, &now.known, &now.not_up);
+                shown::name_inventory(&mut found, typed);
+                show(args, &now, &follow, &found, typed)?;
             }
             tokio::time::sleep(LOOK_EVERY).await;
             now = seen::look(fleet).await;
@@ -62,6 +64,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let mut found = alarms(&now.all, &now.known, &now.not_up);
         let sides = seen::sides(fleet, inventory, &now).await;
         found.extend(limits(&sides, &follow.rates(), &knowledge).into_iter().map(words::drbd::written));
+        shown::name_inventory(&mut found, typed);
         let is_blind = now.all.is_empty() && now.not_up.is_empty() && !now.gaps.is_empty();
         if args.json || !is_blind {
             show(args, &now, &follow, &found, typed)?;

@@ -104,10 +104,12 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let end = ended.now;
         let mut found = alarms(&end.all, &end.known, &end.not_up);
         found.retain(|alarm| alarm.resource == args.resource);
+        let typed = inventory.typed.as_deref();
+        shown::name_inventory(&mut found, typed);
         if args.json {
             let (compared, share) = outcome.for_programs();
             out::document(DrbdVerified {
-                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps, inventory.typed.as_deref()),
+                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps, typed),
                 compared,
                 compared_share: share,
                 replicas: &end.all,
