@@ -204,7 +204,7 @@ pub struct VerdictCause {
     pub id: String,
     /// In a few words.
     pub title: String,
-    /// How certain, given the location.
+    /// How certain that it is a finding and that this is its cause.
     pub certainty: Certainty,
     /// What speaks for it, the clearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

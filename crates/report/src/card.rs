@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use linerate_model::change::{Change, Remedy, Risk};
-use linerate_model::finding::{Finding, RankedCause};
+use linerate_model::finding::{Finding, Metric, RankedCause};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Arm, Effect, Trial, TrialStatus};
 use linerate_model::units;
+use linerate_model::verdict::Certainty;
 
 use super::{names, words};
 
@@ -137,7 +138,11 @@ pub(super) fn sentence(text: &str) -> String {
 }
 
 fn confidence(finding: &Finding) -> String {
-    let mut text = format!("Finding: {}.", units::sure(finding.probability));
+    let word = match finding.causes.first() {
+        Some(cause) => super::verdict::certainty(cause, finding),
+        None => Certainty::of(finding.probability),
+    };
+    let mut text = format!("Together {}. Finding: {}.", word.word(), units::sure(finding.probability));
     if let Some(place) = finding.places.first() {
         let _ = write!(text, " Location: {}.", units::sure(place.probability));
     }
@@ -251,15 +256,14 @@ pub fn trial(trial: &Trial) -> Card {
     card.push("Measured", RowStyle::Prose, vec![format!("{what} from {from} to {to}, {}.", trial.layer)]);
     let control = match &trial.control {
         Some((from, to)) => format!("{from} to {to}, which shares nothing with the change."),
-        None => "none: no pair shares nothing with the change, so a drift of everything would not show."
-            .to_owned(),
+        None => format!("none: {}, so that a drift of everything would not show.", no_control(trial)),
     };
     card.push("Control", RowStyle::Prose, vec![control]);
     card.push("Effect", RowStyle::Prose, effect(trial));
     card.push("Written to", RowStyle::List, trial.persisted.clone());
     card.push("Notes", RowStyle::List, trial.notes.clone());
-    card.push("What next", RowStyle::Commands, next_commands(trial));
     card.push("Meaning", RowStyle::Prose, vec![meaning(trial)]);
+    card.push("What next", RowStyle::Commands, next_commands(trial));
     card
 }
 
@@ -278,18 +282,30 @@ pub fn trial_brief(trial: &Trial) -> Card {
             card.push(label, RowStyle::Prose, if any { vec![values.join(", ")] } else { Vec::new() });
         }
         let (from, to) = &trial.pair;
-        let control = trial.control.as_ref().map_or("none".to_owned(), |(a, b)| format!("{a} to {b}"));
-        let pairs = format!("{from} to {to}, {}; control: {control}", trial.layer);
+        let control = match &trial.control {
+            Some((a, b)) => format!("control: {a} to {b}"),
+            None => format!("no control pair: {}", no_control(trial)),
+        };
+        let pairs = format!("{from} to {to}, {}; {control}", trial.layer);
         card.push("Measured", RowStyle::Prose, vec![pairs]);
     }
     card.push("Written to", RowStyle::List, trial.persisted.clone());
     card.push("Notes", RowStyle::List, trial.notes.clone());
-    card.push("Next", RowStyle::Commands, next_commands(trial));
-    // The first question after a change that failed is what was left of it.
-    if trial.status == TrialStatus::Undone {
-        card.push("Left", RowStyle::Prose, vec![meaning(trial)]);
+    // The first question after a change is what is in force.
+    if matches!(trial.status, TrialStatus::Measured | TrialStatus::Undone) {
+        card.push("In force", RowStyle::Prose, vec![meaning(trial)]);
     }
+    card.push("Next", RowStyle::Commands, next_commands(trial));
     card
+}
+
+/// Why a trial has no control pair.
+pub(crate) fn no_control(trial: &Trial) -> &'static str {
+    if trial.response == Metric::Storage {
+        "a drive or replica has no untouched one of its kind"
+    } else {
+        "every other pair shares a host, group or machine with it"
+    }
 }
 
 /// What a trial proved, and where it stands.
@@ -372,7 +388,7 @@ pub(crate) fn meaning(trial: &Trial) -> String {
                 .collect();
             format!("Restore by hand: {}.", values.join("; "))
         }
-        (TrialStatus::Kept, _) => "The command above takes it back, also from the files.".to_owned(),
+        (TrialStatus::Kept, _) => "The command below undoes it, also in the files.".to_owned(),
         (TrialStatus::Undone, _) => "Nothing was left changed.".to_owned(),
         (TrialStatus::Running, _) => {
             "If this process dies, the node puts the old values back by itself.".to_owned()
@@ -383,14 +399,16 @@ pub(crate) fn meaning(trial: &Trial) -> String {
                 .to_owned()
         }
         (TrialStatus::Measured, Some(Effect::Better)) => {
-            "The old values are back. The command above applies the change for good.".to_owned()
+            "The old values are back; the change stays only with the command below.".to_owned()
         }
         (TrialStatus::Measured, Some(Effect::NoEffect)) => {
-            "It changes nothing that can be measured: leave it, and look at the other causes.".to_owned()
+            "The old values are back: the change had no effect, so consider the other causes.".to_owned()
         }
-        (TrialStatus::Measured, Some(Effect::Worse)) => "It does harm: leave it.".to_owned(),
+        (TrialStatus::Measured, Some(Effect::Worse)) => {
+            "The old values are back: the change does harm.".to_owned()
+        }
         (TrialStatus::Measured, Some(Effect::NotShown) | None) => {
-            "Nothing is proven: try it again when the cluster is quieter.".to_owned()
+            "The old values are back: nothing is proven; try again when the cluster is quieter.".to_owned()
         }
     }
 }

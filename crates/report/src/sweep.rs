@@ -24,10 +24,10 @@ fn common_key(trials: &[Trial]) -> &str {
 pub fn text(trials: &[Trial], best: Option<&Trial>, style: Style) -> String {
     let Some(first) = trials.first() else { return String::new() };
     let (from, to) = &first.pair;
-    let control = first
-        .control
-        .as_ref()
-        .map_or_else(|| "no untouched pair".to_owned(), |(from, to)| format!("untouched: {from} to {to}"));
+    let control = first.control.as_ref().map_or_else(
+        || format!("no control pair: {}", crate::card::no_control(first)),
+        |(from, to)| format!("control: {from} to {to}"),
+    );
     let hosts = first.remedy.hosts().join(", ");
     let common = common_key(trials);
     let key = common.trim_end_matches('=');

@@ -6,11 +6,8 @@ use linerate_model::finding::{
     Direction, Finding, LayerScope, Metric, NextTest, RankedCause, ReplicaLoss, ReplicaPattern, Suspect,
 };
 use linerate_model::units::{factor, percent, percent_lost, short, sure, value};
+use linerate_model::verdict::Certainty;
 
-/// Below this, the first of the causes is one of several.
-pub(super) const LIKELY: f64 = 0.4;
-/// Below this, the headline does not state the first of the causes as a fact.
-pub(super) const KNOWN: f64 = 0.7;
 /// Causes and places below this are not worth a word.
 const POSSIBLE: f64 = 0.05;
 /// What nothing read supports is worth a try from here on; a guess is not.
@@ -122,7 +119,12 @@ fn causes(finding: &Finding) -> String {
     let Some((first, others)) = finding.causes.split_first() else {
         return "No known cause fits.".to_owned();
     };
-    let how = if first.probability < LIKELY { "Perhaps" } else { "Most likely" };
+    let how = match Certainty::of(first.probability.min(finding.probability)) {
+        Certainty::Unknown => "Perhaps",
+        Certainty::Possible => "Possibly",
+        Certainty::Likely => "Most likely",
+        Certainty::Certain => "Certainly",
+    };
     let mut text = format!("{how} ({}): {}", sure(first.probability), first.title);
     if !first.evidence.is_empty() {
         let quoted = first.evidence.iter().take(EVIDENCE_MAX).cloned().collect::<Vec<_>>();

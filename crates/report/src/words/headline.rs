@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::finding::{Diagnosis, Finding};
 use linerate_model::remark::{DiskRemark, Overall, Remark};
-use linerate_model::units::{percent, sure};
+use linerate_model::units::percent;
+use linerate_model::verdict::Certainty;
 
-use super::finding::{KNOWN, LIKELY, location};
+use super::finding::location;
 use super::remark;
 
 /// How the headline of a fault begins whose cause no finding names.
@@ -123,13 +124,11 @@ fn unseen(diagnosis: &Diagnosis) -> String {
 fn location_and_cause(finding: &Finding) -> String {
     let what = match finding.causes.first() {
         None => "no known cause fits".to_owned(),
-        Some(cause) if cause.probability < LIKELY => {
-            format!("the cause is not known; perhaps {} ({})", cause.title, sure(cause.probability))
-        }
-        Some(cause) if cause.probability < KNOWN => {
-            format!("the cause is not known; possible: {} ({})", cause.title, sure(cause.probability))
-        }
-        Some(cause) => cause.title.clone(),
+        Some(cause) => match Certainty::of(cause.probability.min(finding.probability)) {
+            Certainty::Unknown => format!("{UNKNOWN}; first suspect: {}", cause.title),
+            Certainty::Possible => format!("{UNKNOWN}; possible: {}", cause.title),
+            Certainty::Likely | Certainty::Certain => cause.title.clone(),
+        },
     };
     format!("{}: {what}", location(finding))
 }
