@@ -17,6 +17,8 @@ use linerate_report::{text, verdict, words};
 /// Lines that a finding may have, and columns of a line.
 const LINES_MAX: usize = 4;
 const COLUMNS_MAX: usize = 100;
+/// Columns of the narrowest terminal that people use.
+const NARROW: usize = 80;
 /// Words of the median case below its matrices.
 const WORDS_MAX: usize = 90;
 
@@ -48,6 +50,13 @@ fn screens_of_cases_are_short() {
         }
         for line in screen.lines() {
             assert!(line.chars().count() <= COLUMNS_MAX, "{name}: {} columns: {line}", line.chars().count());
+        }
+        let narrow = Style { width: NARROW, ..Style::default() };
+        for line in text::screen(&snapshot, &diagnosis, "linerate show RUN", narrow).lines() {
+            // A command is never cut.
+            let is_command = ["Check ", "Fix "].iter().any(|label| line.trim_start().starts_with(label));
+            let columns = line.chars().count();
+            assert!(is_command || columns <= NARROW, "{name}: {columns} columns: {line}");
         }
         let text = below_the_matrix(&snapshot, &diagnosis);
         assert!(screen.ends_with(&text), "{name}: the verdict is not last:\n{screen}");
@@ -121,6 +130,7 @@ fn the_setting_of_a_cause_is_quoted_before_what_is_lost() {
 const QUOTED: &[(&str, &str)] = &[
     ("accept-queue-full", "sysctl.net.core.somaxconn"),
     ("casebook-d4", "audit.hadoop.meta-missing./data/1/dfs/dn"),
+    ("conntrack-full", "sysctl.net.netfilter.nf_conntrack_max"),
     ("disk-pressure", "disk_limit.pressure.full_percent"),
     ("disk-queue-short", "disk.sda.queue_depth"),
     ("disk-read-ahead-small", "disk.md0.read_ahead_kb"),
@@ -129,21 +139,19 @@ const QUOTED: &[(&str, &str)] = &[
     ("disk-write-cache-off", "disk.sda.write_cache"),
     ("disk-writes-held-back", "disk.sda.wbt_lat_usec"),
     ("drbd-blocks-differ", "drbd.0.out_of_sync_kib"),
-    ("drbd-resync-throttled", "drbd.r0.disk.c-max-rate"),
     ("drive-failing", "disk_health.nvme0n1.media_errors"),
     ("drive-hot", "disk_health.nvme0n1.temperature_c"),
     ("drive-lanes-narrow", "disk.nvme0n1.pcie.width"),
-    ("firmware-lldp-agent", "nic.eth2.private.disable-fw-lldp"),
-    ("fragments-lost", "sysctl.net.ipv4.ipfrag_high_thresh"),
+    ("flow-control-off", "nic.eth2.pause.rx"),
     ("gluster-orphans", "audit.gluster.orphan./bricks/b1"),
     ("half-duplex", "nic.eth2.duplex"),
-    ("iommu-translating", "kernel.cmdline"),
     ("measured-before-read", "disk.dm-72.failed_legs"),
     ("nfs-requests-repeated", "nfs./home.repeated_percent"),
     ("nfs-slots", "sysctl.sunrpc.tcp_max_slot_table_entries"),
     ("nfs-transfer-small", "nfs./home.wsize"),
     ("sata-link-lowered", "disk.sdb.sata_limit_gbit"),
     ("vendor-sysctl-script", "sysctl.net.core.rmem_max"),
+    ("virtio-one-queue", "nic.eth2.channels.combined"),
     ("volume-degraded-shared", "disk.dm-72.failed_legs"),
     ("volume-degraded", "disk.dm-72.failed_legs"),
     ("volume-rebuilding", "disk.md0.rebuilding_legs"),

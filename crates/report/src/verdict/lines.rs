@@ -4,7 +4,7 @@
 use linerate_model::change::Risk;
 use linerate_model::difference::Difference;
 use linerate_model::fact::{Gap, GapSubject};
-use linerate_model::finding::NextTest;
+use linerate_model::finding::{Clue, NextTest};
 use linerate_model::printable::{self, without_hint};
 use linerate_model::units::{rate, ratio};
 use linerate_model::verdict::{
@@ -190,17 +190,29 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
         return Some(words);
     }
     let word = certainty.word();
-    let readings = |peers| evidence.iter().filter_map(move |clue| located::reading(clue, peers));
+    // Settings come before what was measured.
+    let readings = |is_setting, peers| {
+        let of_kind = evidence.iter().filter(move |clue| matches!(clue, Clue::Read(_)) == is_setting);
+        of_kind.filter_map(move |clue| located::reading(clue, peers))
+    };
     if was_read {
         // The title stands in the first line.
-        let reading = located::readings(evidence).or_else(|| readings(true).next());
+        let reading =
+            located::readings(evidence).or_else(|| readings(true, true).chain(readings(false, true)).next());
         let Some(reading) = reading else { return Some(format!("read only ({word})")) };
         let most = columns.saturating_sub(word.len() + 3);
         return Some(format!("{} ({word})", quoting(&names::cut(&reading, most), &clauses, most)));
     }
     let most = columns.saturating_sub(word.len() + 3);
-    let all: Vec<String> =
-        readings(true).chain(readings(false)).map(|reading| format!("{title}; {reading}")).collect();
+    // The value at least, where the name of its setting does not fit.
+    let space = most.saturating_sub(title.chars().count() + 2);
+    let forms = |clue| {
+        let long = [true, false].into_iter().filter_map(move |peers| located::reading(clue, peers));
+        long.chain(located::shorter(clue, space))
+    };
+    let settings = evidence.iter().filter(|clue| matches!(clue, Clue::Read(_))).flat_map(forms);
+    let all = settings.chain(readings(false, true)).map(|reading| format!("{title}; {reading}"));
+    let all: Vec<String> = all.collect();
     let fits = |text: &&String| text.chars().count() <= most;
     // A shorter reading with its change is worth more than a longer one without.
     let quoted = all.iter().map(|text| quoting(text, &clauses, most)).zip(&all);
@@ -230,21 +242,30 @@ fn fix(fix: &VerdictFix, columns: usize) -> (String, Option<String>) {
         None => (fix.by_hand.clone(), vec![risk]),
     };
     let command = printable::clean(&command);
-    // The risk is cut where a clause ends; its level comes first.
-    let last = remarks.last().cloned().unwrap_or_default();
-    let shorter = last.match_indices([';', ',']).map(|(at, _)| last[..at].to_owned()).collect::<Vec<_>>();
-    let word = match fix.risk {
-        // What is only pointed to risks nothing yet.
-        _ if fix.trial.is_none() && command.starts_with("by hand: ") => return (command, None),
-        Risk::Harmless => String::new(),
-        risk => risk.to_string().split(':').next().unwrap_or_default().to_owned(),
-    };
-    let all = remarks.iter().cloned().chain(shorter.into_iter().rev()).chain([word]);
+    // What is only pointed to risks nothing yet.
+    if fix.trial.is_none() && command.starts_with("by hand: ") {
+        return (command, None);
+    }
+    // What breaks is worth more than its level, and is cut where a clause ends.
+    let words = fix.risk_text.trim().trim_end_matches('.');
+    let shorter = words.match_indices([';', ',']).map(|(at, _)| words[..at].to_owned()).collect::<Vec<_>>();
+    let all = remarks.iter().cloned().chain([words.to_owned()]).chain(shorter.into_iter().rev());
+    let all = all.chain([least(fix.risk).to_owned()]);
     let mut fits = all.filter(|remark| {
         !remark.is_empty() && command.chars().count() + REMARK.len() + remark.chars().count() <= columns
     });
     let remark = fits.next().map(|remark| printable::clean(&remark));
     (command, remark)
+}
+
+/// A risk in few words, where those of the fix do not fit.
+fn least(risk: Risk) -> &'static str {
+    match risk {
+        Risk::Harmless => "",
+        Risk::Brief => "link down for seconds, or more CPU",
+        Risk::Disruptive => "may cut connections",
+        Risk::Dangerous => "data or security at stake",
+    }
 }
 
 /// Between a command and its risk: a shell passes over it.

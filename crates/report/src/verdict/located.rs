@@ -71,7 +71,7 @@ fn what(loss: &VerdictLoss, cause: Option<&VerdictCause>) -> String {
         (Metric::Loss, _) => format!("{subject}: {measured} of UDP datagrams lost"),
         (Metric::Reordering, _) => format!("{subject}: {measured} of datagrams out of order or twice"),
         (Metric::TwoState, _) => format!("{subject}: throughput jumps between {expected} and {measured}"),
-        (Metric::PathMtu, _) => format!("{subject}: packets above {measured} are dropped, {expected} fit"),
+        (Metric::PathMtu, _) => format!("{subject}: packets of {measured} pass, of {expected} do not"),
         (Metric::Stalls, _) => format!("{subject}: stalls of {measured}"),
         (Metric::Setting, _) => format!("{subject}: held back in {measured} of its tests"),
         (metric, _) => format!("{subject}: {} {measured}, {expected} elsewhere", metric.label()),
@@ -194,6 +194,18 @@ pub(super) fn reading(clue: &Clue, peers: bool) -> Option<String> {
         }
         Clue::AlsoOn(_) | Clue::Measured { .. } => None,
     }
+}
+
+/// The value of a setting where its line has no space for all of its name: with the end of the name, alone,
+/// and cut to so many columns.
+pub(super) fn shorter(clue: &Clue, columns: usize) -> Vec<String> {
+    /// Less of a value means nothing.
+    const LEAST: usize = 8;
+    let Clue::Read(hit) = clue else { return Vec::new() };
+    let (value, end) = (value_of(&hit.value), hit.key.rsplit('.').next().unwrap_or_default());
+    let alone = format!("now {value}");
+    let cut = (columns >= LEAST).then(|| names::cut(&alone, columns));
+    [format!("{end}: {value}"), alone].into_iter().chain(cut).collect()
 }
 
 fn pattern(pattern: ReplicaPattern) -> &'static str {
