@@ -9,6 +9,8 @@ use linerate_knowledge::{
 };
 use linerate_model::fact::FactValue;
 
+use super::wrap::wrap;
+
 /// Who proves a cause, short: `lab`, `case`, `lab, case`.
 pub fn proven_by(cause: &Cause) -> &'static str {
     let case = cause.proof.iter().any(|p| matches!(p, CauseProof::Case(_)));
@@ -75,9 +77,15 @@ fn proof(proof: &CauseProof) -> String {
 
 /// All about a cause, for a terminal.
 pub fn text(cause: &Cause) -> String {
-    let mut text = format!("{}: {}\n\n{}\n", cause.id, cause.title, cause.mechanism.trim());
+    let title = wrap(&format!("{}: {}", cause.id, cause.title), WIDTH).join("\n");
+    let mut text = format!("{title}\n\n{}\n", wrap(&cause.mechanism, WIDTH).join("\n"));
     for (heading, lines) in parts(cause) {
-        let _ = write!(text, "\n{heading}:\n  {}\n", lines.join("\n  "));
+        let _ = writeln!(text, "\n{heading}:");
+        for line in lines {
+            // A line that goes on stands further in.
+            let parts = wrap(&line, WIDTH - 4).join("\n    ");
+            let _ = writeln!(text, "  {parts}");
+        }
     }
     text
 }
@@ -231,7 +239,7 @@ pub fn table(causes: &[&Cause]) -> String {
     for area in areas {
         let _ = writeln!(text, "{area}");
         for cause in causes.iter().filter(|c| c.area == area) {
-            for (number, line) in wrapped(&cause.title, title_width).iter().enumerate() {
+            for (number, line) in wrap(&cause.title, title_width).iter().enumerate() {
                 let (id, proof) = if number == 0 { (cause.id.as_str(), proven_by(cause)) } else { ("", "") };
                 let row = format!("  {id:<id_width$}  {line:<title_width$}  {proof}");
                 let _ = writeln!(text, "{}", row.trim_end());
@@ -240,24 +248,6 @@ pub fn table(causes: &[&Cause]) -> String {
     }
     let _ = write!(text, "{} cause{}", causes.len(), if causes.len() == 1 { "" } else { "s" });
     text
-}
-
-/// A text in lines of at most so many characters, broken at blanks.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let last = lines.last_mut().expect("there is always a line");
-        let long = last.chars().count() + 1 + word.chars().count() > width;
-        if !last.is_empty() && long {
-            lines.push(word.to_owned());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -279,9 +269,10 @@ mod tests {
     fn every_cause_can_be_told_and_its_page_links_its_cases() {
         let knowledge = Knowledge::builtin().unwrap();
         for cause in knowledge.causes() {
-            let (told, page) = (text(cause), markdown(cause));
+            let (shown, page) = (text(cause), markdown(cause));
+            assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
             for heading in ["Shows in", "Remedy", "Survives a reboot by", "Risk", "Proven by", "Sources"] {
-                assert!(told.contains(&format!("\n{heading}:")), "{}: no {heading}", cause.id);
+                assert!(shown.contains(&format!("\n{heading}:")), "{}: no {heading}", cause.id);
                 assert!(page.contains(&format!("\n## {heading}\n")), "{}: no {heading}", cause.id);
             }
             for proof in &cause.proof {

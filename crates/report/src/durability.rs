@@ -121,7 +121,10 @@ pub fn patterns(patterns: &[Pattern]) -> String {
     let mut text = format!("{:NAME$}{:>9}  what is done\n", "pattern", "promised");
     for pattern in patterns {
         let calls = if pattern.calls.is_empty() { "no fsync" } else { &pattern.calls };
-        let _ = writeln!(text, "{:NAME$}{:>9}  {}; {calls}", pattern.name, promised(pattern), pattern.doing);
+        let (name, promised) = (&pattern.name, promised(pattern));
+        let mut lines = wrap(&one_line(&format!("{}; {calls}", pattern.doing)), 100 - NAME - 11).into_iter();
+        let _ = writeln!(text, "{name:NAME$}{promised:>9}  {}", lines.next().unwrap_or_default());
+        lines.for_each(|line| _ = writeln!(text, "{:1$}{line}", "", NAME + 11));
     }
     text
 }

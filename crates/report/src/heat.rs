@@ -131,7 +131,7 @@ impl Style {
         // A program that shows our output on its own terminal asks for colours (bixense.com/clicolors).
         let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
         let can = forced || std::io::stdout().is_terminal() && !dumb;
-        Self { colour: can && !refused, background, ..Self::default() }
+        Self { colour: can && !refused, background, width: columns() }
     }
 
     /// Text on the background of a heat class. What is fine has that of the terminal.
@@ -182,6 +182,14 @@ impl Style {
     fn wrap(self, text: &str, code: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
+}
+
+/// Columns of the terminal, within what people read and what a matrix needs; 100 elsewhere.
+fn columns() -> usize {
+    const NARROWEST: usize = 60;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    columns.map_or(Style::PLAIN.width, |columns| columns.clamp(NARROWEST, Style::PLAIN.width))
 }
 
 /// Background and foreground in the 256 colours of terminals: olive, orange, light red on a dark background;

@@ -7,6 +7,7 @@ use linerate_model::units;
 
 use super::out;
 use crate::cli::documents::Runs;
+use linerate_report as report;
 use linerate_store::Store;
 
 /// List runs and trials, newest first.
@@ -25,17 +26,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::document(Runs { runs: &runs, trials: &trials })?;
         return Ok(ExitCode::Ok);
     }
+    let width = report::heat::Style::detect().width;
     let mut text = String::new();
     for run in &runs {
+        // All of it is in `show`.
         let headline = if run.finished { run.headline.as_str() } else { "did not come to its end" };
-        let _ = writeln!(
-            text,
-            "{}  {}  {}  {} tests  {headline}",
-            run.id,
-            units::date(run.start_ms),
-            run.cluster,
-            run.samples
-        );
+        let date = units::date_minute(run.start_ms);
+        let line = format!("{}  {date}  {}  {} tests  {headline}", run.id, run.cluster, run.samples);
+        let _ = writeln!(text, "{}", report::names::cut(&line, width));
         for trial in trials.iter().filter(|t| t.run == run.id) {
             let _ = writeln!(text, "  {}  trial of {}: {}", trial.id, trial.remedy, trial.status);
         }

@@ -18,12 +18,15 @@ pub fn announced(announcement: &Announcement) -> Vec<String> {
         .map_or(String::new(), |share| format!("at most {} of each link; ", percent(share)));
     let name = if busiest.is_uplink { format!("uplink of {}", busiest.of) } else { busiest.of.clone() };
     let mut lines = vec![format!(
-        "load: {share}each link busy for {:.0} s with {} at most, {:.0} s with {} if tests are repeated (busiest: {name})",
+        "load: {share}no link is busy for more than {:.0} s and {} (most: {name})",
         busiest.planned_s.ceil(),
         bytes(fullest.planned_bytes as f64),
+    )];
+    lines.push(format!(
+        "load: {:.0} s and {} where all tests have to be repeated",
         busiest.most_s.ceil(),
         bytes(fullest.most_bytes as f64),
-    )];
+    ));
     let unknown: Vec<&str> = announcement.unknown().collect();
     if !unknown.is_empty() {
         let named =
