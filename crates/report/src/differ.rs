@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::fact::FactKey;
+use linerate_model::difference::Difference;
+use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
 
-use super::names;
+use super::{names, words};
 
 /// One fact that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,75 @@ const BY_NATURE: &[&str] = &[
     "machine.host",
     "machine.guests",
 ];
+
+/// Keys that differ between any two hosts of one configuration: who they are and whom they know.
+const IDENTITY: &[&str] = &[
+    ".addresses",
+    ".mac",
+    ".neighbour.",
+    ".fdb.",
+    "kernel.random",
+    "kernel.hostname",
+    "boot_id",
+    "machine.",
+];
+
+/// Facts of a device that one of two hosts lacks, from which on the device is one line.
+const DEVICE_FACTS_MIN: usize = 4;
+
+/// Differences of two hosts for a person.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct HostDifferences {
+    /// A line for each; a device that one host lacks is one line.
+    pub lines: Vec<String>,
+    /// Those that any two hosts have: addresses, MACs, neighbours, the source address of a route.
+    pub identity: usize,
+}
+
+/// Of two hosts.
+pub fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> HostDifferences {
+    let mut found = HostDifferences::default();
+    let mut alone: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+    for difference in differences {
+        *alone.entry(device_of(difference).unwrap_or_default()).or_default() += 1;
+    }
+    for difference in differences {
+        let device = device_of(difference).filter(|device| alone[device] >= DEVICE_FACTS_MIN);
+        match device {
+            _ if is_identity(difference) => found.identity += 1,
+            Some((nic, on)) => {
+                let facts = alone[&(nic, on)];
+                let line = format!("{nic}: only on {} ({facts} facts)", hosts[on]);
+                if !found.lines.contains(&line) {
+                    found.lines.push(line);
+                }
+            }
+            None => found.lines.push(words::difference(difference).sentence),
+        }
+    }
+    found
+}
+
+/// The device of a fact that one of two hosts lacks, and which of them has it.
+fn device_of(difference: &Difference) -> Option<(&str, usize)> {
+    let Difference::Fact { key, before, after, .. } = difference else { return None };
+    let device = key.strip_prefix("nic.")?.split('.').next()?;
+    match (before, after) {
+        (Some(_), None) => Some((&key[.."nic.".len() + device.len()], 0)),
+        (None, Some(_)) => Some((&key[.."nic.".len() + device.len()], 1)),
+        _ => None,
+    }
+}
+
+fn is_identity(difference: &Difference) -> bool {
+    let Difference::Fact { key, before, after, .. } = difference else { return false };
+    let without_source = |value: &Option<FactValue>| {
+        let text = value.as_ref()?.to_string();
+        Some(text.split(" src ").next().unwrap_or_default().to_owned())
+    };
+    let is_own_route = key.starts_with("route.") && without_source(before) == without_source(after);
+    is_own_route || IDENTITY.iter().any(|part| key.contains(part))
+}
 
 /// Facts that differ, suspects first; at most `max` rows, and how many there were.
 pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (Vec<FactDifference>, usize) {
@@ -119,4 +189,28 @@ fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<FactDiff
             Some(FactDifference { suspect: said.contains(key.as_str()), key: key.clone(), most, others })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_any_two_hosts_differ_in_is_counted_and_a_device_of_one_is_a_line() {
+        let text = |text: &str| Some(FactValue::Text(text.to_owned()));
+        let fact = |key: &str, before, after| Difference::Fact { host: None, key: key.into(), before, after };
+        let mut all = vec![
+            fact("nic.eth0.mac", text("a"), text("b")),
+            fact("nic.eth0.neighbour.10/0/0/1", None, text("b")),
+            fact("route.10", text("10/8 dev eth0 src 10.0.0.1"), text("10/8 dev eth0 src 10.0.0.2")),
+            fact("route.11", text("11/8 dev eth0 src 10.0.0.1"), text("11/8 dev eth1 src 10.0.0.2")),
+            fact("nic.eth0.mtu", text("1500"), text("9000")),
+        ];
+        all.extend((0..5).map(|n| fact(&format!("nic.p1.x{n}"), text("on"), None)));
+        let found = of_hosts(&all, ["a", "b"]);
+        assert_eq!(found.identity, 3);
+        assert_eq!(found.lines.len(), 3, "{:?}", found.lines);
+        assert!(found.lines[0].starts_with("route.11") && found.lines[1].starts_with("nic.eth0.mtu"));
+        assert_eq!(found.lines[2], "nic.p1: only on a (5 facts)");
+    }
 }

@@ -7,6 +7,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::FactChange;
 
 use super::{open, out};
+use linerate_report::differ;
 use linerate_report::words::{RunDifference, difference};
 use linerate_store::Store;
 
@@ -23,6 +24,9 @@ pub(super) struct Args {
     /// Run in which to compare the hosts; defaults to the last run
     #[arg(long)]
     run: Option<String>,
+    /// List addresses, MACs and neighbours of two hosts too, and each fact of a device that one of them lacks
+    #[arg(long)]
+    all: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,6 +38,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let snapshot = store.load_snapshot(&row.id)?;
     let is_host = |name: &str| snapshot.inventory.host(name).is_some();
     let mut changes = Vec::new();
+    let are_hosts = is_host(&args.first) && is_host(&args.second);
     let differences = match (is_host(&args.first), is_host(&args.second)) {
         (true, true) => {
             if args.run.is_none() {
@@ -56,6 +61,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             )
         }
     };
+    if are_hosts && !args.all && !args.json {
+        return of_hosts(&differences, [&args.first, &args.second]);
+    }
     let differences: Vec<RunDifference> = differences.iter().map(|one| quoted(one, &changes)).collect();
     if args.json {
         out::json(&differences)?;
@@ -69,6 +77,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&text)?;
     }
     Ok(if differences.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
+}
+
+/// Prints what two hosts differ in, without what any two hosts do.
+fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> anyhow::Result<ExitCode> {
+    let found = differ::of_hosts(differences, hosts);
+    let mut text = found.lines.join("\n");
+    let [one, other] = hosts;
+    if found.lines.is_empty() {
+        text = format!("{one} and {other} do not differ");
+    }
+    if found.identity > 0 {
+        let _ = write!(text, "\nnot listed: {} of addresses, MACs and neighbours (--all)", found.identity);
+    }
+    out::print(&text)?;
+    Ok(if found.lines.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
 }
 
 /// A difference in words, with the change that made the second value of a fact.
