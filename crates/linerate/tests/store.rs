@@ -7,6 +7,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use linerate_model::change::Remedy;
+use linerate_model::finding::Metric;
+use linerate_model::inventory::Layer;
+use linerate_model::trial::{Trial, TrialMeasure};
 use linerate_testkit as testkit;
 
 /// A user without rights of its own.
@@ -326,4 +330,30 @@ fn a_newer_or_older_schema_is_told_where_nothing_can_be_written() {
         assert_eq!(ended.code, Some(2), "{}{}", ended.out, ended.err);
         assert!(ended.err.contains(part), "{}", ended.err);
     }
+}
+
+#[test]
+fn show_takes_trials_and_names_the_command_for_a_cause() {
+    let site = Site::with_run();
+    let store = linerate_store::Store::open(&site.database()).unwrap();
+    let run = store.list_runs().unwrap()[0].id.clone();
+    let measure = TrialMeasure {
+        response: Metric::Throughput,
+        layer: Layer::Underlay,
+        pair: ("a".into(), "b".into()),
+        control: None,
+    };
+    let id = "20261121-083110-99aa";
+    let trial = Trial::planned(id.into(), run.clone(), Remedy::default(), measure);
+    store.save_trial(&trial, 1_795_249_815_000).unwrap();
+    drop(store);
+    let shown = site.good(&format!("linerate show {id}"));
+    assert!(shown.contains(id) && shown.contains("every other pair shares a host"), "{shown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&site.good(&format!("linerate show {id} --json"))).unwrap();
+    assert_eq!(json["trial"]["id"], id);
+    let page = site.refused(&format!("linerate show {id} --html"));
+    assert_eq!(hint(&page), format!("`linerate show {run} --html` writes its run, with its trials"));
+    assert!(site.refused("linerate show nic-gro-overlay").contains("`linerate explain nic-gro-overlay`"));
+    assert!(site.refused("linerate show nothing").contains("no run `nothing`"));
 }

@@ -91,18 +91,31 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         waves::journal(&rollouts, &rollout)?
     };
-    let folder = args.yes.then(|| rollouts.folder(&rollout.id));
-    if args.json {
-        let (folder, is_dry_run) = (folder.as_deref(), !args.yes);
-        out::document(RolloutShown { rollout: &rollout, is_dry_run, waves: &waves, folder })?;
-    } else {
-        let style = report::heat::Style::detect();
-        out::print(&report::rollout::text(&rollout, &waves, !args.yes, style))?;
-        if let Some(folder) = folder {
-            out::note(&format!("journals: {}", folder.display()));
-        }
-    }
+    print(&rollouts, &rollout, &waves, !args.yes, args.json)?;
     Ok(if args.yes { code(&waves) } else { ExitCode::Ok })
+}
+
+/// Prints a rollout as its journals have it.
+pub(super) fn show(rollouts: &Rollouts, rollout: &Rollout, json: bool) -> anyhow::Result<()> {
+    print(rollouts, rollout, &waves::journal(rollouts, rollout)?, false, json)
+}
+
+fn print(
+    rollouts: &Rollouts,
+    rollout: &Rollout,
+    waves: &[RolloutWave],
+    is_dry_run: bool,
+    json: bool,
+) -> anyhow::Result<()> {
+    let folder = (!is_dry_run).then(|| rollouts.folder(&rollout.id));
+    if json {
+        return out::document(RolloutShown { rollout, is_dry_run, waves, folder: folder.as_deref() });
+    }
+    out::print(&report::rollout::text(rollout, waves, is_dry_run, report::heat::Style::detect()))?;
+    if let Some(folder) = folder {
+        out::note(&format!("journals: {}", folder.display()));
+    }
+    Ok(())
 }
 
 /// A new rollout.

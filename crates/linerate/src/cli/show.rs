@@ -1,4 +1,4 @@
-//! `linerate show`: a stored run as text or as one file.
+//! `linerate show`: a stored run as text or as one file; a trial or rollout as text or JSON.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use linerate_model::exit::ExitCode;
 
 use super::{case, open, out};
 use linerate_report::{self as report, Material};
-use linerate_store::Store;
+use linerate_store::{Rollouts, Store, StoreError};
 
-/// Print a run, or write it as HTML, JSON, Markdown or an anonymous case
+/// Print a run, trial or rollout; write a run as HTML, JSON, Markdown or a case
 // Each is a flag of the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,8 @@ use linerate_store::Store;
     after_help = "Examples:\n  linerate show                                 the last run\n  linerate show --html                          the same, to linerate-RUN.html\n  linerate show 20261121-083015-4f2a --md\n  linerate show --anonymize -o cases/slow-tuesday.toml"
 )]
 pub(super) struct Args {
-    /// Run ID; defaults to the last run
+    /// ID of a run, trial or rollout; defaults to the last run
+    #[arg(value_name = "ID")]
     run: Option<String>,
     /// Write one self-contained HTML file
     #[arg(long, group = "format")]
@@ -54,7 +55,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let format = report::format(name).ok_or_else(|| anyhow::anyhow!("no report format `{name}`"))?;
     let store = Store::open_to_read()?;
-    let row = store.find_run(args.run.as_deref())?;
+    let row = match store.find_run(args.run.as_deref()) {
+        Ok(row) => row,
+        Err(missing) => return another_kind(args, &store, missing),
+    };
     if args.run.is_none() {
         open::name(&row);
     }
@@ -80,4 +84,34 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => out::print(&text)?,
     }
     Ok(ExitCode::Ok)
+}
+
+/// What has this id and is no run; the error of the run where nothing has it.
+fn another_kind(args: &Args, store: &Store, missing: StoreError) -> anyhow::Result<ExitCode> {
+    let Some(id) = args.run.as_deref() else { return Err(missing.into()) };
+    if let Ok(trial) = store.load_trial(id) {
+        let run = out::word(&trial.run);
+        anyhow::ensure!(
+            !args.html && !args.md,
+            "{id} is a trial\nhint: `linerate show {run} --html` writes its run, with its trials"
+        );
+        if args.json {
+            super::trial::show(&trial, true)?;
+        } else {
+            out::print(&report::text::trial(&trial, report::heat::Style::detect()))?;
+        }
+        return Ok(ExitCode::Ok);
+    }
+    let rollouts = Rollouts::open_default()?;
+    if let Ok(rollout) = rollouts.load_plan(id) {
+        super::rollout::show(&rollouts, &rollout, args.json)?;
+        return Ok(ExitCode::Ok);
+    }
+    let knowledge = open::knowledge_at_any_rate()?;
+    anyhow::ensure!(
+        knowledge.get(id).is_none(),
+        "{id} is a cause\nhint: `linerate explain {}` explains it",
+        out::word(id)
+    );
+    Err(missing.into())
 }
