@@ -328,7 +328,7 @@ fn reveal(before: &Diagnosis, after: &Diagnosis, fault: &dyn Fault, treated: &Tr
     let named = first_cause(before).map(|c| c.id.as_str());
     let cause = named == Some(fault.about().cause);
     let mark = |right: bool| if right { "right" } else { "wrong" };
-    print(&format!("broken:   {}", treated.truth));
+    print(&format!("broken:   {}", treated.truth.replacen(": ", "\n          ", 1)));
     let named = named.unwrap_or("none named");
     print(&format!("verdict:  location {}, cause {} ({named})", mark(suspect), mark(cause)));
     let still = after.findings.first().map_or("", |f| f.sentence.as_str());
