@@ -24,10 +24,8 @@ const LINES: &[&str] = &[
     "measure latency local -t 300ms",
     "measure mtu local",
     "measure connections local -t 300ms",
-    "measure disk local --plan",
     "disk plan --raid10 --drives 8 --size 3T",
     "disk durability patterns",
-    "check --list",
     "show",
 ];
 
@@ -51,7 +49,7 @@ fn root() -> PathBuf {
 
 /// Lines that are too wide, but for commands: they stand behind a label and are pasted whole.
 fn wide(text: &str) -> Vec<&str> {
-    const PROGRAMS: [&str; 6] = ["linerate ", "ssh ", "ethtool ", "sysctl ", "ip ", "tc "];
+    const PROGRAMS: [&str; 7] = ["linerate ", "ssh ", "ethtool ", "sysctl ", "ip ", "tc ", "mdadm "];
     let is_command = |line: &str| PROGRAMS.iter().any(|program| line.contains(program));
     text.lines().filter(|line| line.chars().count() > COLUMNS && !is_command(line)).collect()
 }
