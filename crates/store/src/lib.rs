@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 mod changes;
+pub mod database;
 mod error;
 mod facts;
 mod known;
@@ -18,11 +19,11 @@ mod paths;
 mod private;
 mod record;
 mod rollouts;
+mod schema;
 mod trials;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::Diagnosis;
@@ -31,7 +32,7 @@ use linerate_model::path_methods::PathMethods;
 use linerate_model::run_id::RunId;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,6 +43,7 @@ pub use known::ReadScope;
 use paths::FILE;
 pub use record::Record;
 pub use rollouts::Rollouts;
+use schema::STEPS;
 pub use trials::TrialRow;
 
 /// A run without what has tables of its own.
@@ -62,17 +64,6 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Invalid { .. } => "invalid",
         Outcome::Gap { .. } => "gap",
     }
-}
-
-/// A connection that writes nothing; it reads the file once.
-fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection =
-        Connection::open_with_flags(format!("file:{}?mode=ro{more}", paths::in_uri(path)), flags)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
-    connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
-    Ok(connection)
 }
 
 /// One line of the list of runs.
@@ -108,46 +99,18 @@ pub struct Store {
 impl Store {
     /// Opens the database of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, StoreError> {
-        let folder = paths::data_dir().ok_or(StoreError::NoFolder)?;
-        private::make_folder(&folder)?;
-        Self::open(&folder.join(FILE))
+        Ok(Self { connection: database::open_default(FILE, STEPS)? })
     }
 
     /// Opens the database of the user's data folder for reading. Where there is none, an empty one in memory:
     /// a command that only reads leaves nothing behind.
     pub fn open_to_read() -> Result<Self, StoreError> {
-        let folder = paths::data_dir().ok_or(StoreError::NoFolder)?;
-        let path = folder.join(FILE);
-        if !private::check_folder(&folder)? || !private::check_files(&path)? {
-            let mut connection = Connection::open_in_memory().map_err(at("open"))?;
-            migrations::run(&mut connection, &path)?;
-            return Ok(Self { connection });
-        }
-        // Where the log can be written, an unfinished one is replayed as ever.
-        if paths::is_writable(&folder) && paths::is_writable(&path) {
-            return Self::open(&path);
-        }
-        let connection = match read_only(&path, "") {
-            Ok(connection) => connection,
-            // Without its index the log cannot be read here; an empty one has nothing that counts.
-            Err(_) if private::is_log_empty(&path) => read_only(&path, "&immutable=1").map_err(at("open"))?,
-            Err(source) => return Err(private::needs_copy(&path, &source)),
-        };
-        migrations::check(&connection, &path)?;
-        Ok(Self { connection })
+        Ok(Self { connection: database::open_to_read(FILE, STEPS)? })
     }
 
     /// Opens a database file and brings it to the newest schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        private::make_file(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(at("open"))?;
-        connection.busy_timeout(Duration::from_secs(5)).map_err(at("open"))?;
-        connection.pragma_update(None, "journal_mode", "wal").map_err(at("write-ahead log"))?;
-        connection.pragma_update(None, "synchronous", "normal").map_err(at("write-ahead log"))?;
-        connection.pragma_update(None, "foreign_keys", "on").map_err(at("foreign keys"))?;
-        migrations::run(&mut connection, path)?;
-        Ok(Self { connection })
+        Ok(Self { connection: database::open(path, STEPS)? })
     }
 
     /// Starts a run: everything of the snapshot but what comes later.

@@ -1,5 +1,7 @@
 //! The store keeps what it was given, also for a run that never ended.
 
+use std::time::Duration;
+
 use super::*;
 use linerate_model::inventory::{Host, Inventory, Layer, TransportSpec};
 use linerate_model::kind::TcpPlan;
