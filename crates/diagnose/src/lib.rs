@@ -39,6 +39,7 @@ mod context;
 pub mod diff;
 pub mod disks;
 pub mod front_ends;
+pub mod history;
 mod other_traffic;
 pub mod profile;
 mod remarks;

@@ -8,6 +8,7 @@ mod calibration;
 mod ceilings;
 mod disks;
 mod evidence;
+mod history;
 mod http;
 mod locate;
 mod merge;
@@ -23,6 +24,7 @@ pub use calibration::CalibrationRules;
 pub use ceilings::CeilingRules;
 pub use disks::DiskRules;
 pub use evidence::EvidenceRules;
+pub use history::HistoryRules;
 pub use http::HttpRules;
 pub use locate::LocateRules;
 pub use merge::MergeRules;
@@ -70,6 +72,7 @@ rules! {
     disks: DiskRules, "Drives, volumes and replicas.";
     http: HttpRules, "Front ends of a service.";
     trials: TrialRules, "The effect of a change; not part of a diagnosis, so not varied.";
+    history: HistoryRules, "What moved over many runs; not part of a diagnosis, so not varied.";
 }
 
 impl Rules {
