@@ -1,0 +1,66 @@
+//! What can go wrong with the history.
+
+use std::path::PathBuf;
+
+use linerate_store::StoreError;
+
+/// What can go wrong with the history. No measurement and no trial depends on it.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// Too little space, or the file is as large as it may be. What was written before is there; the minute
+    /// is lost, and the next one is tried again.
+    #[error(
+        "history {} is not written: it would leave less than {} MB on its disk, or is as large as it may be\n\
+         hint: df -h {}",
+        path.display(),
+        reserve / 1_000_000,
+        linerate_model::shell::path(path)
+    )]
+    Full {
+        /// File.
+        path: PathBuf,
+        /// Bytes that have to stay free.
+        reserve: u64,
+    },
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database refused.
+    #[error("history: {doing}")]
+    Database {
+        /// At which step.
+        doing: &'static str,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// The key of a series is of a shape that this program does not know.
+    #[error("history: a key cannot be read")]
+    Key {
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Stored values cannot be read.
+    #[error("history: damaged values from minute {start}")]
+    Damaged {
+        /// Start of the block, minutes since 1970.
+        start: u64,
+    },
+}
+
+impl HistoryError {
+    /// Whether there was no space.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::Database { source, .. } => {
+                source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// An error of the database at this step.
+pub(crate) fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> HistoryError {
+    move |source| HistoryError::Database { doing, source }
+}
