@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Commands that the help lists.
-const SHOWN: [&str; 18] = [
+const SHOWN: [&str; 19] = [
     "survey",
     "diagnose",
     "try",
@@ -36,6 +36,7 @@ const SHOWN: [&str; 18] = [
     "undo",
     "show",
     "runs",
+    "history",
     "diff",
     "changes",
     "facts",

@@ -5,6 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact_change::SeenBy;
+use linerate_model::finding::Diagnosis;
+use linerate_model::inventory::Inventory;
+use linerate_model::snapshot::Snapshot;
+use linerate_store::{FactReading, ReadScope, Store};
 use serde_json::Value;
 
 struct Site {
@@ -72,6 +78,7 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
         ("runs --json", "runs"),
         ("facts local --json", "facts"),
         ("changes --json", "changes"),
+        ("history --json", "history"),
         ("inventory hosts --format hosts --json", "inventory"),
         ("explain --json", "causes"),
         ("explain nic-gro-overlay --json", "cause"),
@@ -148,4 +155,70 @@ fn a_changed_fact_is_listed_as_published() {
         let text = String::from_utf8(site.output(elsewhere).stdout).unwrap();
         assert!(text.starts_with("no changes seen"), "{elsewhere}: {text}");
     }
+}
+
+/// Fourteen daily surveys of four hosts; from the tenth on `n2` receives 60 %, and a ring of it was changed
+/// between.
+fn keep_surveys(data: &Path) {
+    const DAY_MS: u64 = 86_400_000;
+    let now_ms = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    std::fs::create_dir(data).unwrap();
+    let mut store = Store::open(&data.join("linerate.sqlite")).unwrap();
+    for day in 0..14_u64 {
+        let start_ms = now_ms as u64 - (14 - day) * DAY_MS;
+        let run = format!("run-{day}");
+        let inventory = Inventory { name: "four".into(), ..Inventory::default() };
+        let snapshot = Snapshot { id: run.clone(), start_ms, inventory, ..Snapshot::default() };
+        store.begin_run(&snapshot, None).unwrap();
+        let mut facts = HostFacts::default();
+        let ring = if day < 9 { 4096 } else { 256 };
+        facts.readings.insert("nic.eth0.ring.rx".into(), FactValue::Int(ring));
+        let (seen_by, scope) = (SeenBy::Run(run.clone()), ReadScope::All);
+        let ended_ms = start_ms + 1000;
+        let reading =
+            FactReading { cluster: "four", started_ms: start_ms, ended_ms, seen_by, scope, who: None };
+        store.log_facts(&reading, [(&"n2".to_owned(), &facts)]).unwrap();
+        let mut cells = Vec::new();
+        for (from, to) in (0..4).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(a, b)| a != b) {
+            let noise = ((day * 7 + from * 3 + to * 5) % 11) as f64 * 0.004;
+            let share = if to == 2 && day >= 9 { 0.6 } else { 1.0 };
+            let cell = serde_json::json!({
+                "from": format!("n{from}"), "to": format!("n{to}"), "layer": "underlay",
+                "throughput_bps": 9.4e9 * share * (1.0 - noise), "ceiling": { "bps": null, "binding": "", "terms": [] },
+            });
+            cells.push(serde_json::from_value(cell).unwrap());
+        }
+        store.finish(&snapshot, &Diagnosis { run, cells, ..Diagnosis::default() }).unwrap();
+    }
+}
+
+#[test]
+fn a_host_that_became_slow_is_in_the_history_with_what_was_set_then() {
+    let site = Site::new();
+    keep_surveys(&site.folder.path().join("data"));
+    let history = site.prints("history --json", "history");
+    let [moved] = &history["moved"].as_array().unwrap()[..] else { panic!("{history}") };
+    assert_eq!((&moved["last"], &moved["first"], &moved["is_worse"]), (&8.into(), &9.into(), &true.into()));
+    let series = &history["series"][moved["series"].as_u64().unwrap() as usize];
+    assert_eq!((&series["suspect"]["host"], &series["direction"]), (&"n2".into(), &"rx".into()), "{series}");
+    assert_eq!(moved["settings"][0]["key"], "nic.eth0.ring.rx", "{moved}");
+    assert_eq!(moved["settings"].as_array().unwrap().len(), 1, "{moved}");
+    for (line, expected) in [
+        ("history", "host n2, what it receives: worse between "),
+        ("history", "\n  changed  n2 eth0 ring.rx 4096 -> 256\n"),
+        ("history", "\n  compare  linerate diff run-8 run-9"),
+        ("history n2", "\nhost n2, what it sends\n"),
+        ("history n1 n2", "\ntraffic from n2 to n1\n"),
+        ("history n1", "four: 14 surveys, "),
+        ("history --since 3d", "a change shows from 6 surveys on"),
+        ("history --since 2099-01-01", "no surveys since "),
+    ] {
+        let text = String::from_utf8(site.output(line).stdout).unwrap();
+        assert!(text.contains(expected), "{line}: {expected}\n{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+    let unknown = site.output("history n9");
+    assert_eq!(unknown.status.code(), Some(2));
+    let error = String::from_utf8(unknown.stderr).unwrap();
+    assert!(error.contains("no survey measured n9\nhint: "), "{error}");
 }

@@ -111,6 +111,14 @@ fn line(change: &FactChange, width: usize) -> Vec<String> {
     vec![names::cut(&format!("  {key}"), width), format!("    {from} -> {to}{who}")]
 }
 
+/// A change in one line without its time: host, setting, values and who.
+pub(crate) fn in_short(change: &FactChange) -> String {
+    let value = |value: &Option<FactValue>| value.as_ref().map_or_else(|| "absent".to_owned(), names::fact);
+    let who = change.who.as_ref().map_or(String::new(), |who| format!(" by {who}"));
+    let (from, to) = (value(&change.from), value(&change.to));
+    one_line(&format!("{} {} {from} -> {to}{who}", change.host, names::setting(&change.key)))
+}
+
 /// Two texts cut to a width that they share: a short one leaves the rest to the other.
 fn share(a: &str, b: &str, width: usize) -> (String, String) {
     let half = width / 2;

@@ -14,12 +14,12 @@ use maud::{Markup, html};
 use super::distribution::{self, Line};
 use super::host_cpu;
 use super::inside;
+use super::spark;
 use super::view::View;
 use super::wrap::wrap;
 
 /// Columns of the small picture of the series.
 const SPARK_COLUMNS: usize = 60;
-const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of what stands beside a name, so that a line has at most 100.
 const VALUE_COLUMNS: usize = 86;
 
@@ -133,7 +133,7 @@ pub fn sparkline(series: &[Interval]) -> String {
         let (from, to) = (column * series.len() / columns, (column + 1) * series.len() / columns);
         let part = &series[from..to.max(from + 1)];
         let mean = part.iter().map(|i| i.throughput_bps).sum::<f64>() / part.len() as f64;
-        SPARKS[((mean / most * 7.0).round() as usize).min(7)]
+        spark::bar(mean, most)
     });
     format!("{} (top: {})", bars.collect::<String>(), units::rate(most))
 }

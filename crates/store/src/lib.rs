@@ -20,6 +20,7 @@ mod private;
 mod record;
 mod rollouts;
 mod schema;
+mod surveys;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ use paths::FILE;
 pub use record::Record;
 pub use rollouts::Rollouts;
 use schema::STEPS;
+pub use surveys::StoredSurvey;
 pub use trials::TrialRow;
 
 /// A run without what has tables of its own.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use linerate_diagnose::disks::SurveyedDrive;
+use linerate_diagnose::history::{LevelChange, SeriesHistory};
 use linerate_diagnose::profile::{GroupOutcome, HostProfile};
 use linerate_diagnose::rollout::{Rollout, RolloutWave};
 use linerate_fleet::ssh::Cleaned;
@@ -21,9 +22,11 @@ use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::drift::DriftRow;
 use linerate_model::durability::{DurabilityReport, Pattern, Promises};
 use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::fact_change::FactChange;
 use linerate_model::finding::Finding;
 use linerate_model::inventory::{HostName, TransportKind};
 use linerate_model::notice::FactNotice;
+use linerate_model::run_id::RunId;
 use linerate_model::sample::Sample;
 use linerate_model::snapshot::StorageFigure;
 use linerate_model::step::DeviceRefusal;
@@ -74,6 +77,36 @@ pub(super) struct Changes<'a> {
     pub(super) since_ms: u64,
     #[serde(flatten)]
     pub(super) log: &'a ChangeLog,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct History<'a> {
+    /// Surveys from then on, Unix milliseconds.
+    pub(super) since_ms: u64,
+    /// Name of the cluster; empty without a survey.
+    pub(super) cluster: &'a str,
+    /// Surveys, the oldest first.
+    pub(super) runs: Vec<HistoryRun<'a>>,
+    /// What moved, newest first.
+    pub(super) moved: Vec<Moved<'a>>,
+    /// Series that moved, and those of what was named; a value for each survey.
+    pub(super) series: Vec<&'a SeriesHistory>,
+}
+
+/// A survey of a history.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct HistoryRun<'a> {
+    pub(super) run: &'a RunId,
+    /// Start, Unix milliseconds.
+    pub(super) start_ms: u64,
+}
+
+/// A change of a level with the settings that changed between its two surveys.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Moved<'a> {
+    #[serde(flatten)]
+    pub(super) change: LevelChange,
+    pub(super) settings: Vec<&'a FactChange>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -445,6 +478,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<SingleTest<'_>>>("single", "measure"),
     kind::<Numbered<Runs<'_>>>("runs", "runs"),
     kind::<Numbered<Changes<'_>>>("changes", "changes"),
+    kind::<Numbered<History<'_>>>("history", "history"),
     kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
     kind::<Numbered<WatchLine<'_>>>("watch", "watch, a line each"),
     kind::<Numbered<Drift<'_>>>("drift", "drift"),

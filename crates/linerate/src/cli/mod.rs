@@ -20,6 +20,7 @@ mod events;
 mod explain;
 mod facts;
 mod hand_over;
+mod history;
 mod hosts;
 mod import;
 mod inventory;
@@ -112,7 +113,7 @@ Files:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Find", &["survey", "diagnose"]),
     ("Prove", &["try", "keep", "undo", "profile", "rollout"]),
-    ("Look", &["show", "runs", "diff", "changes", "facts", "explain"]),
+    ("Look", &["show", "runs", "history", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure", "disk", "drbd"]),
     ("Watch", &["watch", "check", "drift", "drain", "resume"]),
     ("Setup", &["inventory", "clean", "completions"]),
@@ -130,6 +131,7 @@ enum Command {
     Rollout(Box<rollout::Args>),
     Show(show::Args),
     Runs(runs::Args),
+    History(history::Args),
     Diff(diff::Args),
     Changes(changes::Args),
     Facts(facts::Args),
@@ -197,6 +199,7 @@ pub fn main() -> ExitCode {
         Command::Rollout(args) => rollout::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Runs(args) => runs::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Changes(args) => changes::run(&args),
         Command::Facts(args) => facts::run(&args),

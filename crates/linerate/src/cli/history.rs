@@ -1,0 +1,171 @@
+//! `linerate history`: what moved over all surveys of the store, when, and which settings changed then.
+
+use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
+use linerate_diagnose::rules::Rules;
+use linerate_fleet::clock;
+use linerate_model::exit::ExitCode;
+use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::finding::Suspect;
+use linerate_model::printable::one_line;
+use linerate_model::units;
+use linerate_report::heat::Style;
+use linerate_report::history::{HistoryView, MovedView};
+use linerate_store::{Store, StoredSurvey};
+
+use super::out;
+use super::quantity::{self, Since};
+use crate::cli::documents::{History, HistoryRun, Moved};
+
+/// Show what moved over all surveys, when, and which settings changed then.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate history\n  linerate history vs-4 --since 30d\n  linerate history arc-1 arc-2\n\nA change shows from 6 surveys on, 3 before and 3 after it."
+)]
+pub(super) struct Args {
+    /// Also draw the series of this host
+    host: Option<String>,
+    /// Of this pair instead
+    #[arg(value_name = "PEER")]
+    peer: Option<String>,
+    /// How long ago, e.g. 12h, 7d, or a date (UTC), e.g. 2026-11-24
+    #[arg(long, value_name = "TIME", default_value = "90d", value_parser = quantity::since)]
+    since: Since,
+    /// Cluster; defaults to that of the last survey
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    /// Whether a series is of what was named.
+    fn names(&self, suspect: &Suspect) -> bool {
+        match (&self.host, &self.peer, suspect) {
+            (Some(host), None, Suspect::Host(of)) => host == of,
+            (Some(a), Some(b), Suspect::Pair(from, to)) => (a == from && b == to) || (a == to && b == from),
+            _ => false,
+        }
+    }
+
+    /// Whether a change is of it, or of a pair of the named host; without names all are.
+    fn concerns(&self, suspect: &Suspect) -> bool {
+        let is_end = |host: &String| matches!(suspect, Suspect::Pair(a, b) if a == host || b == host);
+        let Some(host) = &self.host else { return true };
+        self.names(suspect) || *suspect == Suspect::All || (self.peer.is_none() && is_end(host))
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let since_ms = args.since.unix_ms(clock::now_ms());
+    let store = Store::open_to_read()?;
+    let mut surveys = store.list_surveys(since_ms)?;
+    let chosen = args.cluster.clone().or_else(|| surveys.last().map(|one| one.cluster.clone()));
+    surveys.retain(|one| Some(&one.cluster) == chosen.as_ref());
+    let cluster = chosen.unwrap_or_default();
+    let log = store.list_changes(&[], since_ms, "")?;
+    let log: Vec<FactChange> =
+        log.changes.into_iter().filter(|one| one.cluster == cluster).map(|one| one.change).collect();
+
+    let runs: Vec<RunCells<'_>> =
+        surveys.iter().map(|one| RunCells { at_ms: one.start_ms, cells: &one.cells }).collect();
+    let rules = &Rules::DEFAULT.history;
+    let series = history::series(&runs, rules);
+    // All series are searched whatever was asked for: what is chance depends on how many were searched.
+    let mut moved = history::moved(&runs, &series, rules);
+    moved.retain(|change| args.concerns(&series[change.series].suspect));
+    let asked: Vec<usize> = (0..series.len()).filter(|i| args.names(&series[*i].suspect)).collect();
+    known(args, &surveys, asked.is_empty())?;
+    if args.json {
+        let shown = document(since_ms, &cluster, &surveys, (&series, &asked), &moved, &log);
+        out::document(shown)?;
+        return Ok(ExitCode::Ok);
+    }
+    if surveys.is_empty() {
+        let since = units::date_minute(since_ms);
+        out::print(&format!("no surveys since {since} UTC\nhint: start with `linerate survey HOST HOST`"))?;
+        return Ok(ExitCode::Ok);
+    }
+    let view = HistoryView {
+        cluster: &cluster,
+        runs: surveys.iter().map(|one| (one.run.as_str(), one.start_ms)).collect(),
+        series: &series,
+        moved: moved
+            .iter()
+            .map(|change| MovedView { change, settings: settings(&surveys, &series, change, &log) })
+            .collect(),
+        asked: asked.iter().map(|i| &series[*i]).collect(),
+    };
+    let mut text = linerate_report::history::text(&view, Style::detect());
+    let least = 2 * rules.segment_min;
+    if surveys.len() < least {
+        text += &format!("a change shows from {least} surveys on\n");
+    }
+    out::print(text.trim_end())?;
+    Ok(ExitCode::Ok)
+}
+
+/// Refuses a host or pair without a measurement.
+fn known(args: &Args, surveys: &[StoredSurvey], is_unseen: bool) -> anyhow::Result<()> {
+    let (Some(host), true, false) = (&args.host, is_unseen, surveys.is_empty()) else { return Ok(()) };
+    let hint = "hint: `linerate history` lists what moved; `--since` and `--cluster` choose surveys";
+    match &args.peer {
+        Some(peer) => anyhow::bail!("no survey measured {} and {}\n{hint}", one_line(host), one_line(peer)),
+        // Of two hosts there are pairs only.
+        None if measured(surveys, host) => Ok(()),
+        None => anyhow::bail!("no survey measured {}\n{hint}", one_line(host)),
+    }
+}
+
+fn measured(surveys: &[StoredSurvey], host: &str) -> bool {
+    surveys.iter().flat_map(|one| &one.cells).any(|cell| cell.from == host || cell.to == host)
+}
+
+/// Settings of the hosts in question that changed between two surveys: seen by the later one, or by a reading
+/// between both. What the earlier one saw was there when it measured.
+fn settings<'l>(
+    surveys: &[StoredSurvey],
+    series: &[SeriesHistory],
+    change: &LevelChange,
+    log: &'l [FactChange],
+) -> Vec<&'l FactChange> {
+    let (last, first) = (&surveys[change.last], &surveys[change.first]);
+    let concerns = |host: &String| match &series[change.series].suspect {
+        Suspect::Host(one) => one == host,
+        Suspect::Pair(a, b) => a == host || b == host,
+        _ => true,
+    };
+    let is_then = |one: &&FactChange| match &one.seen_by {
+        SeenBy::Run(run) if *run == first.run => true,
+        SeenBy::Run(run) if *run == last.run => false,
+        _ => one.seen_ms > last.start_ms && one.after_ms < first.start_ms,
+    };
+    log.iter().filter(|one| concerns(&one.host)).filter(is_then).collect()
+}
+
+/// The same for programs: series that moved or were asked for.
+fn document<'a>(
+    since_ms: u64,
+    cluster: &'a str,
+    surveys: &'a [StoredSurvey],
+    (series, asked): (&'a [SeriesHistory], &[usize]),
+    moved: &[LevelChange],
+    log: &'a [FactChange],
+) -> History<'a> {
+    let mut shown: Vec<usize> =
+        moved.iter().map(|change| change.series).chain(asked.iter().copied()).collect();
+    shown.sort_unstable();
+    shown.dedup();
+    let index = |number: usize| shown.iter().position(|one| *one == number).unwrap_or_default();
+    let one = |change: &LevelChange| Moved {
+        settings: settings(surveys, series, change, log),
+        change: LevelChange { series: index(change.series), ..change.clone() },
+    };
+    History {
+        since_ms,
+        cluster,
+        runs: surveys.iter().map(|one| HistoryRun { run: &one.run, start_ms: one.start_ms }).collect(),
+        moved: moved.iter().map(one).collect(),
+        series: shown.iter().map(|i| &series[*i]).collect(),
+    }
+}
