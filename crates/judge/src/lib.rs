@@ -13,6 +13,7 @@ pub mod keep;
 pub mod leave_out;
 mod methods;
 pub mod options;
+pub mod over_time;
 mod picture;
 mod plan;
 pub mod record;

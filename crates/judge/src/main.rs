@@ -8,7 +8,7 @@ use std::process::ExitCode as Code;
 
 use clap::{Parser, Subcommand};
 use linerate_diagnose::rules::Rules;
-use linerate_judge::{command, keep, leave_out, reliability, rules, simulate};
+use linerate_judge::{command, keep, leave_out, over_time, reliability, rules, simulate};
 use linerate_lab::error::{LabError, Result};
 use linerate_lab::lab::prepare;
 use linerate_model::exit::ExitCode;
@@ -33,6 +33,11 @@ enum Command {
     Simulate {
         #[command(flatten)]
         wanted: simulate::command::SimulateArgs,
+    },
+    /// Draw clusters over weeks; report which changes are found, and how many that were not made.
+    History {
+        #[command(flatten)]
+        wanted: over_time::OverTimeArgs,
     },
     /// Halve and double every number of the reasoning; count the verdicts that change, as Markdown.
     Rules {
@@ -76,6 +81,10 @@ fn run(command: Command) -> Result<ExitCode> {
             wanted.judge(root, &interrupt, &mut print, &mut progress)
         }
         Command::Simulate { wanted } => simulate::command::run(&wanted, &mut print, &mut progress),
+        Command::History { wanted } => {
+            over_time::run(&wanted, &mut print);
+            Ok(ExitCode::Ok)
+        }
         Command::Rules { kept, leave_out: true } => {
             let found = leave_out::all(&kept, &Rules::DEFAULT)?;
             print(leave_out::table(&found, &mut progress).trim_end());
