@@ -1,5 +1,7 @@
 //! `linerate history`: what moved over all surveys of the store, when, and which settings changed then.
 
+use std::fmt::Write as _;
+
 use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
 use linerate_diagnose::rules::Rules;
 use linerate_fleet::clock;
@@ -99,7 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut text = linerate_report::history::text(&view, Style::detect());
     let least = 2 * rules.segment_min;
     if surveys.len() < least {
-        text += &format!("a change shows from {least} surveys on\n");
+        let _ = writeln!(text, "a change shows from {least} surveys on");
     }
     out::print(text.trim_end())?;
     Ok(ExitCode::Ok)
