@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use crate::block::Number;
-use crate::bpf::{BpfMap, BpfProgram, MapKind, ProgramKind};
+use crate::bpf::{BpfMap, BpfProgram, BpfUnavailable, MapKind, ProgramKind};
 use crate::bpf_code::{AccessSize, By, Call, Code, Label, Register, Sum, When};
 use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 
@@ -44,35 +44,6 @@ pub fn range_ns(bucket: usize) -> (u64, u64) {
     };
     let last = bucket + 1 >= BUCKETS;
     (low(bucket.min(BUCKETS - 1)), if last { u64::MAX } else { low(bucket + 1) - 1 })
-}
-
-/// Why there are no times.
-#[derive(Debug, thiserror::Error)]
-#[error("{step}: {why}{hint}")]
-pub struct TimesUnavailable {
-    step: &'static str,
-    why: String,
-    hint: String,
-}
-
-impl TimesUnavailable {
-    fn at(step: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| {
-            let denied = error.kind() == io::ErrorKind::PermissionDenied;
-            let hint = if denied { no_right_words() } else { String::new() };
-            let why = error.to_string();
-            Self { step, why: why.split(" (os error").next().unwrap_or(&why).to_lowercase(), hint }
-        }
-    }
-}
-
-/// What is missing when the kernel refuses.
-fn no_right_words() -> String {
-    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if lockdown.contains("[confidentiality]") {
-        return " (the kernel is locked down, /sys/kernel/security/lockdown)".to_owned();
-    }
-    " (needs root of the machine, with CAP_SYS_ADMIN or CAP_BPF and CAP_PERFMON)".to_owned()
 }
 
 /// Where the tracepoints of this kernel have what we need, bytes from the beginning.
@@ -145,12 +116,6 @@ fn key(code: &mut Code, places: Places, none: Label) {
     code.store(AccessSize::Word, Register::Stack, KEY_DIRECTION, Register::R8);
 }
 
-/// `to` becomes an address on the stack.
-fn on_stack(code: &mut Code, to: Register, offset: i16) {
-    code.copy(to, Register::Stack);
-    code.sum(Sum::Add, to, By::Value(offset.into()));
-}
-
 /// Nothing more to do.
 fn end(code: &mut Code, here: Label) {
     code.here(here);
@@ -166,8 +131,8 @@ fn at_issue(places: Places, starts: &BpfMap) -> Code {
     code.call(Call::Now);
     code.store(AccessSize::Double, Register::Stack, START, Register::R0);
     code.map(Register::R1, starts.as_fd());
-    on_stack(&mut code, Register::R2, KEY);
-    on_stack(&mut code, Register::R3, START);
+    code.on_stack(Register::R2, KEY);
+    code.on_stack(Register::R3, START);
     code.set(Register::R4, 0);
     code.call(Call::Insert);
     end(&mut code, none);
@@ -223,19 +188,19 @@ fn at_end(places: Places, starts: &BpfMap, counts: &BpfMap) -> Code {
     let none = code.label();
     key(&mut code, places, none);
     code.map(Register::R1, starts.as_fd());
-    on_stack(&mut code, Register::R2, KEY);
-    code.call(Call::LookUp);
+    code.on_stack(Register::R2, KEY);
+    code.call(Call::Find);
     code.jump_when(Register::R0, When::Equal, 0, none);
     code.load(AccessSize::Double, Register::R7, Register::R0, 0);
     code.call(Call::Now);
     code.sum(Sum::Subtract, Register::R0, By::Register(Register::R7));
     code.copy(Register::R7, Register::R0);
     code.map(Register::R1, starts.as_fd());
-    on_stack(&mut code, Register::R2, KEY);
+    code.on_stack(Register::R2, KEY);
     code.call(Call::Remove);
     code.map(Register::R1, counts.as_fd());
-    on_stack(&mut code, Register::R2, KEY);
-    code.call(Call::LookUp);
+    code.on_stack(Register::R2, KEY);
+    code.call(Call::Find);
     code.jump_when(Register::R0, When::Equal, 0, none);
     code.copy(Register::R9, Register::R0);
     code.copy(Register::R1, Register::R7);
@@ -310,21 +275,21 @@ impl BlockTimes {
     ///
     /// # Errors
     /// No right, or a kernel that has not what it takes; in words for a person.
-    pub fn begin() -> Result<Self, TimesUnavailable> {
+    pub fn begin() -> Result<Self, BpfUnavailable> {
         let tracefs = Tracefs::open()
-            .map_err(TimesUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
+            .map_err(BpfUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
         let ((issue_places, issue), (end_places, end)) = points(&tracefs)
-            .map_err(TimesUnavailable::at("the tracepoints of block requests cannot be read"))?;
+            .map_err(BpfUnavailable::at("the tracepoints of block requests cannot be read"))?;
         let (starts, counts) =
-            maps().map_err(TimesUnavailable::at("the kernel gives no room for counts (bpf)"))?;
+            maps().map_err(BpfUnavailable::at("the kernel gives no room for counts (bpf)"))?;
         let programs = load(at_end(end_places, &starts, &counts))
             .and_then(|ends| Ok((ends, load(at_issue(issue_places, &starts))?)));
         let (ends, issues) =
-            programs.map_err(TimesUnavailable::at("the kernel does not take the program (bpf)"))?;
+            programs.map_err(BpfUnavailable::at("the kernel does not take the program (bpf)"))?;
         // Ends first: what was handed over before is not counted, and no start is left behind.
         let attached = end.attach(&ends).and_then(|ends| Ok([ends, issue.attach(&issues)?]));
         let attached =
-            attached.map_err(TimesUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
+            attached.map_err(BpfUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
         Ok(Self { counts, _attached: attached })
     }
 

@@ -45,8 +45,8 @@ fn the_kernel_finds_the_bucket_of_every_time() {
         code.set(Register::R1, 0);
         code.store(AccessSize::Word, Register::Stack, KEY, Register::R1);
         code.map(Register::R1, map.as_fd());
-        on_stack(&mut code, Register::R2, KEY);
-        code.call(Call::LookUp);
+        code.on_stack(Register::R2, KEY);
+        code.call(Call::Find);
         code.jump_when(Register::R0, When::Equal, 0, none);
         code.load(AccessSize::Double, Register::R1, Register::R0, 0);
         bucket(&mut code);
@@ -72,7 +72,7 @@ fn a_tracepoint_that_tells_other_things_is_refused() {
         let why = Places::of(&point(fields)).unwrap_err().to_string();
         assert!(why.contains(&right[wrong].name), "{why}");
     }
-    let why = TimesUnavailable::at("it cannot be")(io::Error::from_raw_os_error(libc::EPERM)).to_string();
+    let why = BpfUnavailable::at("it cannot be")(io::Error::from_raw_os_error(libc::EPERM)).to_string();
     assert!(why.starts_with("it cannot be: operation not permitted ("), "{why}");
 }
 

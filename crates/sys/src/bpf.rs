@@ -12,7 +12,7 @@ use crate::bpf_code::Instruction;
 
 /// Commands of `enum bpf_cmd` in linux/bpf.h.
 const MAP_CREATE: libc::c_int = 0;
-const MAP_LOOK_UP: libc::c_int = 1;
+const MAP_FIND: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
 const PROGRAM_ATTACH: libc::c_int = 8;
@@ -20,6 +20,9 @@ const PROGRAM_DETACH: libc::c_int = 9;
 const PROGRAM_BY_ID: libc::c_int = 13;
 const INFO: libc::c_int = 15;
 const PROGRAM_QUERY: libc::c_int = 16;
+const LINK_CREATE: libc::c_int = 28;
+/// `BPF_CGROUP_SYSCTL` of `enum bpf_attach_type`.
+const AT_SYSCTL: u32 = 18;
 /// `BPF_NOEXIST`: only where there is none yet.
 const NEW_ONLY: u64 = 1;
 /// `BPF_F_NO_PREALLOC`: memory for an entry when it comes.
@@ -30,6 +33,36 @@ const LOG_BYTES: usize = 256 << 10;
 /// `license_is_gpl_compatible`). Programs that are loaded through here are offered under both.
 const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
 
+/// Why a program cannot be had: which step failed, the kernel's words, and what is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {why}{hint}")]
+pub struct BpfUnavailable {
+    step: &'static str,
+    why: String,
+    hint: String,
+}
+
+impl BpfUnavailable {
+    /// The error of a step.
+    pub fn at(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |error| {
+            let denied = error.kind() == io::ErrorKind::PermissionDenied;
+            let hint = if denied { no_right_words() } else { String::new() };
+            let why = error.to_string();
+            Self { step, why: why.split(" (os error").next().unwrap_or(&why).to_lowercase(), hint }
+        }
+    }
+}
+
+/// What is missing when the kernel refuses.
+fn no_right_words() -> String {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return " (the kernel is locked down, /sys/kernel/security/lockdown)".to_owned();
+    }
+    " (needs root of the machine, with CAP_SYS_ADMIN or CAP_BPF and CAP_PERFMON)".to_owned()
+}
+
 /// Kind of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
@@ -37,6 +70,9 @@ pub enum MapKind {
     Table,
     /// Entries that a program makes; when it is full the oldest ones are evicted.
     Recent,
+    /// Records that a program hands over, for [`crate::bpf_ring`]: no keys and values, and instead of
+    /// entries its bytes, a power of two of whole pages (Linux 5.8).
+    Ring,
 }
 
 /// Keys and values that programs and we share.
@@ -153,10 +189,11 @@ impl BpfMap {
     /// # Errors
     /// No right, or a kernel that does not know it.
     pub fn new(kind: MapKind, key_bytes: u32, value_bytes: u32, entries_max: u32) -> io::Result<Self> {
-        // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH.
+        // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH, BPF_MAP_TYPE_RINGBUF.
         let (kind, flags) = match kind {
             MapKind::Table => (1, NO_PREALLOCATION),
             MapKind::Recent => (9, 0),
+            MapKind::Ring => (27, 0),
         };
         let mut arguments = CreateMap { kind, key_bytes, value_bytes, entries_max, flags };
         let made = match bpf(MAP_CREATE, &mut arguments) {
@@ -195,7 +232,7 @@ impl BpfMap {
     /// The sizes are not those of the map.
     pub fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<bool> {
         let value: *mut [u8] = value;
-        match bpf(MAP_LOOK_UP, &mut self.entry(key, value, 0)?) {
+        match bpf(MAP_FIND, &mut self.entry(key, value, 0)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             done => done.map(|_| true),
         }
@@ -219,6 +256,8 @@ pub enum ProgramKind {
     Tracepoint = 5,
     /// What a device receives, before the network stack.
     Xdp = 6,
+    /// Reads and writes of sysctls by the processes of a cgroup.
+    Sysctl = 23,
 }
 
 /// Hooks of `tc` without a classifier (TCX, since Linux 6.6); numbers of `enum bpf_attach_type`.
@@ -319,6 +358,16 @@ impl BpfProgram {
             Ok(descriptor) => Ok(Self { descriptor: owned(descriptor) }),
             Err(_) => Err(io::Error::other(because(&refused, &log))),
         }
+    }
+
+    /// Has it called for sysctls that processes of a cgroup and of those below read or write, until the
+    /// descriptor is closed (a link, Linux 5.7).
+    ///
+    /// # Errors
+    /// No right, a kernel without such links, or another program that does not allow more.
+    pub fn attach_to_sysctls(&self, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+        let (program, to) = (self.descriptor.as_raw_fd() as u32, cgroup.as_raw_fd() as u32);
+        bpf(LINK_CREATE, &mut [program, to, AT_SYSCTL, 0]).map(owned)
     }
 
     /// Has every packet at a hook of a device meet it, until it is detached.

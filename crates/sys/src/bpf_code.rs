@@ -86,7 +86,7 @@ pub enum When {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// Map, key: the address of the value, or nothing.
-    LookUp = 1,
+    Find = 1,
     /// Map, key, value, flags.
     Insert = 2,
     /// Map, key.
@@ -95,6 +95,24 @@ pub enum Call {
     Now = 5,
     /// 32 bits by chance.
     Random = 7,
+    /// Number of the process, in the upper half, and of its thread.
+    Process = 14,
+    /// Memory, its bytes: the name of the thread.
+    ThreadName = 16,
+    /// `struct task_struct` of the thread.
+    Task = 35,
+    /// Context, memory, its bytes, flags: the path of the sysctl below `/proc/sys`.
+    SysctlName = 101,
+    /// Context, memory, its bytes: the value of the sysctl.
+    SysctlValue = 102,
+    /// Context, memory, its bytes: what is written to the sysctl.
+    SysctlWritten = 103,
+    /// Memory, its bytes, an address of the kernel: a copy.
+    ReadKernel = 113,
+    /// Ring, bytes, flags: memory for a record, or nothing.
+    Reserve = 131,
+    /// Memory of [`Self::Reserve`], flags: hands the record over.
+    Submit = 132,
 }
 
 /// The second operand of arithmetic.
@@ -192,6 +210,12 @@ impl Code {
     pub fn map(&mut self, to: Register, map: BorrowedFd<'_>) {
         self.push(LOAD_MAP, (to as u8, MAP), 0, map.as_raw_fd());
         self.push(0, (0, 0), 0, 0);
+    }
+
+    /// `to` becomes an address on the stack.
+    pub fn on_stack(&mut self, to: Register, offset: i16) {
+        self.copy(to, Register::Stack);
+        self.sum(Sum::Add, to, By::Value(offset.into()));
     }
 
     /// Calls a function of the kernel.

@@ -1,13 +1,19 @@
-//! File system calls that the standard library lacks: free space, and flushing to disk.
+//! File system calls that the standard library lacks: free space, flushing to disk, and mounts that no one
+//! else sees.
 //!
-//! In: a path. Out: numbers, or the kernel's error. It writes nothing.
+//! In: a path or a kind of file system. Out: numbers, a descriptor, or the kernel's error. It writes nothing.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+
+/// `FSCONFIG_CMD_CREATE` of linux/mount.h.
+const CREATE: libc::c_uint = 6;
+/// `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_uint = 1;
 
 /// For `custom_flags`: a symbolic link at the end of the path is an error.
 pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
@@ -35,6 +41,30 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 pub fn flush(file: &File) -> io::Result<()> {
     // SAFETY: takes a descriptor that is open as long as `file` lives, and no memory.
     if unsafe { libc::syncfs(file.as_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The descriptor that a system call returned.
+pub(crate) fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
+}
+
+/// The root of a file system of the kernel without a mount point: it is gone with the descriptor (fsopen(2),
+/// Linux 5.2).
+pub(crate) fn detached(kind: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: a name that ends with zero, and numbers.
+    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOSE_ON_EXEC) })?;
+    let none = std::ptr::null::<libc::c_char>();
+    // SAFETY: the descriptor is open; this command takes neither a key nor a value.
+    let made = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, none, none, 0) };
+    if made < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open; the rest are numbers.
+    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, 0) })
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use crate::bpf::BpfProgram;
+use crate::filesystem::{self, descriptor};
 
 /// Where tracefs is on a machine of today, and on older ones. Accessing the second may have the kernel mount
 /// it there.
@@ -18,10 +19,6 @@ const MOUNTED: &str = "/sys/kernel/tracing";
 const MOUNTED_BEFORE: &str = "/sys/kernel/debug/tracing";
 /// A format has some thousand bytes.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
-/// `FSCONFIG_CMD_CREATE` of linux/mount.h.
-const CREATE: libc::c_uint = 6;
-/// `FSOPEN_CLOEXEC`, `FSMOUNT_CLOEXEC`.
-const CLOSE_ON_EXEC: libc::c_uint = 1;
 /// `PERF_TYPE_TRACEPOINT` of linux/perf_event.h.
 const TRACEPOINT: u32 = 2;
 /// `PERF_FLAG_FD_CLOEXEC`.
@@ -57,28 +54,6 @@ pub struct Tracepoint {
     pub fields: Vec<Field>,
 }
 
-fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made it for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })
-}
-
-/// tracefs without a mount point: it is gone with the descriptor (fsopen(2), Linux 5.2).
-fn without_a_place() -> io::Result<OwnedFd> {
-    // SAFETY: a name that ends with zero, and numbers.
-    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOSE_ON_EXEC) })?;
-    let none = std::ptr::null::<libc::c_char>();
-    // SAFETY: the descriptor is open; this command takes neither a key nor a value.
-    let made = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, none, none, 0) };
-    if made < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is open; the rest are numbers.
-    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, 0) })
-}
-
 impl Tracefs {
     /// Opens it: where it is mounted, else without a mount point.
     ///
@@ -92,7 +67,7 @@ impl Tracefs {
         if let Some(found) = at(MOUNTED) {
             return Ok(found);
         }
-        match without_a_place() {
+        match filesystem::detached(c"tracefs") {
             Ok(folder) => Ok(Self { folder }),
             Err(error) => at(MOUNTED_BEFORE).ok_or(error),
         }
