@@ -14,6 +14,7 @@ use crate::bpf_code::Instruction;
 const MAP_CREATE: libc::c_int = 0;
 const MAP_FIND: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
+const MAP_NEXT: libc::c_int = 4;
 const PROGRAM_LOAD: libc::c_int = 5;
 const PROGRAM_ATTACH: libc::c_int = 8;
 const PROGRAM_DETACH: libc::c_int = 9;
@@ -21,6 +22,7 @@ const PROGRAM_BY_ID: libc::c_int = 13;
 const INFO: libc::c_int = 15;
 const PROGRAM_QUERY: libc::c_int = 16;
 const LINK_CREATE: libc::c_int = 28;
+const ENABLE_STATS: libc::c_int = 32;
 /// `BPF_CGROUP_SYSCTL` of `enum bpf_attach_type`.
 const AT_SYSCTL: u32 = 18;
 /// `BPF_NOEXIST`: only where there is none yet.
@@ -70,6 +72,8 @@ pub enum MapKind {
     Table,
     /// Entries that a program makes; when it is full the oldest ones are evicted.
     Recent,
+    /// Entries that a program makes, with a value for each CPU.
+    PerCpu,
     /// Records that a program hands over, for [`crate::bpf_ring`]: no keys and values, and instead of
     /// entries its bytes, a power of two of whole pages (Linux 5.8).
     Ring,
@@ -149,10 +153,13 @@ struct Info {
 
 /// `BPF_OBJ_NAME_LEN`, with the final zero.
 const NAME_BYTES: usize = 16;
+/// Most CPUs of a kernel on any machine (`NR_CPUS`).
+const CPUS_MAX: usize = 8192;
 /// Most programs of a hook that are listed; the kernel takes 64 (`BPF_MPROG_MAX`).
 const PROGRAMS_MAX: usize = 64;
-/// Bytes of `struct bpf_prog_info` up to its name.
+/// Bytes of `struct bpf_prog_info` up to its name, and up to its times (Linux 5.1).
 const INFO_BYTES: usize = 80;
+const TIMES_BYTES: usize = 208;
 
 fn address<T: ?Sized>(of: *const T) -> u64 {
     of.cast::<u8>() as usize as u64
@@ -189,10 +196,12 @@ impl BpfMap {
     /// # Errors
     /// No right, or a kernel that does not know it.
     pub fn new(kind: MapKind, key_bytes: u32, value_bytes: u32, entries_max: u32) -> io::Result<Self> {
-        // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH, BPF_MAP_TYPE_RINGBUF.
+        // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH,
+        // BPF_MAP_TYPE_PERCPU_HASH, BPF_MAP_TYPE_RINGBUF.
         let (kind, flags) = match kind {
             MapKind::Table => (1, NO_PREALLOCATION),
             MapKind::Recent => (9, 0),
+            MapKind::PerCpu => (5, 0),
             MapKind::Ring => (27, 0),
         };
         let mut arguments = CreateMap { kind, key_bytes, value_bytes, entries_max, flags };
@@ -239,6 +248,68 @@ impl BpfMap {
     }
 }
 
+/// Maps of [`MapKind::PerCpu`].
+impl BpfMap {
+    /// Values of all CPUs one behind the other, for the largest machine: the kernel does not ask how large
+    /// the memory is that it writes to.
+    fn values(&self) -> Vec<u8> {
+        vec![0; self.value_bytes.next_multiple_of(8) * CPUS_MAX]
+    }
+
+    /// Makes an entry of zeros.
+    ///
+    /// # Errors
+    /// The key has not the size of the map.
+    pub fn begin_per_cpu(&self, key: &[u8]) -> io::Result<()> {
+        let values = self.values();
+        let mut entry = self.entry(key, &raw const values[..self.value_bytes], 0)?;
+        bpf(MAP_UPDATE, &mut entry).map(drop)
+    }
+
+    /// Each key with its values, those of each CPU one behind the other. Entries that programs make
+    /// meanwhile may be missing.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn each_per_cpu(&self, mut each: impl FnMut(&[u8], &[u8])) -> io::Result<()> {
+        let mut values = self.values();
+        let mut key = vec![0; self.key_bytes];
+        let mut next = vec![0; self.key_bytes];
+        let mut is_first = true;
+        loop {
+            let map = self.descriptor.as_raw_fd() as u32;
+            let from = if is_first { 0 } else { address(key.as_slice()) };
+            let to: *mut [u8] = next.as_mut_slice();
+            match bpf(MAP_NEXT, &mut Entry { map, key: from, value: address(to), flags: 0 }) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                found => found?,
+            };
+            is_first = false;
+            key.copy_from_slice(&next);
+            let to: *mut [u8] = values.as_mut_slice();
+            match bpf(
+                MAP_FIND,
+                &mut Entry { map, key: address(key.as_slice()), value: address(to), flags: 0 },
+            ) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                found => {
+                    found?;
+                    each(&key, &values);
+                }
+            }
+        }
+    }
+}
+
+/// Has the kernel take the time of programs until the descriptor is closed (Linux 5.8).
+///
+/// # Errors
+/// No right, or an older kernel.
+pub fn time_programs() -> io::Result<OwnedFd> {
+    // `BPF_STATS_RUN_TIME` is 0.
+    bpf(ENABLE_STATS, &mut [0_u32]).map(owned)
+}
+
 impl AsFd for BpfMap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -283,10 +354,15 @@ pub struct ProgramName {
 /// # Errors
 /// No right, or a kernel without such hooks (`EINVAL`).
 pub fn programs_at(device: u32, hook: TrafficHook) -> io::Result<Vec<u32>> {
+    programs_of(device, hook as u32)
+}
+
+/// The same for the number of a device or a descriptor, by the kind of the hook.
+fn programs_of(device: u32, hook: u32) -> io::Result<Vec<u32>> {
     let mut numbers = [0_u32; PROGRAMS_MAX];
     let to: *mut [u32] = numbers.as_mut_slice();
     let count = PROGRAMS_MAX as u32;
-    let mut query = Query { device, hook: hook as u32, programs: address(to), count, ..Query::default() };
+    let mut query = Query { device, hook, programs: address(to), count, ..Query::default() };
     bpf(PROGRAM_QUERY, &mut query)?;
     Ok(numbers[..(query.count as usize).min(PROGRAMS_MAX)].to_vec())
 }
@@ -358,6 +434,19 @@ impl BpfProgram {
             Ok(descriptor) => Ok(Self { descriptor: owned(descriptor) }),
             Err(_) => Err(io::Error::other(because(&refused, &log))),
         }
+    }
+
+    /// Nanoseconds that its runs took, and how many they were, while the kernel took the time.
+    ///
+    /// # Errors
+    /// A kernel before 5.1.
+    pub fn times(&self) -> io::Result<(u64, u64)> {
+        let mut info = [0_u8; TIMES_BYTES];
+        let to: *mut [u8] = info.as_mut_slice();
+        let program = self.descriptor.as_raw_fd() as u32;
+        bpf(INFO, &mut Info { program, bytes: TIMES_BYTES as u32, to: address(to) })?;
+        let field = |at: usize| info[at..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        Ok((field(192), field(200)))
     }
 
     /// Has it called for sysctls that processes of a cgroup and of those below read or write, until the
@@ -437,6 +526,11 @@ pub(crate) mod tests {
         };
         bpf(10, &mut run)?;
         Ok(run.answer)
+    }
+
+    /// Programs that are called for sysctls of a cgroup.
+    pub(crate) fn sysctl_programs(cgroup: BorrowedFd<'_>) -> Vec<u32> {
+        programs_of(cgroup.as_raw_fd() as u32, AT_SYSCTL).unwrap()
     }
 
     /// Whether programs may be loaded here; prints a skip when not.

@@ -48,6 +48,8 @@ pub enum Register {
 pub enum AccessSize {
     /// One byte.
     Byte = 0x10,
+    /// Two bytes.
+    Half = 0x08,
     /// Four bytes.
     Word = 0x00,
     /// Eight bytes.

@@ -36,6 +36,7 @@ pub mod nftables;
 pub mod nvme;
 pub mod offload;
 pub mod packet;
+pub mod packet_drops;
 pub mod packet_program;
 pub mod pages;
 pub mod place;

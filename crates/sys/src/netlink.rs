@@ -81,8 +81,20 @@ pub struct Message<'a> {
     pub flags: u16,
     /// Number of the request that it answers.
     pub sequence: u32,
+    /// Number of the socket whose request it answers or reports; 0 where the kernel made it by itself.
+    pub port: u32,
     /// What follows the header.
     pub payload: &'a [u8],
+}
+
+impl Message<'_> {
+    /// The process whose request it reports. The kernel gives the first socket of a process the number of the
+    /// process, and libnl puts a counter above its 22 bits; other numbers are negative.
+    #[must_use]
+    pub fn process(&self) -> Option<i32> {
+        let port = self.port.cast_signed();
+        (port > 0).then_some(port & 0x3f_ffff).filter(|pid| *pid > 0)
+    }
 }
 
 /// Messages of a datagram; stops at the first one that does not fit.
@@ -97,6 +109,7 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
             kind: u16_at(rest, 4)?,
             flags: u16_at(rest, 6)?,
             sequence: u32_at(rest, 8)?,
+            port: u32_at(rest, 12)?,
             payload: &rest[HEADER_BYTES..length],
         };
         rest = rest.get(align(length)..).unwrap_or_default();

@@ -7,7 +7,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::netlink::{Message, NetlinkError, Socket, messages, u32_at};
+use crate::netlink::{Message, NetlinkError, Socket, attribute, messages, u32_at};
+use crate::nftables;
 
 /// Groups of `NETLINK_ROUTE` that have settings (`linux/rtnetlink.h`): links 1, queueing disciplines, classes
 /// and filters 4, IPv4 addresses 5, routes 7, rules 8, IPv6 addresses 9, routes 11, rules 19. Neighbours (3)
@@ -48,6 +49,19 @@ impl RouteMessage {
             _ => None,
         }
     }
+}
+
+/// The process that changed nftables, by the message that ends each change (`NFT_MSG_NEWGEN`): its number and
+/// its name (`NFTA_GEN_PROC_PID`, `NFTA_GEN_PROC_NAME`).
+#[must_use]
+pub fn process_of_ruleset(message: &Message<'_>) -> Option<(i32, String)> {
+    const CHANGED: u16 = nftables::SUBSYSTEM | 15;
+    // `struct nfgenmsg` comes first.
+    let attributes = message.payload.get(4..).filter(|_| message.kind == CHANGED)?;
+    let number = <[u8; 4]>::try_from(attribute(attributes, 2)?.data).ok()?;
+    let name = attribute(attributes, 3)?.data;
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some((i32::from_be_bytes(number), String::from_utf8_lossy(name).into_owned()))
 }
 
 /// A socket that listens to groups.
@@ -103,9 +117,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_message_may_have_its_process() {
+        let of = |port| Message { kind: 0, flags: 0, sequence: 0, port, payload: &[] }.process();
+        assert_eq!((of(4711), of(4711 | 3 << 22)), (Some(4711), Some(4711)));
+        assert_eq!((of(0), of(1 << 31 | 5), of(1 << 22)), (None, None, None));
+        let mut payload = vec![0, 0, 0, 1, 8, 0, 2, 0, 0, 0, 0x12, 0x67, 8, 0, 3, 0];
+        payload.extend(b"nft\0");
+        let ruleset = |kind, payload| Message { kind, flags: 0, sequence: 0, port: 0, payload };
+        let kind = nftables::SUBSYSTEM | 15;
+        assert_eq!(process_of_ruleset(&ruleset(kind, &payload)), Some((4711, "nft".to_owned())));
+        assert_eq!(process_of_ruleset(&ruleset(kind + 1, &payload)), None);
+        for end in 0..payload.len() {
+            assert_eq!(process_of_ruleset(&ruleset(kind, &payload[..end])), None);
+        }
+    }
+
+    #[test]
     fn a_message_is_about_a_device_routes_or_rules() {
         let payload = [0, 0, 0, 0, 7, 0, 0, 0];
-        let of = |kind| RouteMessage::of(&Message { kind, flags: 0, sequence: 0, payload: &payload });
+        let of =
+            |kind| RouteMessage::of(&Message { kind, flags: 0, sequence: 0, port: 0, payload: &payload });
         assert_eq!(of(libc::RTM_NEWQDISC), Some(RouteMessage::Device(u32::from_ne_bytes([7, 0, 0, 0]))));
         assert_eq!(
             (of(libc::RTM_DELROUTE), of(libc::RTM_NEWRULE)),
@@ -113,7 +144,13 @@ mod tests {
         );
         assert_eq!(of(libc::RTM_NEWNEIGH), None);
         assert_eq!(
-            RouteMessage::of(&Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, payload: &[] }),
+            RouteMessage::of(&Message {
+                kind: libc::RTM_NEWLINK,
+                flags: 0,
+                sequence: 0,
+                port: 0,
+                payload: &[]
+            }),
             None
         );
     }

@@ -485,8 +485,8 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400), kind in 0_u16..40) {
-            let _ = parse_link(&Message { kind, flags: 0, sequence: 0, payload: &bytes });
-            let _ = parse_link(&Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, payload: &bytes });
+            let _ = parse_link(&Message { kind, flags: 0, sequence: 0, port: 0, payload: &bytes });
+            let _ = parse_link(&Message { kind: libc::RTM_NEWLINK, flags: 0, sequence: 0, port: 0, payload: &bytes });
             let _ = parse_address(&bytes);
             let _ = parse_route(&bytes);
             let _ = parse_neighbour(&bytes);

@@ -236,8 +236,14 @@ fn parse(record: &[u8]) -> SysctlWrite {
 mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::bpf::tests::sysctl_programs;
     use crate::netns;
+
+    /// One test counts programs.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     /// Writes of this process to a sysctl.
     fn of(writes: &mut SysctlWrites, path: &str) -> Vec<SysctlWrite> {
@@ -250,6 +256,7 @@ mod tests {
     #[test]
     fn a_write_has_its_process_namespace_and_both_values() {
         const NAME: &str = "net/ipv4/tcp_rmem";
+        let _alone = ALONE.lock();
         let begun = SysctlWrites::begin().map_err(|e| e.to_string());
         let namespace = netns::create().map_err(|e| e.to_string());
         let (mut writes, namespace) = match (begun, namespace) {
@@ -281,6 +288,7 @@ mod tests {
 
     #[test]
     fn more_writes_than_are_kept_are_noticed_and_the_next_ones_are_seen() {
+        let _alone = ALONE.lock();
         let (Ok(mut writes), Ok(namespace)) = (SysctlWrites::begin(), netns::create()) else {
             return println!("SKIPPED more_writes_than_are_kept_are_noticed_and_the_next_ones_are_seen");
         };
@@ -294,11 +302,19 @@ mod tests {
 
     #[test]
     fn nothing_stays_when_it_is_dropped() {
-        let Ok(writes) = SysctlWrites::begin() else {
-            return println!("SKIPPED nothing_stays_when_it_is_dropped");
+        let Ok(root) = cgroup_root() else {
+            return println!("SKIPPED nothing_stays_when_it_is_dropped: no cgroup v2");
         };
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        drop(writes);
-        assert_eq!(fs::read_to_string("/proc/self/mounts").unwrap(), mounts);
+        let _alone = ALONE.lock();
+        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
+        let (mounts_before, before) = (mounts(), sysctl_programs(root.as_fd()));
+        match SysctlWrites::begin() {
+            Ok(writes) => {
+                assert_ne!(sysctl_programs(root.as_fd()), before);
+                drop(writes);
+            }
+            Err(why) => println!("SKIPPED nothing_stays_when_it_is_dropped: {why}"),
+        }
+        assert_eq!((mounts(), sysctl_programs(root.as_fd())), (mounts_before, before));
     }
 }

@@ -4,6 +4,7 @@
 //! `events/*/*/format`), and a descriptor for each attached program: closing it detaches the program. Tracing
 //! is not enabled for other users, and nothing is mounted visibly.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -85,6 +86,15 @@ impl Tracefs {
         Ok(text)
     }
 
+    /// Names of the values of a field, as this kernel prints them.
+    ///
+    /// # Errors
+    /// This kernel does not have it, or prints the field as a number.
+    pub fn symbols(&self, name: &str, field: &str) -> io::Result<BTreeMap<u32, String>> {
+        let found = symbols(&self.text(&format!("events/{name}/format"))?, field);
+        if found.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(found) }
+    }
+
     /// A tracepoint by its name: `block/block_rq_issue`.
     ///
     /// # Errors
@@ -93,6 +103,22 @@ impl Tracefs {
         let number = self.text(&format!("events/{name}/id"))?.trim().parse().map_err(io::Error::other)?;
         Ok(Tracepoint { number, fields: fields(&self.text(&format!("events/{name}/format"))?) })
     }
+}
+
+/// Names of the values of a field in the format for people: `__print_symbolic(REC->reason, { 2, "NO_SOCKET" },
+/// …)`; a value may be written in hexadecimal.
+fn symbols(format: &str, field: &str) -> BTreeMap<u32, String> {
+    let start = format!("__print_symbolic(REC->{field},");
+    let Some((_, list)) = format.split_once(&start) else { return BTreeMap::new() };
+    let list = list.split(')').next().unwrap_or_default();
+    let pair = |pair: &str| {
+        let (value, name) = pair.split('}').next()?.split_once(',')?;
+        let value = value.trim();
+        let hexadecimal = value.strip_prefix("0x").map(|digits| u32::from_str_radix(digits, 16));
+        let value = hexadecimal.unwrap_or_else(|| value.parse()).ok()?;
+        Some((value, name.trim().trim_matches('"').to_owned()))
+    };
+    list.split('{').skip(1).filter_map(pair).collect()
 }
 
 /// Fields of a format: `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
@@ -181,6 +207,15 @@ mod tests {
         let place = |name: &str| point.field(name).map(|f| (f.offset, f.bytes));
         assert_eq!((place("dev"), place("rwbs"), place("rq")), (Some((8, 4)), Some((34, 10)), Some((48, 8))));
         assert_eq!((place("torn"), point.fields.len()), (None, 4));
+    }
+
+    #[test]
+    fn values_of_a_field_have_the_names_of_their_kernel() {
+        let format = "print fmt: \"%p reason: %s\", REC->skbaddr, __print_symbolic(REC->reason, \
+            { 2, \"NOT_SPECIFIED\" }, { 0x3, \"NO_SOCKET\" }, { x, \"TORN\" }, {), REC->other";
+        let found: Vec<_> = symbols(format, "reason").into_iter().collect();
+        assert_eq!(found, [(2, "NOT_SPECIFIED".to_owned()), (3, "NO_SOCKET".to_owned())]);
+        assert!(symbols(format, "protocol").is_empty());
     }
 
     #[test]

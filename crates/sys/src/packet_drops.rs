@@ -1,0 +1,288 @@
+//! Packets that the kernel drops, by reason: an eBPF program at the tracepoint `skb:kfree_skb`. Needs root of
+//! the machine, and Linux 5.17, which has reasons.
+//!
+//! In: nothing. Out: packets and bytes by reason, EtherType, device and network namespace, since it began, and
+//! what the program cost. Names of reasons are those of the running kernel: their numbers move between
+//! versions. Keys are bounded; what does not fit is counted together. What drivers and cards drop themselves
+//! never becomes a packet and is not seen. Nothing is pinned or mounted.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use crate::bpf::{self, BpfMap, BpfProgram, BpfUnavailable, MapKind, ProgramKind};
+use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
+use crate::btf::Btf;
+use crate::tracepoint::{Attached, Tracefs, Tracepoint};
+
+const NAME: &str = "skb/kfree_skb";
+/// Combinations that have a count of their own: some hundred are usual. 64 KiB of keys, and 16 bytes each for each CPU.
+const KEYS_MAX: u32 = 4096;
+const KEY_BYTES: usize = 16;
+const VALUE_BYTES: usize = 16;
+/// The key of what does not fit: no reason has this number.
+const OTHERS: [u8; KEY_BYTES] = [0xff; KEY_BYTES];
+/// Offsets on the stack: the key, what is read from the packet, and addresses in between.
+const KEY: i16 = -16;
+const KEY_PROTOCOL: i16 = -12;
+const KEY_DEVICE: i16 = -8;
+const KEY_NAMESPACE: i16 = -4;
+const LENGTH: i16 = -24;
+const ADDRESS: i16 = -32;
+const ZEROS: i16 = -48;
+
+/// What packets have in common that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DropKind {
+    /// The kernel's name, without `SKB_DROP_REASON_`; a number where it has none. `None` for all that did not
+    /// fit.
+    pub reason: Option<String>,
+    /// EtherType; 0 where the packet has none.
+    pub protocol: u16,
+    /// Number of the device it came in by; 0 for what this host sent.
+    pub device: u32,
+    /// Network namespace: the inode of `/proc/PID/ns/net`; 0 where it is not known.
+    pub netns: u32,
+}
+
+/// How much was dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DropCount {
+    /// Packets; one that is still to be segmented counts once.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Where the tracepoint and the kernel's structs have what is needed, bytes.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    packet: i16,
+    socket: Option<i16>,
+    protocol: i16,
+    reason: i16,
+    length: i32,
+    arrived_by: i32,
+    device: i32,
+    net_of_device: i32,
+    net_of_socket: i32,
+    number: i32,
+}
+
+impl Layout {
+    fn of(point: &Tracepoint, types: &Btf) -> Option<Self> {
+        let field = |name: &str, bytes: u16| {
+            let field = point.field(name).filter(|field| field.bytes == bytes)?;
+            i16::try_from(field.offset).ok()
+        };
+        Some(Self {
+            packet: field("skbaddr", 8)?,
+            // Since Linux 6.11.
+            socket: field("rx_sk", 8),
+            protocol: field("protocol", 2)?,
+            reason: field("reason", 4)?,
+            length: types.offset("sk_buff", "len")?,
+            arrived_by: types.offset("sk_buff", "skb_iif")?,
+            device: types.offset("sk_buff", "dev")?,
+            net_of_device: types.offset("net_device", "nd_net")?,
+            net_of_socket: types.offset("sock_common", "skc_net")?,
+            number: types.offset("net", "ns")? + types.offset("ns_common", "inum")?,
+        })
+    }
+}
+
+/// A copy of so many bytes at `R3` onto the stack; zeros where the address leads nowhere.
+fn read(code: &mut Code, to: i16, bytes: i32) {
+    code.on_stack(Register::R1, to);
+    code.set(Register::R2, bytes);
+    code.call(Call::ReadKernel);
+}
+
+/// Puts the key and the length of the packet on the stack.
+fn key(code: &mut Code, layout: Layout) {
+    code.copy(Register::R6, Register::R1);
+    code.load(AccessSize::Word, Register::R7, Register::R6, layout.reason);
+    code.store(AccessSize::Word, Register::Stack, KEY, Register::R7);
+    code.load(AccessSize::Half, Register::R7, Register::R6, layout.protocol);
+    code.store(AccessSize::Word, Register::Stack, KEY_PROTOCOL, Register::R7);
+    code.set(Register::R8, 0);
+    code.store(AccessSize::Double, Register::Stack, KEY_DEVICE, Register::R8);
+    code.store(AccessSize::Double, Register::Stack, LENGTH, Register::R8);
+    code.load(AccessSize::Double, Register::R7, Register::R6, layout.packet);
+    for (offset, to) in [(layout.length, LENGTH), (layout.arrived_by, KEY_DEVICE)] {
+        code.copy(Register::R3, Register::R7);
+        code.sum(Sum::Add, Register::R3, By::Value(offset));
+        read(code, to, 4);
+    }
+    let (found, by_device, end) = (code.label(), code.label(), code.label());
+    if let Some(socket) = layout.socket {
+        // Sockets use the field of the device for other things.
+        code.load(AccessSize::Double, Register::R3, Register::R6, socket);
+        code.jump_when(Register::R3, When::Equal, 0, by_device);
+        code.sum(Sum::Add, Register::R3, By::Value(layout.net_of_socket));
+        code.jump(found);
+    }
+    code.here(by_device);
+    code.copy(Register::R3, Register::R7);
+    code.sum(Sum::Add, Register::R3, By::Value(layout.device));
+    read(code, ADDRESS, 8);
+    code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
+    code.jump_when(Register::R3, When::Equal, 0, end);
+    code.sum(Sum::Add, Register::R3, By::Value(layout.net_of_device));
+    code.here(found);
+    read(code, ADDRESS, 8);
+    code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
+    code.sum(Sum::Add, Register::R3, By::Value(layout.number));
+    read(code, KEY_NAMESPACE, 4);
+    code.here(end);
+}
+
+/// `R0` becomes the count of the key at this offset of the stack, or nothing.
+fn find_count(code: &mut Code, counts: &BpfMap, key: i16) {
+    code.map(Register::R1, counts.as_fd());
+    code.on_stack(Register::R2, key);
+    code.call(Call::Find);
+}
+
+fn program(layout: Layout, counts: &BpfMap) -> Code {
+    let mut code = Code::default();
+    let (known, end) = (code.label(), code.label());
+    key(&mut code, layout);
+    find_count(&mut code, counts, KEY);
+    code.jump_when(Register::R0, When::Different, 0, known);
+    code.set(Register::R8, 0);
+    code.store(AccessSize::Double, Register::Stack, ZEROS, Register::R8);
+    code.store(AccessSize::Double, Register::Stack, ZEROS + 8, Register::R8);
+    code.map(Register::R1, counts.as_fd());
+    code.on_stack(Register::R2, KEY);
+    code.on_stack(Register::R3, ZEROS);
+    // Only where there is none yet: another CPU may be faster.
+    code.set(Register::R4, 1);
+    code.call(Call::Insert);
+    find_count(&mut code, counts, KEY);
+    code.jump_when(Register::R0, When::Different, 0, known);
+    code.set(Register::R8, -1);
+    code.store(AccessSize::Double, Register::Stack, KEY, Register::R8);
+    code.store(AccessSize::Double, Register::Stack, KEY_DEVICE, Register::R8);
+    find_count(&mut code, counts, KEY);
+    code.jump_when(Register::R0, When::Equal, 0, end);
+    code.here(known);
+    // An interrupt may come in between on the same CPU.
+    code.set(Register::R1, 1);
+    code.add_in_memory(Register::R0, Register::R1);
+    code.load(AccessSize::Double, Register::R1, Register::Stack, LENGTH);
+    code.sum(Sum::Add, Register::R0, By::Value(8));
+    code.add_in_memory(Register::R0, Register::R1);
+    code.here(end);
+    code.set(Register::R0, 0);
+    code.exit();
+    code
+}
+
+/// What the program cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProgramCost {
+    /// How often it ran.
+    pub runs: u64,
+    /// How long all of that took, nanoseconds.
+    pub ns: u64,
+}
+
+/// Drops are counted until this is dropped.
+#[derive(Debug)]
+pub struct PacketDrops {
+    counts: BpfMap,
+    reasons: BTreeMap<u32, String>,
+    program: BpfProgram,
+    _attached: Attached,
+    /// Has the kernel take the time of programs (Linux 5.8); without it their cost is not known.
+    timed: Option<OwnedFd>,
+}
+
+impl PacketDrops {
+    /// Begins to count.
+    ///
+    /// # Errors
+    /// No right, or a kernel that has not what it takes; in words for a person.
+    pub fn begin() -> Result<Self, BpfUnavailable> {
+        let tracefs = Tracefs::open()
+            .map_err(BpfUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
+        let point = tracefs
+            .find(NAME)
+            .map_err(BpfUnavailable::at("the tracepoint of dropped packets cannot be read"))?;
+        let reasons = tracefs.symbols(NAME, "reason").map_err(BpfUnavailable::at(
+            "the kernel has no reasons for dropped packets (Linux 5.17 or later)",
+        ))?;
+        let types = Btf::of_kernel().map_err(BpfUnavailable::at(
+            "the types of the kernel (/sys/kernel/btf/vmlinux) cannot be read",
+        ))?;
+        let layout = Layout::of(&point, &types)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+            .map_err(BpfUnavailable::at("the kernel's structs of packets are not as they are known"))?;
+        let counts = BpfMap::new(MapKind::PerCpu, KEY_BYTES as u32, VALUE_BYTES as u32, KEYS_MAX)
+            .and_then(|counts| counts.begin_per_cpu(&OTHERS).map(|()| counts))
+            .map_err(BpfUnavailable::at("the kernel gives no memory for counts (bpf)"))?;
+        let program = program(layout, &counts)
+            .finish()
+            .map_err(io::Error::other)
+            .and_then(|code| BpfProgram::load_named(ProgramKind::Tracepoint, &code, "linerate_drops"))
+            .map_err(BpfUnavailable::at("the kernel does not take the program (bpf)"))?;
+        let timed = bpf::time_programs().ok();
+        let attached = point
+            .attach(&program)
+            .map_err(BpfUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
+        Ok(Self { counts, reasons, program, _attached: attached, timed })
+    }
+
+    /// What was dropped since it began.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn read(&self) -> io::Result<BTreeMap<DropKind, DropCount>> {
+        let mut drops = BTreeMap::new();
+        self.counts.each_per_cpu(|key, values| {
+            let of_cpu = |value: &[u8]| (number(value, 0), number(value, 8));
+            let (packets, bytes) = values
+                .chunks(VALUE_BYTES)
+                .map(of_cpu)
+                .fold((0_u64, 0_u64), |sum, one| (sum.0.wrapping_add(one.0), sum.1.wrapping_add(one.1)));
+            if packets > 0 {
+                drops.insert(self.kind(key), DropCount { packets, bytes });
+            }
+        })?;
+        Ok(drops)
+    }
+
+    fn kind(&self, key: &[u8]) -> DropKind {
+        if key == OTHERS {
+            return DropKind { reason: None, protocol: 0, device: 0, netns: 0 };
+        }
+        let word = |at: i16| {
+            let bytes = key.get((at - KEY) as usize..).and_then(|rest| rest.first_chunk());
+            bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+        };
+        let reason = word(KEY);
+        let name = self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string());
+        DropKind {
+            reason: Some(name),
+            protocol: word(KEY_PROTOCOL) as u16,
+            device: word(KEY_DEVICE),
+            netns: word(KEY_NAMESPACE),
+        }
+    }
+
+    /// What the program cost since it began; `None` where the kernel does not take its time.
+    pub fn cost(&self) -> Option<ProgramCost> {
+        self.timed.as_ref()?;
+        let (ns, runs) = self.program.times().ok()?;
+        Some(ProgramCost { runs, ns })
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+#[path = "packet_drops_tests.rs"]
+mod tests;
