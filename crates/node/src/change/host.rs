@@ -12,7 +12,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use linerate_model::fact::FactValue;
+use linerate_model::change::Change;
+use linerate_model::fact::{FactKey, FactValue};
 use linerate_sys::ancestors::{self, Trusted};
 use linerate_sys::root::Root;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ use crate::private::Folder;
 
 /// Mode of new files of persistent settings, which other programs read.
 const SETTINGS_MODE: u32 = 0o644;
+/// The same for files of netplan.
+const NETPLAN_MODE: u32 = 0o600;
 /// Mode of new folders of such files.
 const SETTINGS_FOLDER_MODE: u32 = 0o755;
 
@@ -60,7 +63,16 @@ pub(crate) trait Host {
     /// Says why a value could not be taken back from.
     fn check(&self, key: &str, value: &FactValue) -> Result<(), SettingError>;
     fn related(&self, key: &str) -> Vec<String>;
-    fn persist(&self, key: &str, value: &FactValue) -> Persist;
+    /// How a value survives a reboot on this host, by the owner that rules the setting here.
+    fn persist(&self, etc_dir: &Path, key: &str, value: &FactValue) -> Persist;
+    /// The first change that the files of the host would not give after a boot, were these files written,
+    /// with the reason.
+    fn overridden(
+        &self,
+        etc_dir: &Path,
+        files: &[(PathBuf, Content)],
+        changes: &[Change],
+    ) -> Option<(FactKey, String)>;
     /// What is at a path, `None` when nothing is.
     fn load(&self, path: &Path) -> io::Result<Option<Content>>;
     /// Puts content at a path in one step that is on the disk when this returns.
@@ -112,7 +124,9 @@ fn put(fresh: &Path, path: &Path, content: &Content) -> io::Result<()> {
     };
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(fresh)?;
     let old = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
-    let mode = old.map_or(SETTINGS_MODE, |old| old.mode() & 0o777);
+    // netplan wants files that root alone can read: they may hold passwords.
+    let new = if path.extension().is_some_and(|e| e == "yaml") { NETPLAN_MODE } else { SETTINGS_MODE };
+    let mode = old.map_or(new, |old| old.mode() & 0o777);
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -155,11 +169,26 @@ impl Host for RealHost {
         facts::setting_for(key).map(|s| s.related(key)).unwrap_or_default()
     }
 
-    fn persist(&self, key: &str, value: &FactValue) -> Persist {
-        facts::setting_for(key).map_or_else(
-            || Persist::Impossible { reason: "no such setting".to_owned() },
-            |s| s.persist(key, value),
-        )
+    fn persist(&self, etc_dir: &Path, key: &str, value: &FactValue) -> Persist {
+        facts::boot_files::persist(&self.root, etc_dir, key, value)
+    }
+
+    fn overridden(
+        &self,
+        etc_dir: &Path,
+        files: &[(PathBuf, Content)],
+        changes: &[Change],
+    ) -> Option<(FactKey, String)> {
+        let text = |(path, content): &(PathBuf, Content)| {
+            let text = match content {
+                Content::Text(text) => text.clone(),
+                // Of a link only that it is there counts.
+                Content::Link(_) => String::new(),
+            };
+            (path.display().to_string(), text)
+        };
+        let written = files.iter().map(text).collect();
+        facts::boot_files::overridden(&self.root, etc_dir, written, changes)
     }
 
     fn load(&self, path: &Path) -> io::Result<Option<Content>> {

@@ -156,7 +156,7 @@ pub(crate) fn check<H: Host>(
         Some(format!("{key}, which is no setting that may be written"))
     };
     let file = || {
-        let wrong = |f: &FileEdit| Some((f.path.clone(), persist::check(host, etc_dir, &f.path).err()?));
+        let wrong = |f: &FileEdit| Some((f.path.clone(), persist::check_edit(host, etc_dir, f).err()?));
         let (file, reason) = journal.files.iter().find_map(wrong)?;
         Some(format!("{}: {reason}", file.display()))
     };

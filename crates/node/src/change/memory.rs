@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use linerate_model::fact::FactValue;
+use linerate_model::change::Change;
+use linerate_model::fact::{FactKey, FactValue};
 
 use super::host::{Content, Host, Lock};
 use super::journal;
-use super::setting::{Persist, SettingError};
+use super::setting::{FileSyntax, Persist, SettingError};
 
 /// A setting of a queue, which is gone while there are fewer queues.
 pub(super) const QUEUE: &str = "nic.eth0.queue.rx-1.rps_cpus";
@@ -155,7 +156,7 @@ impl Host for Process {
         }
     }
 
-    fn persist(&self, key: &str, value: &FactValue) -> Persist {
+    fn persist(&self, _etc_dir: &Path, key: &str, value: &FactValue) -> Persist {
         if key == "cpu.governor" {
             return Persist::Impossible { reason: "it belongs to the firmware".into() };
         }
@@ -171,9 +172,19 @@ impl Host for Process {
             path: "sysctl.d/90-linerate.conf".into(),
             preamble: "# linerate\n".into(),
             section: None,
+            syntax: FileSyntax::Assign,
             line: format!("{name} = {value}"),
             name,
         }
+    }
+
+    fn overridden(
+        &self,
+        _etc_dir: &Path,
+        _files: &[(PathBuf, Content)],
+        _changes: &[Change],
+    ) -> Option<(FactKey, String)> {
+        None
     }
 
     fn load(&self, path: &Path) -> io::Result<Option<Content>> {

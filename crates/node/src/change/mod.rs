@@ -13,6 +13,7 @@ pub(crate) mod guardian;
 mod guardian_link;
 pub(crate) mod host;
 pub(crate) mod journal;
+pub(crate) mod lines;
 #[cfg(test)]
 mod memory;
 pub(crate) mod persist;

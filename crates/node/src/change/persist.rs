@@ -11,14 +11,27 @@ use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
 use super::host::{Content, Host};
-use super::setting::{FileError, Persist};
+use super::lines::{find, with_line};
+use super::setting::{FileError, FileSyntax, Persist};
 
 /// One line of a file that several settings share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineEdit {
     section: Option<String>,
+    #[serde(default)]
+    syntax: FileSyntax,
     name: String,
     line: String,
+}
+
+impl LineEdit {
+    fn put_into(&self, text: &str, line: Option<&str>) -> String {
+        with_line(text, self.section.as_deref(), self.syntax, &self.name, line)
+    }
+
+    fn find_in(&self, text: &str) -> Option<String> {
+        find(text, self.section.as_deref(), self.syntax, &self.name)
+    }
 }
 
 /// A file before and after a trial was kept.
@@ -30,6 +43,9 @@ pub(crate) struct FileEdit {
     after: Content,
     /// Empty when the whole file is ours.
     lines: Vec<LineEdit>,
+    /// What a file begins with that is ours alone: when nothing else is left in it, it is removed.
+    #[serde(default)]
+    preamble: String,
 }
 
 impl FileEdit {
@@ -53,7 +69,7 @@ pub(crate) fn plan<H: Host>(
 ) -> Result<Vec<FileEdit>, ChangeError> {
     let mut edits: Vec<FileEdit> = Vec::new();
     for change in changes {
-        match host.persist(&change.key, &change.to) {
+        match host.persist(etc_dir, &change.key, &change.to) {
             Persist::Impossible { reason } => {
                 return Err(ChangeError::CannotStay {
                     host: name.to_owned(),
@@ -61,8 +77,8 @@ pub(crate) fn plan<H: Host>(
                     reason,
                 });
             }
-            Persist::File { path, preamble, section, name: field, line } => {
-                let edit = LineEdit { section, name: field, line };
+            Persist::File { path, preamble, section, syntax, name: field, line } => {
+                let edit = LineEdit { section, syntax, name: field, line };
                 add_line(host, name, &mut edits, &below(host, name, etc_dir, &path)?, &preamble, edit)?;
             }
             Persist::Unit { name: unit, description, exec } => {
@@ -73,12 +89,16 @@ pub(crate) fn plan<H: Host>(
                 for (path, after) in [(service, text), (wants, link)] {
                     let path = below(host, name, etc_dir, &path)?;
                     let before = load(host, name, &path)?;
-                    edits.push(FileEdit { path, before, after, lines: Vec::new() });
+                    edits.push(FileEdit { path, before, after, lines: Vec::new(), preamble: String::new() });
                 }
             }
         }
     }
-    Ok(edits)
+    let after: Vec<(PathBuf, Content)> = edits.iter().map(|e| (e.path.clone(), e.after.clone())).collect();
+    match host.overridden(etc_dir, &after, changes) {
+        Some((key, reason)) => Err(ChangeError::CannotStay { host: name.to_owned(), key, reason }),
+        None => Ok(edits),
+    }
 }
 
 fn add_line<H: Host>(
@@ -92,14 +112,15 @@ fn add_line<H: Host>(
     if !edits.iter().any(|e| e.path == path) {
         let before = load(host, name, path)?;
         let after = before.clone().unwrap_or_else(|| Content::Text(preamble.to_owned()));
-        edits.push(FileEdit { path: path.to_owned(), before, after, lines: Vec::new() });
+        let preamble = preamble.to_owned();
+        edits.push(FileEdit { path: path.to_owned(), before, after, lines: Vec::new(), preamble });
     }
     let file = edits.iter_mut().find(|e| e.path == path).expect("it was added above");
     let Content::Text(text) = &file.after else {
         let reason = FileError::Link;
         return Err(ChangeError::StrayFile { host: name.to_owned(), path: path.to_owned(), reason });
     };
-    file.after = Content::Text(with_line(text, edit.section.as_deref(), &edit.name, Some(&edit.line)));
+    file.after = Content::Text(edit.put_into(text, Some(&edit.line)));
     file.lines.push(edit);
     Ok(())
 }
@@ -143,23 +164,68 @@ fn wanted(file: &FileEdit, now: Option<&Content>) -> Option<Content> {
     };
     let mut text = text.clone();
     for edit in file.lines.iter().rev() {
-        let section = edit.section.as_deref();
-        if find(&text, section, &edit.name).as_deref() == Some(edit.line.as_str()) {
-            text = with_line(&text, section, &edit.name, find(before, section, &edit.name).as_deref());
+        if edit.find_in(&text).as_deref() == Some(edit.line.as_str()) {
+            text = edit.put_into(&text, edit.find_in(before).as_deref());
         }
     }
-    Some(Content::Text(text))
+    let is_empty = !file.preamble.is_empty() && text.trim() == file.preamble.trim();
+    (!is_empty).then_some(Content::Text(text))
 }
 
-/// Where a persistent setting can be: folder below the one that stands for `/etc`, and what the names of
-/// files there start and end with.
-const FILES: [(&str, &str, &str); 5] = [
+/// Where a persistent setting can be: folder below the one that stands for `/etc` (`*` is any one), and what
+/// the names of files there start and end with.
+const FILES: [(&str, &str, &str); 16] = [
+    ("", "sysctl.conf", "sysctl.conf"),
     ("sysctl.d", "90-linerate", ".conf"),
+    ("sysctl.d", "zz-linerate", ".conf"),
+    ("systemd/network", "00-linerate-", ".link"),
     ("systemd/network", "10-linerate-", ".link"),
+    ("systemd/network/*.network.d", "90-linerate", ".conf"),
     ("udev/rules.d", "90-linerate-", ".rules"),
+    ("udev/rules.d", "zz-linerate-", ".rules"),
     ("systemd/system", "linerate-", ".service"),
     ("systemd/system/multi-user.target.wants", "linerate-", ".service"),
+    ("NetworkManager/system-connections", "", ".nmconnection"),
+    ("netplan", "zz-linerate-", ".yaml"),
+    ("network", "interfaces", "interfaces"),
+    ("network/interfaces.d", "", ""),
+    ("tuned/*", "tuned.conf", "tuned.conf"),
+    ("tuned/profiles/*", "tuned.conf", "tuned.conf"),
 ];
+
+/// Whether a folder is one of a pattern with at most one `*` in each of its parts.
+fn is_folder(pattern: &str, folder: &Path) -> bool {
+    let (parts, names) = (Path::new(pattern).components(), folder.components());
+    parts.clone().count() == names.clone().count()
+        && parts.zip(names).all(|(part, name)| {
+            let (part, name) = (part.as_os_str().to_string_lossy(), name.as_os_str().to_string_lossy());
+            match part.split_once('*') {
+                Some((start, end)) => name.starts_with(start) && name.ends_with(end),
+                None => part == name,
+            }
+        })
+}
+
+/// Refuses an edit that this program would not plan: its lines make the text after of the text before, and
+/// none of them runs a program.
+pub(crate) fn check_edit<H: Host>(host: &H, etc_dir: &Path, file: &FileEdit) -> Result<(), FileError> {
+    check(host, etc_dir, &file.path)?;
+    let (Content::Text(after), false) = (&file.after, file.lines.is_empty()) else { return Ok(()) };
+    let before = match &file.before {
+        Some(Content::Text(text)) => text.clone(),
+        _ => file.preamble.clone(),
+    };
+    let made = file.lines.iter().fold(before, |text, edit| edit.put_into(&text, Some(&edit.line)));
+    let runs = |edit: &LineEdit| {
+        edit.syntax == FileSyntax::Stanza && (edit.name.ends_with("up") || edit.name.ends_with("down"))
+    };
+    // Journals of earlier versions have no preamble.
+    let is_known = file.before.is_some() || !file.preamble.is_empty();
+    if is_known && made != *after || file.lines.iter().any(|edit| runs(edit) || edit.line.contains('\n')) {
+        return Err(FileError::OtherText);
+    }
+    Ok(())
+}
 
 /// Says why a path is not one of a persistent setting of this program, or which other user could exchange it.
 /// Also asked about every path of a journal.
@@ -169,7 +235,9 @@ pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<()
     let plain = |c: std::path::Component<'_>| matches!(c, std::path::Component::Normal(_));
     let name = below.file_name().and_then(|name| name.to_str()).ok_or_else(outside)?;
     let fits = |(folder, start, end): &(&str, &str, &str)| {
-        below.parent() == Some(Path::new(folder)) && name.starts_with(start) && name.ends_with(end)
+        below.parent().is_some_and(|parent| is_folder(folder, parent))
+            && name.starts_with(start)
+            && name.ends_with(end)
     };
     if !below.components().all(plain) || !FILES.iter().any(fits) {
         return Err(outside());
@@ -209,10 +277,20 @@ fn store<H: Host>(host: &H, name: &str, path: &Path, content: Option<&Content>) 
     })
 }
 
+/// What sets the same values at boot comes first; a unit that does not start delays nothing.
+const AFTER: [&str; 4] =
+    ["network.target", "network-online.target", "NetworkManager-wait-online.service", "tuned.service"];
+
+/// The lines that a unit runs.
+pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("ExecStart="))
+}
+
 pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
     let mut text = format!(
-        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter=network.target\n\n\
-         [Service]\nType=oneshot\nRemainAfterExit=yes\n"
+        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter={}\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\n",
+        AFTER.join(" ")
     );
     for line in exec {
         text.push_str("ExecStart=");
@@ -223,98 +301,33 @@ pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
     text
 }
 
-/// Name of the field that a line sets, `None` for comments, sections and blank lines.
-fn field(line: &str) -> Option<&str> {
-    let name = line.split_once('=')?.0.trim();
-    // A leading `-` tells sysctl to go on after a failure.
-    (!name.starts_with(['#', ';', '['])).then(|| name.trim_start_matches('-'))
-}
-
-/// Positions of the lines of a section: all lines when there are no sections, `None` when it is not there.
-fn section_lines(lines: &[&str], section: Option<&str>) -> Option<std::ops::Range<usize>> {
-    let Some(section) = section else { return Some(0..lines.len()) };
-    let start = lines.iter().position(|l| l.trim() == section)? + 1;
-    let length =
-        lines[start..].iter().position(|l| l.trim_start().starts_with('[')).unwrap_or(lines.len() - start);
-    Some(start..start + length)
-}
-
-/// The line that sets a field.
-fn find(text: &str, section: Option<&str>, name: &str) -> Option<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let range = section_lines(&lines, section)?;
-    lines[range].iter().rev().find(|l| field(l) == Some(name.trim())).map(|l| (*l).to_owned())
-}
-
-/// The text with a field set by exactly this line, or by none.
-fn with_line(text: &str, section: Option<&str>, name: &str, line: Option<&str>) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    if let Some(section) = section
-        && line.is_some()
-        && section_lines(&lines, Some(section)).is_none()
-    {
-        lines.push(section);
-    }
-    if let Some(range) = section_lines(&lines, section) {
-        let ours: Vec<usize> = range.clone().filter(|i| field(lines[*i]) == Some(name.trim())).collect();
-        // A new line goes behind the last line of the section that is not blank.
-        let end = range.clone().rev().find(|i| !lines[*i].trim().is_empty()).map_or(range.start, |i| i + 1);
-        let at = ours.first().copied().unwrap_or(end);
-        if let Some(line) = line {
-            lines.insert(at, line);
-        }
-        for i in ours.into_iter().rev() {
-            lines.remove(i + usize::from(line.is_some()));
-        }
-    }
-    lines.into_iter().fold(String::new(), |mut text, line| {
-        text.push_str(line);
-        text.push('\n');
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::change::host::RealHost;
 
     #[test]
-    fn a_line_is_added_replaced_and_removed_in_its_section_only() {
-        let link = "[Match]\nOriginalName=eth0\nMTUBytes=1\n\n[Link]\nName=x\n";
-        let with = with_line(link, Some("[Link]"), "MTUBytes", Some("MTUBytes=9000"));
-        assert_eq!(with, "[Match]\nOriginalName=eth0\nMTUBytes=1\n\n[Link]\nName=x\nMTUBytes=9000\n");
-        let again = with_line(&with, Some("[Link]"), "MTUBytes", Some("MTUBytes=1500"));
-        assert_eq!(again, link.to_owned() + "MTUBytes=1500\n");
-        assert_eq!(with_line(&again, Some("[Link]"), "MTUBytes", None), link);
-        assert_eq!(
-            with_line("[Match]\nDriver=virtio_net\n", Some("[Link]"), "MTUBytes", Some("MTUBytes=9000")),
-            "[Match]\nDriver=virtio_net\n[Link]\nMTUBytes=9000\n"
-        );
-    }
-
-    #[test]
-    fn several_older_lines_become_one_and_comments_stay() {
-        let old = "# net.a = 0\nnet.a=1\nnet.b = 2\n-net.a = 3\n";
-        assert_eq!(with_line(old, None, "net.a", Some("net.a = 4")), "# net.a = 0\nnet.a = 4\nnet.b = 2\n");
-        assert_eq!(find(old, None, "net.a").as_deref(), Some("-net.a = 3"));
-        assert_eq!(with_line("", None, "net.a", Some("net.a = 4")), "net.a = 4\n");
-    }
-
-    #[test]
     fn undo_leaves_what_others_wrote_meanwhile() {
-        let edit = LineEdit { section: None, name: "net.a".into(), line: "net.a = 2".into() };
+        let edit = LineEdit {
+            section: None,
+            syntax: FileSyntax::Assign,
+            name: "net.a".into(),
+            line: "net.a = 2".into(),
+        };
         let file = FileEdit {
             path: "f".into(),
             before: Some(Content::Text("net.a = 1\n".into())),
             after: Content::Text("net.a = 2\n".into()),
             lines: vec![edit],
+            preamble: "# ours\n".into(),
         };
         let now = |text: &str| Some(Content::Text(text.to_owned()));
         assert_eq!(wanted(&file, now("net.a = 2\n").as_ref()), now("net.a = 1\n"));
         assert_eq!(wanted(&file, now("net.a = 2\nnet.b = 7\n").as_ref()), now("net.a = 1\nnet.b = 7\n"));
         assert_eq!(wanted(&file, now("net.a = 9\n").as_ref()), now("net.a = 9\n"), "not our line any more");
         assert_eq!(wanted(&file, None), None, "somebody removed it");
+        let fresh = FileEdit { before: None, ..file };
+        assert_eq!(wanted(&fresh, now("# ours\nnet.a = 2\n").as_ref()), None, "nothing of others is left");
     }
 
     #[test]
@@ -347,6 +360,14 @@ mod tests {
             "systemd/system/ssh.service",
             "systemd/system/linerate-x.timer",
             "udev/rules.d/90-other.rules",
+            "sysctl.confx",
+            "network/interfaces.bak",
+            "network/if-up.d/x",
+            "netplan/50-cloud-init.yaml",
+            "tuned/tuned.conf",
+            "tuned/active_profile",
+            "NetworkManager/NetworkManager.conf",
+            "NetworkManager/dispatcher.d/x",
             "systemd/system/ssh.service.d/linerate-x.service",
         ] {
             let refused = below(&host, "h", etc, Path::new(outside)).unwrap_err().to_string();
@@ -356,6 +377,12 @@ mod tests {
             "sysctl.d/90-linerate.conf",
             "systemd/network/10-linerate-em1.link",
             "udev/rules.d/90-linerate-sda-0-scheduler.rules",
+            "sysctl.conf",
+            "network/interfaces",
+            "netplan/zz-linerate-eth0.yaml",
+            "tuned/mine/tuned.conf",
+            "NetworkManager/system-connections/x y.nmconnection",
+            "systemd/network/10-x.network.d/90-linerate.conf",
             "systemd/system/linerate-em1-qdisc.service",
             "systemd/system/multi-user.target.wants/linerate-em1-qdisc.service",
         ] {

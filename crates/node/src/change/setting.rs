@@ -13,6 +13,7 @@ use linerate_sys::ethtool::EthtoolError;
 use linerate_sys::netlink::NetlinkError;
 use linerate_sys::place::PlaceError;
 use linerate_sys::root::{ReadError, Root};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a setting cannot be read or written.
@@ -99,6 +100,8 @@ pub(crate) enum FileError {
     Link,
     #[error("what was written does not read back")]
     NotReadBack,
+    #[error("the text to write is not that of the lines to write")]
+    OtherText,
     #[error("it is no file of persistent settings below {}", .0.display())]
     Outside(PathBuf),
     #[error("{} is a symbolic link", .0.display())]
@@ -139,6 +142,19 @@ pub(crate) trait Setting: Sync {
     fn persist(&self, key: &str, value: &FactValue) -> Persist;
 }
 
+/// How the lines of a file of settings are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FileSyntax {
+    /// `name = value`, sections in brackets.
+    #[default]
+    Assign,
+    /// `name: value`, of YAML; only in files that are ours alone.
+    Colon,
+    /// `name value`, sections begin with a line of their own: interfaces(5).
+    Stanza,
+}
+
 /// How a value survives a reboot. All paths are relative to the folder that stands for `/etc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Persist {
@@ -148,9 +164,12 @@ pub(crate) enum Persist {
         path: PathBuf,
         /// What a new file starts with (a comment, a `[Match]` section); empty for nothing.
         preamble: String,
-        /// Section that holds the line, with its brackets (`[Link]`); `None` for files without sections.
+        /// Line that begins the section of the line: `[Link]`, `iface eth0 inet static`; `None` for files
+        /// without sections.
         section: Option<String>,
-        /// Text before the `=` of the line: an older line of the section with the same name is replaced.
+        /// How lines of the file are written.
+        syntax: FileSyntax,
+        /// Text before the sign of the line: an older line of the section with the same name is replaced.
         name: String,
         /// The whole line without its line end: `net.ipv4.tcp_sack = 1`.
         line: String,

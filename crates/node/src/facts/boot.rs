@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use linerate_sys::root::Root;
 
 use super::view::View;
-use crate::change::setting::Persist;
+use crate::change::setting::{FileSyntax, Persist};
 
 /// A line in the `.link` file of a device. The first file that matches a device is the only one that counts,
 /// so the file also says what the system's default one does: the name stays as it is, also after a reboot.
@@ -16,15 +16,26 @@ pub(super) fn link_file(nic: &str, field: &str, value: &str) -> Persist {
     }
     Persist::File {
         path: PathBuf::from(format!("systemd/network/10-linerate-{nic}.link")),
-        preamble: format!(
-            "# Written by linerate; `linerate undo` takes its lines out.\n[Match]\n{}\n\n[Link]\nName={nic}\n\
-             AlternativeNamesPolicy=database onboard slot path mac\nMACAddressPolicy=persistent\n",
-            match_line(nic)
-        ),
+        preamble: link_preamble(nic, USUAL_LINK.into_iter()),
         section: Some("[Link]".to_string()),
+        syntax: FileSyntax::Assign,
         name: field.to_string(),
         line: format!("{field}={value}"),
     }
+}
+
+/// Lines of the file of systemd that matches every device, but for the name.
+const USUAL_LINK: [(&str, &str); 2] =
+    [("AlternativeNamesPolicy", "database onboard slot path mac"), ("MACAddressPolicy", "persistent")];
+
+/// Beginning of the `.link` file of a device, with the lines of the file that matched it before.
+pub(super) fn link_preamble<'a>(nic: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let kept = lines.filter(|(name, _)| !["Name", "NamePolicy", "Description"].contains(name));
+    let kept: String = kept.map(|(name, value)| format!("{name}={value}\n")).collect();
+    format!(
+        "# Written by linerate; `linerate undo` takes its lines out.\n[Match]\n{}\n\n[Link]\nName={nic}\n{kept}",
+        match_line(nic)
+    )
 }
 
 /// Names are given after `.link` files are matched, so that a renamed device is only found by its hardware

@@ -11,7 +11,7 @@ use linerate_model::writable::writable;
 use linerate_sys::root::{ReadError, Root};
 
 use super::readings::{flawed, number_of, text_of};
-use crate::change::setting::{Persist, Setting, SettingError};
+use crate::change::setting::{FileSyntax, Persist, Setting, SettingError};
 
 /// The settings.
 pub(super) struct DiskSettings;
@@ -210,6 +210,7 @@ impl Setting for DiskSettings {
             path: PathBuf::from(format!("udev/rules.d/90-linerate-{device}-{order}-{}.rules", setting.name)),
             preamble: "# Written by linerate; `linerate undo` takes its line out.\n".to_owned(),
             section: None,
+            syntax: FileSyntax::Assign,
             name: "ACTION".to_owned(),
             line: format!("ACTION==\"add|change\", {subsystem}, {drive}, ATTR{{{file}}}=\"{text}\""),
         }

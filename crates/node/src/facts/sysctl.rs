@@ -13,7 +13,7 @@ use linerate_sys::sysctl;
 use super::fact::Fact;
 use super::readings::{Readings, fact, settings, text_of};
 use super::view::View;
-use crate::change::setting::{Persist, Setting, SettingError};
+use crate::change::setting::{FileSyntax, Persist, Setting, SettingError};
 
 /// Folders of `/proc/sys` that are read.
 const TOPS: [&str; 4] = ["net", "vm", "kernel", "sunrpc"];
@@ -145,6 +145,7 @@ impl Setting for Sysctls {
             path: PathBuf::from("sysctl.d/90-linerate.conf"),
             preamble: "# Written by linerate; `linerate undo` takes its lines out.\n".to_string(),
             section: None,
+            syntax: FileSyntax::Assign,
             name: name.to_string(),
             line: format!("{name} = {value}"),
         }

@@ -15,8 +15,8 @@ use super::super::settings::Settings;
 /// The check.
 pub(in super::super) struct KeptSet;
 
-/// Where `keep` writes sysctls.
-const FILE: &str = "/etc/sysctl.d/90-linerate.conf";
+/// Where `keep` writes sysctls in files of its own.
+const FILES: [&str; 2] = ["/etc/sysctl.d/90-linerate.conf", "/etc/sysctl.d/zz-linerate.conf"];
 
 static ABOUT: About = About {
     id: "kept-set",
@@ -51,11 +51,14 @@ impl Check for KeptSet {
     }
 
     fn read(&self, reading: &Reading<'_>) -> Result<Evidence, String> {
-        let text = match reading.root.read(FILE) {
-            // Nothing was kept.
-            Err(ReadError::Missing) => String::new(),
-            other => other.map_err(|error| error.to_string())?,
-        };
+        let mut text = String::new();
+        for file in FILES {
+            match reading.root.read(file) {
+                // Nothing was kept.
+                Err(ReadError::Missing) => {}
+                other => text += &other.map_err(|error| error.to_string())?,
+            }
+        }
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         let pairs = lines.filter_map(|line| line.split_once('='));
         let rows = pairs.map(|(name, kept)| row(reading.root, name.trim(), kept));

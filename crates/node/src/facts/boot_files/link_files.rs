@@ -1,12 +1,13 @@
 //! `.link` files of systemd: the first one that matches a device is the only one that counts
 //! (systemd.link(5)). Those that netplan's generator writes below `/run` are read like all others.
 
-use linerate_model::fact::FactValue;
+use std::path::Path;
+
 use linerate_sys::rtnetlink::NetDevice;
 
-use super::super::setting_for;
 use super::super::view::split_key;
-use super::owner::{HostFiles, Line, Owner};
+use super::super::{boot, setting_for};
+use super::owner::{HostFiles, Kept, Line, Owner, fields, glob, shown};
 use crate::change::setting::Persist;
 
 /// The owner.
@@ -22,60 +23,81 @@ impl Owner for LinkFiles {
     }
 
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
-        let mut files = Vec::new();
-        for path in host.tree.merged("systemd/network", ".link")? {
-            let text = host.tree.read(&path)?.unwrap_or_default();
-            files.push((path, text));
-        }
+        let files = files(host)?;
         let mut lines = Vec::new();
         for (key, now) in &host.settings {
             let Some((nic, _)) = split_key(key) else { continue };
-            let Some(link) = host.view.links().iter().find(|link| link.name == nic) else { continue };
-            let driver =
-                host.view.nics().get(&nic).and_then(|nic| nic.driver.as_ref()).map(|d| d.name.as_str());
-            let Some((path, text)) = files.iter().find(|(_, text)| matches(text, link, driver)) else {
-                continue;
-            };
+            let Some((path, text)) = first(host, &files, &nic) else { continue };
             // A file that sets nothing but names is asked no further: it is the usual one.
-            if !section(text, "[Link]").any(|(_, name, _)| !NAMES.contains(&name)) {
+            if !fields(text, "[Link]").any(|(_, name, _)| !NAMES.contains(&name)) {
                 continue;
             }
             let Some(Persist::File { name: field, line, .. }) = setting_for(key).map(|s| s.persist(key, now))
             else {
                 continue;
             };
-            let set = section(text, "[Link]").filter(|(_, name, _)| *name == field).last();
+            let set = fields(text, "[Link]").filter(|(_, name, _)| *name == field).last();
             lines.extend(set.map(|(number, _, value)| Line {
                 key: key.clone(),
-                value: shown(value, &line, now),
+                value: shown(value, line.split_once('=').map_or("", |(_, own)| own.trim()), now),
                 at: format!("{path}:{number}"),
             }));
         }
         Ok(lines)
     }
+
+    /// The file of this program stands before all others, with what the one has that matches now.
+    fn persist(&self, host: &HostFiles<'_>, kept: &Kept<'_>) -> Result<Option<Persist>, String> {
+        let Persist::File { path, section, syntax, name, line, .. } = kept.usual else { return Ok(None) };
+        let (true, Some((nic, _))) = (path.starts_with(FOLDER), split_key(kept.key)) else { return Ok(None) };
+        let files = files(host)?;
+        let Some((other, text)) = first(host, &files, &nic) else { return Ok(None) };
+        let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (own, found) = (file_name(path), file_name(Path::new(other)));
+        let early = own.replacen("10-", "00-", 1);
+        if found == own {
+            return Ok(None);
+        }
+        if found == early {
+            let (section, syntax, name, line) = (section.clone(), *syntax, name.clone(), line.clone());
+            let path = Path::new(FOLDER).join(early);
+            return Ok(Some(Persist::File { path, preamble: String::new(), section, syntax, name, line }));
+        }
+        let own = if own < found { own } else { early };
+        if own >= found {
+            return Err(format!("{other} matches {nic} before every file of this program"));
+        }
+        let (section, syntax, name, line) = (section.clone(), *syntax, name.clone(), line.clone());
+        let preamble =
+            boot::link_preamble(&nic, fields(text, "[Link]").map(|(_, name, value)| (name, value)));
+        let path = Path::new(FOLDER).join(own);
+        Ok(Some(Persist::File { path, preamble, section, syntax, name, line }))
+    }
+}
+
+/// Where the files are.
+const FOLDER: &str = "systemd/network";
+
+/// Path and text of all files, in their order.
+fn files(host: &HostFiles<'_>) -> Result<Vec<(String, String)>, String> {
+    let read = |path: String| Ok((path.clone(), host.tree.read(&path)?.unwrap_or_default()));
+    host.tree.merged(FOLDER, ".link")?.into_iter().map(read).collect()
+}
+
+/// The first file that matches a device.
+fn first<'f>(host: &HostFiles<'_>, files: &'f [(String, String)], nic: &str) -> Option<&'f (String, String)> {
+    let link = host.link(nic)?;
+    let driver = host.view.nics().get(nic).and_then(|nic| nic.driver.as_ref()).map(|d| d.name.as_str());
+    files.iter().find(|(_, text)| matches(text, link, driver))
 }
 
 /// Fields about names.
 const NAMES: [&str; 6] =
     ["Name", "NamePolicy", "AlternativeName", "AlternativeNamesPolicy", "MACAddressPolicy", "Description"];
 
-/// Number, name and value of the lines of a section.
-fn section<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = (usize, &'t str, &'t str)> {
-    let mut is_in = false;
-    text.lines().enumerate().filter_map(move |(at, line)| {
-        let line = line.trim();
-        if line.starts_with('[') {
-            is_in = line == wanted;
-            return None;
-        }
-        let (name, value) = line.split_once('=').filter(|_| is_in && !line.starts_with(['#', ';']))?;
-        Some((at + 1, name.trim(), value.trim()))
-    })
-}
-
 /// Whether all conditions of a file hold for a device. One that cannot be judged from here does not hold.
 fn matches(text: &str, link: &NetDevice, driver: Option<&str>) -> bool {
-    let mut conditions = section(text, "[Match]").peekable();
+    let mut conditions = fields(text, "[Match]").peekable();
     // A file without conditions is refused by systemd.
     conditions.peek().is_some()
         && conditions.all(|(_, name, patterns)| {
@@ -100,29 +122,4 @@ fn fits(patterns: &str, seen: &str, is_address: bool) -> bool {
         if is_address { plain(pattern) == plain(seen) } else { glob(pattern.as_bytes(), seen.as_bytes()) }
     };
     patterns.split_whitespace().any(fits) != is_inverse
-}
-
-/// `*` and `?` as the shell has them.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => text.is_empty(),
-        Some((b'*', rest)) => (0..=text.len()).any(|at| glob(rest, &text[at..])),
-        Some((b'?', rest)) => !text.is_empty() && glob(rest, &text[1..]),
-        Some((c, rest)) => text.first() == Some(c) && glob(rest, &text[1..]),
-    }
-}
-
-/// A value of a file as a fact has it: the value in force where the file has the line that this program would
-/// write for it.
-fn shown(value: &str, line: &str, now: &FactValue) -> String {
-    if line.split_once('=').is_some_and(|(_, own)| own.trim() == value) {
-        return now.to_string();
-    }
-    match value.to_ascii_lowercase().as_str() {
-        "yes" | "true" | "on" => "on".to_owned(),
-        "no" | "false" | "off" => "off".to_owned(),
-        "1" if matches!(now, FactValue::Flag(_)) => "on".to_owned(),
-        "0" if matches!(now, FactValue::Flag(_)) => "off".to_owned(),
-        other => other.strip_suffix("us").map_or_else(|| value.to_owned(), str::to_owned),
-    }
 }

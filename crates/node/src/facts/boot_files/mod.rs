@@ -2,31 +2,53 @@
 //! with its owner. Read only when asked for by this prefix, and only for settings that are read with it.
 //!
 //! In: the folder that stands for `/etc`, and the settings that were read. Out: one fact for each line that
-//! sets one of them, a gap where a file cannot be read. It never decides which line counts.
+//! sets one of them, a gap where a file cannot be read; and for a value that is to be kept the file in which
+//! it counts. It writes nothing.
 //!
 //! Adding an owner: one file with an [`Owner`], one line in [`OWNERS`].
 
 mod declared;
+mod ifupdown;
 mod link_files;
+mod modprobe;
+mod netplan;
+mod network_manager;
+mod networkd;
+mod nic_words;
 mod own;
 mod owner;
 mod sysctl_d;
 mod tree;
 mod tuned;
+mod udev_rules;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use linerate_model::change::Change;
 use linerate_model::drift::{BOOT, BOOT_READ};
-use linerate_model::fact::{FactKey, FactValue, Gap, HostFacts};
+use linerate_model::fact::{FactKey, FactValue, Gap, HostFacts, pattern_fits};
 use linerate_sys::root::Root;
 
 use super::view::View;
+use crate::change::setting::Persist;
 pub(super) use declared::declarations;
-use owner::{HostFiles, Owner};
+use owner::{HostFiles, Kept, Line, Owner};
 use tree::Tree;
 
 /// Owners in the order in which they act at boot; a later line counts.
-const OWNERS: [&dyn Owner; 4] = [&link_files::LinkFiles, &sysctl_d::SysctlD, &tuned::Tuned, &own::Own];
+const OWNERS: [&dyn Owner; 10] = [
+    &modprobe::Modprobe,
+    &link_files::LinkFiles,
+    &udev_rules::UdevRules,
+    &sysctl_d::SysctlD,
+    &networkd::Networkd,
+    &netplan::Netplan,
+    &ifupdown::Ifupdown,
+    &network_manager::NetworkManager,
+    &tuned::Tuned,
+    &own::Own,
+];
 
 /// Lines of one host: a bound against a folder with absurdly many.
 const LINES_MAX: usize = 5000;
@@ -65,6 +87,57 @@ pub(crate) fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut
     facts.readings.insert(BOOT_READ.to_owned(), FactValue::Flag(true));
 }
 
+/// How a value survives a boot of this host: by the owner that acts last of those that rule the setting here.
+pub(crate) fn persist(root: &Root, etc_dir: &Path, key: &str, value: &FactValue) -> Persist {
+    let Some(usual) = super::setting_for(key).map(|setting| setting.persist(key, value)) else {
+        return Persist::Impossible { reason: "no such setting".to_owned() };
+    };
+    if matches!(usual, Persist::Impossible { .. }) {
+        return usual;
+    }
+    let settings = vec![(key.to_owned(), value.clone())];
+    let host = HostFiles { tree: Tree::new(root, etc_dir), settings, view: View::new(root, None, &[]) };
+    let kept = Kept { key, value, usual: &usual };
+    for owner in OWNERS.iter().rev() {
+        match owner.persist(&host, &kept) {
+            Ok(None) => {}
+            Ok(Some(persist)) => return persist,
+            Err(reason) => return Persist::Impossible { reason },
+        }
+    }
+    usual
+}
+
+/// The first change that another line counts after, were these files written (path and text), with the
+/// reason.
+pub(crate) fn overridden(
+    root: &Root,
+    etc_dir: &Path,
+    written: BTreeMap<String, String>,
+    changes: &[Change],
+) -> Option<(FactKey, String)> {
+    let settings = changes.iter().map(|change| (change.key.clone(), change.to.clone())).collect();
+    let tree = Tree::new(root, etc_dir).with(written);
+    let host = HostFiles { tree, settings, view: View::new(root, None, &[]) };
+    // A file that cannot be read is a gap of `drift`, no reason against keeping what was proven.
+    let lines: Vec<(&str, Line)> = OWNERS
+        .iter()
+        .flat_map(|owner| owner.lines(&host).unwrap_or_default().into_iter().map(|line| (owner.name(), line)))
+        .collect();
+    changes.iter().find_map(|change| {
+        let named = lines.iter().rev().find(|(_, line)| line.key == change.key);
+        let pattern = || lines.iter().rev().find(|(_, line)| pattern_fits(&line.key, &change.key));
+        let (owner, line) = named.or_else(pattern)?;
+        let is_given = FactValue::Text(line.value.clone()).is_same(&change.to);
+        let reason = || format!("{} of {owner} gives {} after a boot", line.at, line.value);
+        (!is_given).then(|| (change.key.clone(), reason()))
+    })
+}
+
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "keep_tests.rs"]
+mod keep_tests;

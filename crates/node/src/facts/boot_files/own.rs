@@ -1,5 +1,5 @@
-//! Units and rules of udev that `linerate keep` wrote: they give a value after a boot where they are what it
-//! would write for the value in force. Its lines in `sysctl.d` and `.link` files are read with all others.
+//! Units that `linerate keep` wrote: they give a value after a boot where they run what it would run for the
+//! value in force. Its lines in files of others, and its own files of their kind, are read with all others.
 
 use super::super::setting_for;
 use super::owner::{HostFiles, Line, Owner};
@@ -8,9 +8,6 @@ use crate::change::setting::Persist;
 
 /// The owner.
 pub(super) struct Own;
-
-/// Folders that are read by other owners.
-const OTHERS: [&str; 2] = ["sysctl.d", "systemd/network"];
 
 impl Owner for Own {
     fn name(&self) -> &'static str {
@@ -24,27 +21,18 @@ impl Owner for Own {
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
         let tree = &host.tree;
         let wants = tree.list(&tree.etc("systemd/system/multi-user.target.wants"))?;
-        let rules = tree.list(&tree.etc("udev/rules.d"))?;
-        if !wants.iter().chain(&rules).any(|name| name.contains("linerate-")) {
+        if !wants.iter().any(|name| name.starts_with("linerate-")) {
             return Ok(Vec::new());
         }
         let mut lines = Vec::new();
         for (key, now) in &host.settings {
-            let found = match setting_for(key).map(|setting| setting.persist(key, now)) {
-                Some(Persist::File { path, line, .. }) if !OTHERS.iter().any(|dir| path.starts_with(dir)) => {
-                    let path = tree.etc(&path.display().to_string());
-                    let text = tree.read(&path)?.unwrap_or_default();
-                    text.lines().position(|own| own == line).map(|at| format!("{path}:{}", at + 1))
-                }
-                Some(Persist::Unit { name, description, exec }) => {
-                    let path = tree.etc(&format!("systemd/system/{name}.service"));
-                    let is_enabled = wants.contains(&format!("{name}.service"));
-                    let text = tree.read(&path)?.filter(|_| is_enabled);
-                    let is_own = text.as_deref() == Some(persist::unit_text(&description, &exec).as_str());
-                    is_own.then(|| format!("{path}:1"))
-                }
-                _ => None,
+            let Some(Persist::Unit { name, exec, .. }) = setting_for(key).map(|s| s.persist(key, now)) else {
+                continue;
             };
+            let path = tree.etc(&format!("systemd/system/{name}.service"));
+            let is_enabled = wants.contains(&format!("{name}.service"));
+            let is_own = |text: &String| persist::unit_exec(text).eq(exec.iter().map(String::as_str));
+            let found = tree.read(&path)?.filter(|_| is_enabled).filter(is_own).map(|_| format!("{path}:1"));
             lines.extend(found.map(|at| Line { key: key.clone(), value: now.to_string(), at }));
         }
         Ok(lines)

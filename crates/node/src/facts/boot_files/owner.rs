@@ -1,9 +1,11 @@
 //! What an owner of settings is, and what it sees of a host.
 
 use linerate_model::fact::{FactKey, FactValue, pattern_fits};
+use linerate_sys::rtnetlink::NetDevice;
 
 use super::super::view::View;
 use super::tree::Tree;
+use crate::change::setting::Persist;
 
 /// What sets values at boot from files of its own.
 pub(super) trait Owner {
@@ -15,6 +17,20 @@ pub(super) trait Owner {
 
     /// Its lines in the order in which they count. An error names the file that cannot be read.
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String>;
+
+    /// Where this owner rules the setting on this host: how the value has to be written to count after what
+    /// it has. `usual` is what is written where no owner rules. An error is the reason why it cannot be.
+    fn persist(&self, _host: &HostFiles<'_>, _kept: &Kept<'_>) -> Result<Option<Persist>, String> {
+        Ok(None)
+    }
+}
+
+/// A value that has to survive a boot.
+pub(super) struct Kept<'a> {
+    pub(super) key: &'a str,
+    pub(super) value: &'a FactValue,
+    /// How it survives where no owner rules the setting.
+    pub(super) usual: &'a Persist,
 }
 
 /// What an owner sees.
@@ -30,6 +46,26 @@ impl HostFiles<'_> {
     pub(super) fn wants(&self, key: &str) -> bool {
         self.settings.iter().any(|(asked, _)| asked == key || key.contains('*') && pattern_fits(key, asked))
     }
+
+    /// The device of this name.
+    pub(super) fn link(&self, nic: &str) -> Option<&NetDevice> {
+        self.view.links().iter().find(|link| link.name == nic)
+    }
+
+    /// Whether a service starts at boot.
+    pub(super) fn starts(&self, service: &str) -> Result<bool, String> {
+        let folders = [
+            Some(self.tree.etc("systemd/system/multi-user.target.wants")),
+            Some(self.tree.etc("systemd/system/network-online.target.wants")),
+            self.tree.beside("usr/lib/systemd/system/multi-user.target.wants"),
+        ];
+        for folder in folders.into_iter().flatten() {
+            if self.tree.list(&folder)?.iter().any(|name| name == service) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// A line of a file.
@@ -40,4 +76,54 @@ pub(super) struct Line {
     pub(super) value: String,
     /// File and line.
     pub(super) at: String,
+}
+
+/// Number, name and value of the lines of a section of `name=value`; of those before the first one for an
+/// empty name.
+pub(super) fn fields<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = (usize, &'t str, &'t str)> {
+    let mut section = "";
+    text.lines().enumerate().filter_map(move |(at, line)| {
+        let line = line.trim();
+        if line.starts_with('[') {
+            section = line;
+            return None;
+        }
+        let is_set = section == wanted && !line.starts_with(['#', ';']);
+        let (name, value) = line.split_once('=').filter(|_| is_set)?;
+        Some((at + 1, name.trim(), value.trim()))
+    })
+}
+
+/// A value of a file as a fact has it: the value in force where the file has the text that this program would
+/// write for it.
+pub(super) fn shown(value: &str, own: &str, now: &FactValue) -> String {
+    if own == value {
+        return now.to_string();
+    }
+    match value.to_ascii_lowercase().as_str() {
+        "yes" | "true" | "on" => "on".to_owned(),
+        "no" | "false" | "off" => "off".to_owned(),
+        "1" if matches!(now, FactValue::Flag(_)) => "on".to_owned(),
+        "0" if matches!(now, FactValue::Flag(_)) => "off".to_owned(),
+        other => other.strip_suffix("us").map_or_else(|| value.to_owned(), str::to_owned),
+    }
+}
+
+/// `*`, `?` and sets in brackets as the shell has them.
+pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((b'*', rest)) => (0..=text.len()).any(|at| glob(rest, &text[at..])),
+        Some((b'?', rest)) => !text.is_empty() && glob(rest, &text[1..]),
+        Some((b'[', rest)) if rest.contains(&b']') => {
+            let end = rest.iter().position(|c| *c == b']').unwrap_or_default();
+            let (set, rest) = (&rest[..end], &rest[end + 1..]);
+            let is_in = |c: &u8| match set {
+                [from, b'-', to] => (from..=to).contains(&c),
+                _ => set.contains(c),
+            };
+            text.first().is_some_and(is_in) && glob(rest, &text[1..])
+        }
+        Some((c, rest)) => text.first() == Some(c) && glob(rest, &text[1..]),
+    }
 }

@@ -1,7 +1,10 @@
 //! `sysctl.d`: the files that systemd-sysctl, or `sysctl --system`, applies at boot (sysctl.d(5)).
 
-use super::owner::{HostFiles, Line, Owner};
+use std::path::PathBuf;
+
+use super::owner::{HostFiles, Kept, Line, Owner};
 use super::tree::Tree;
+use crate::change::setting::Persist;
 
 /// The owner.
 pub(super) struct SysctlD;
@@ -23,14 +26,57 @@ impl Owner for SysctlD {
         }
         Ok(lines)
     }
+
+    /// In the file whose name comes after that of the last one that sets the key; where `sysctl.conf` sets it
+    /// last, there.
+    fn persist(&self, host: &HostFiles<'_>, kept: &Kept<'_>) -> Result<Option<Persist>, String> {
+        let Persist::File { path, preamble, section, syntax, name, line } = kept.usual else {
+            return Ok(None);
+        };
+        if !path.starts_with("sysctl.d") {
+            return Ok(None);
+        }
+        let at = |path: &str| Persist::File {
+            path: PathBuf::from(path),
+            preamble: preamble.clone(),
+            section: section.clone(),
+            syntax: *syntax,
+            name: name.clone(),
+            line: line.clone(),
+        };
+        let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let conf = host.tree.etc(CONF);
+        let conf_text = host.tree.read(&conf)?;
+        let mut last = None;
+        for file in files(&host.tree)? {
+            let text = host.tree.read(&file)?.unwrap_or_default();
+            let sets = of(&file, &text).into_iter().rfind(|line| line.key == kept.key);
+            last = sets.map(|line| (file, text, line.at)).or(last);
+        }
+        let Some((file, text, line_at)) = last else { return Ok(None) };
+        if file == conf || Some(&text) == conf_text.as_ref() {
+            return Ok(Some(at(CONF)));
+        }
+        match file_name(&file).as_str() {
+            last if last <= OWN => Ok(None),
+            last if last <= OWN_LATE => Ok(Some(at(&format!("sysctl.d/{OWN_LATE}")))),
+            _ => Err(format!("{line_at} sets it after every file of this program")),
+        }
+    }
 }
+
+/// Names of the files that this program writes.
+const OWN: &str = "90-linerate.conf";
+const OWN_LATE: &str = "zz-linerate.conf";
+/// The file of old, below `/etc`.
+pub(super) const CONF: &str = "sysctl.conf";
 
 /// `sysctl.conf` counts last where no systemd is: it reads it only through a link in `sysctl.d`.
 fn files(tree: &Tree<'_>) -> Result<Vec<String>, String> {
     let mut files = tree.merged("sysctl.d", ".conf")?;
     let systemd = tree.beside("run/systemd/system");
     if systemd.is_none_or(|folder| tree.list(&folder).is_ok_and(|names| names.is_empty())) {
-        files.push(tree.etc("sysctl.conf"));
+        files.push(tree.etc(CONF));
     }
     Ok(files)
 }

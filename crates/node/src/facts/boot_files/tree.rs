@@ -12,12 +12,19 @@ pub(super) struct Tree<'a> {
     etc: PathBuf,
     /// What holds `etc`; absent where the folder has another name.
     base: Option<PathBuf>,
+    /// Files that are about to be written, by path: read instead of those on the disk.
+    written: BTreeMap<String, String>,
 }
 
 impl<'a> Tree<'a> {
     pub(super) fn new(root: &'a Root, etc: &Path) -> Self {
         let base = etc.parent().filter(|_| etc.ends_with("etc")).map(Path::to_owned);
-        Self { root, etc: etc.to_owned(), base }
+        Self { root, etc: etc.to_owned(), base, written: BTreeMap::new() }
+    }
+
+    /// The same files once these are written.
+    pub(super) fn with(self, written: BTreeMap<String, String>) -> Self {
+        Self { written, ..self }
     }
 
     /// Path of a file below `/etc`.
@@ -27,6 +34,9 @@ impl<'a> Tree<'a> {
 
     /// Text of a file; `None` where it is not there.
     pub(super) fn read(&self, path: &str) -> Result<Option<String>, String> {
+        if let Some(text) = self.written.get(path) {
+            return Ok(Some(text.clone()));
+        }
         match self.root.read(path) {
             Ok(text) => Ok(Some(text)),
             Err(error) if is_absent(&error) => Ok(None),
@@ -36,11 +46,21 @@ impl<'a> Tree<'a> {
 
     /// Names in a folder; none where it is not there.
     pub(super) fn list(&self, path: &str) -> Result<Vec<String>, String> {
-        match self.root.list(path) {
-            Ok(names) => Ok(names),
-            Err(error) if is_absent(&error) => Ok(Vec::new()),
-            Err(error) => Err(format!("{path}: {error}")),
-        }
+        let mut names = match self.root.list(path) {
+            Ok(names) => names,
+            Err(error) if is_absent(&error) => Vec::new(),
+            Err(error) => return Err(format!("{path}: {error}")),
+        };
+        let below =
+            |file: &String| Some(file.strip_prefix(path)?.strip_prefix('/')?.split('/').next()?.to_owned());
+        let new: Vec<String> = self.written.keys().filter_map(below).filter(|n| !names.contains(n)).collect();
+        names.extend(new);
+        Ok(names)
+    }
+
+    /// A path of a file below `/etc` as it is written in settings that persist.
+    pub(super) fn below_etc(&self, path: &str) -> Option<PathBuf> {
+        Path::new(path).strip_prefix(&self.etc).ok().map(Path::to_owned)
     }
 
     /// Path of a file of the same system: `usr/lib/tuned`.

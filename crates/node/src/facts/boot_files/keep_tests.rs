@@ -1,0 +1,221 @@
+//! Where a kept value is written on hosts with different owners, that it counts after a boot, and that undo
+//! leaves the files as they were: in folders that stand for the files of a host.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use linerate_model::change::Change;
+use linerate_sys::root::Root;
+
+use super::*;
+use crate::change::host::RealHost;
+use crate::change::persist;
+
+const RMEM: &str = "sysctl.net.core.rmem_max";
+const MTU: &str = "nic.lo.mtu";
+const GRO: &str = "nic.lo.feature.generic-receive-offload";
+
+const NM: &str = "etc/systemd/system/multi-user.target.wants/NetworkManager.service";
+const NETWORKING: &str = "etc/systemd/system/multi-user.target.wants/networking.service";
+const NETWORKD: &str = "etc/systemd/system/multi-user.target.wants/systemd-networkd.service";
+const TUNED: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
+const SYSTEMD: &str = "run/systemd/system/x";
+
+type Files = BTreeMap<String, String>;
+
+/// All files of a folder by their path in it, links left out.
+fn files(folder: &Path) -> Files {
+    fn add(root: &Path, folder: &Path, all: &mut Files) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                add(root, &path, all);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                all.insert(path.strip_prefix(root).unwrap().display().to_string(), text);
+            }
+        }
+    }
+    let mut all = Files::new();
+    add(folder, folder, &mut all);
+    all
+}
+
+/// Keeps a value on a host with these files. Gives what was written, by path, or why it cannot stay; what is
+/// written is what counts after a boot, and an undo leaves every file as it was.
+fn keep(host_files: &[(&str, &str)], key: &str, value: FactValue) -> Result<Files, String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in host_files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let etc = folder.path().join("etc");
+    fs::create_dir_all(&etc).unwrap();
+    let before = files(folder.path());
+    let host = RealHost::new(Root::live());
+    let change = Change { host: "h".into(), key: key.into(), from: FactValue::Int(0), to: value.clone() };
+    let edits = persist::plan(&host, "h", &etc, &[change]).map_err(|error| error.line())?;
+    persist::write(&host, "h", &edits).unwrap();
+    for edit in &edits {
+        persist::check_edit(&host, &etc, edit).unwrap();
+    }
+    let mut after = files(folder.path());
+    let mut facts = HostFacts::default();
+    facts.readings.insert(key.to_owned(), value.clone());
+    add(&Root::live(), &etc, &[BOOT.to_owned()], &mut facts);
+    assert!(facts.gaps.is_empty(), "{:?}", facts.gaps);
+    let last = facts.readings.beginning_with(BOOT).filter(|(name, _)| name.ends_with(key)).last();
+    let Some((_, FactValue::List(parts))) = last else { panic!("no file gives {key}: {after:?}") };
+    assert!(FactValue::Text(parts[2].clone()).is_same(&value), "{parts:?}: {after:?}");
+    assert!(persist::restore(&host, "h", &edits).is_empty());
+    assert_eq!(files(folder.path()), before, "undo");
+    after.retain(|path, text| before.get(path) != Some(text));
+    Ok(after)
+}
+
+fn only(files: &Files) -> (&str, &str) {
+    assert_eq!(files.len(), 1, "{files:?}");
+    let (path, text) = files.iter().next().unwrap();
+    (path, text)
+}
+
+#[test]
+fn a_sysctl_is_written_where_it_counts_last() {
+    let keep = |files: &[(&str, &str)]| keep(files, RMEM, FactValue::Int(7));
+    let alone = keep(&[(SYSTEMD, "")]).unwrap();
+    assert_eq!(only(&alone).0, "etc/sysctl.d/90-linerate.conf");
+    let early = keep(&[(SYSTEMD, ""), ("etc/sysctl.d/10-x.conf", "net.core.rmem_max=1\n")]).unwrap();
+    assert_eq!(only(&early).0, "etc/sysctl.d/90-linerate.conf");
+    let late = keep(&[(SYSTEMD, ""), ("usr/lib/sysctl.d/99-x.conf", "net.core.rmem_max=1\n")]).unwrap();
+    assert_eq!(only(&late).0, "etc/sysctl.d/zz-linerate.conf");
+    let last = keep(&[(SYSTEMD, ""), ("etc/sysctl.d/zzz.conf", "net/core/rmem_max=1\n")]).unwrap_err();
+    assert!(last.contains("etc/sysctl.d/zzz.conf:1 sets it after every file of this program"), "{last}");
+    // The file of old, where it counts: no systemd, or its link in `sysctl.d`.
+    let conf = ("etc/sysctl.conf", "# x\nnet.core.rmem_max = 1\nvm.swappiness = 1\n");
+    let text = "# x\nnet.core.rmem_max = 7\nvm.swappiness = 1\n";
+    assert_eq!(only(&keep(&[conf]).unwrap()), ("etc/sysctl.conf", text));
+    assert_eq!(only(&keep(&[conf, (SYSTEMD, "")]).unwrap()).0, "etc/sysctl.d/90-linerate.conf");
+    let linked = keep(&[conf, (SYSTEMD, ""), ("etc/sysctl.d/99-sysctl.conf", conf.1)]);
+    assert!(linked.unwrap_err().contains("99-sysctl.conf:2 of sysctl.d gives 1"), "a copy is no link");
+}
+
+#[test]
+fn a_profile_of_tuned_that_sets_the_key_is_where_it_is_kept() {
+    let keep = |main: &str, files: &[(&str, &str)]| {
+        let tuned = [
+            (SYSTEMD, ""),
+            (TUNED, ""),
+            ("etc/tuned/active_profile", "fast\n"),
+            ("etc/tuned/tuned-main.conf", main),
+        ];
+        keep(&[&tuned, files].concat(), RMEM, FactValue::Int(7)).unwrap()
+    };
+    let vendor = ("usr/lib/tuned/fast/tuned.conf", "[main]\nsummary=x\n[sysctl]\nnet.core.rmem_max=1\n");
+    let again = keep("reapply_sysctl = 1\n", &[vendor]);
+    assert_eq!(only(&again).0, "etc/sysctl.d/90-linerate.conf", "it applies it again");
+    let never = keep("reapply_sysctl = 0\n", &[vendor]);
+    let (path, text) = only(&never);
+    assert_eq!(path, "etc/tuned/fast/tuned.conf");
+    assert!(text.ends_with("[main]\ninclude=fast\n\n[sysctl]\nnet.core.rmem_max=7\n"), "{text}");
+    let own = ("etc/tuned/fast/tuned.conf", "[sysctl]\nnet.core.rmem_max=1\nvm.swappiness=1\n");
+    let edited = keep("reapply_sysctl = 0\n", &[vendor, own]);
+    let text = "[sysctl]\nnet.core.rmem_max=7\nvm.swappiness=1\n";
+    assert_eq!(only(&edited), ("etc/tuned/fast/tuned.conf", text));
+    let conf = ("etc/sysctl.conf", "net.core.rmem_max=1\n");
+    assert_eq!(only(&keep("", &[vendor, conf])).0, "etc/sysctl.conf", "tuned reads it last");
+    let other = ("usr/lib/tuned/fast/tuned.conf", "[sysctl]\nvm.swappiness=1\n");
+    assert_eq!(only(&keep("reapply_sysctl = 0\n", &[other])).0, "etc/sysctl.d/90-linerate.conf");
+}
+
+#[test]
+fn a_link_file_stands_before_the_one_that_matched_and_has_what_that_had() {
+    let keep = |name: &str, text: &str| keep(&[(name, text)], MTU, FactValue::Int(9000));
+    let usual = "[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep path\nMACAddressPolicy=none\n";
+    let files = keep("usr/lib/systemd/network/99-default.link", usual).unwrap();
+    let (path, text) = only(&files);
+    assert_eq!(path, "etc/systemd/network/10-linerate-lo.link");
+    assert!(text.ends_with("[Link]\nName=lo\nMACAddressPolicy=none\nMTUBytes=9000\n"), "{text}");
+    let site = "[Match]\nOriginalName=lo\n[Link]\nMTUBytes=1\nTransmitQueueLength=5\n";
+    let files = keep("etc/systemd/network/05-site.link", site).unwrap();
+    let (path, text) = only(&files);
+    assert_eq!(path, "etc/systemd/network/00-linerate-lo.link");
+    assert!(text.contains("\nTransmitQueueLength=5\n") && !text.contains("MTUBytes=1\n"), "{text}");
+    let first = keep("etc/systemd/network/00-a.link", site).unwrap_err();
+    assert!(first.contains("00-a.link matches lo before every file of this program"), "{first}");
+}
+
+#[test]
+fn the_profile_of_networkmanager_has_what_it_configures() {
+    let profile = "[connection]\nid=x\ntype=ethernet\ninterface-name=lo\n\n[ethernet]\nmtu=1400\n\n[ipv4]\nmethod=auto\n";
+    let path = "etc/NetworkManager/system-connections/x.nmconnection";
+    let host = [(NM, ""), (path, profile)];
+    let mtu = keep(&host, MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&mtu), (path, profile.replace("1400", "9000").as_str()));
+    let gro = keep(&host, GRO, FactValue::Flag(false)).unwrap();
+    assert_eq!(only(&gro), (path, (profile.to_owned() + "[ethtool]\nfeature-gro=false\n").as_str()));
+    // Without the service, and for what it knows nothing of, it rules nothing.
+    let link = keep(&host[1..], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link");
+    let queue = keep(&host, "nic.lo.txqueuelen", FactValue::Int(500)).unwrap();
+    assert_eq!(only(&queue).0, "etc/systemd/network/10-linerate-lo.link");
+    // A profile of every device takes no value of one, and counts last where it sets it.
+    let any = profile.replace("interface-name=lo\n", "");
+    let refused = keep(&[(NM, ""), (path, &any)], MTU, FactValue::Int(9000)).unwrap_err();
+    assert!(refused.contains("x.nmconnection:6 of NetworkManager gives 1400 after a boot"), "{refused}");
+    let unset = any.replace("mtu=1400\n", "");
+    let link = keep(&[(NM, ""), (path, &unset)], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link");
+    let wifi = profile.replace("type=ethernet", "type=wifi");
+    let link = keep(&[(NM, ""), (path, &wifi)], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link");
+}
+
+#[test]
+fn the_stanza_of_ifupdown_has_the_mtu_and_what_it_sets_itself() {
+    let main = "auto lo eth1\nsource /etc/network/interfaces.d/*\niface eth1 inet dhcp\n    mtu 1400\n";
+    let part = "# site\niface lo inet static\n    address 10.0.0.1/24\n    offload-gro on\n";
+    let (file, path) = ("etc/network/interfaces", "etc/network/interfaces.d/lo");
+    let host = [(NETWORKING, ""), (file, main), (path, part)];
+    let mtu = keep(&host, MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&mtu), (path, (part.to_owned() + "    mtu 9000\n").as_str()));
+    let gro = keep(&host, GRO, FactValue::Flag(false)).unwrap();
+    assert_eq!(only(&gro), (path, part.replace("gro on", "gro off").as_str()));
+    let tso = keep(&host, "nic.lo.feature.tcp-segmentation-offload", FactValue::Flag(false)).unwrap();
+    assert_eq!(only(&tso).0, "etc/systemd/network/10-linerate-lo.link");
+    // A device that is not brought up at boot, and a method without the option.
+    let down = main.replace("auto lo", "auto");
+    let link = keep(&[(NETWORKING, ""), (file, &down), (path, part)], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link");
+    let tunnel = part.replace("static", "loopback");
+    let link = keep(&[(NETWORKING, ""), (file, main), (path, &tunnel)], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link");
+}
+
+#[test]
+fn netplan_and_networkd_rule_the_mtu_of_their_devices() {
+    let plan = "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    eth7:\n      mtu: 1400\n    store: # first\n      match: \n        name: \"lo\"\n      addresses: [10.0.0.1/24]\n      mtu: 1500\n";
+    let path = "etc/netplan/50-cloud-init.yaml";
+    let files = keep(&[(NETWORKD, ""), (path, plan)], MTU, FactValue::Int(9000)).unwrap();
+    let (own, text) = only(&files);
+    assert_eq!(own, "etc/netplan/zz-linerate-store.yaml");
+    assert!(
+        text.ends_with("\nnetwork:\n  version: 2\n  ethernets:\n    store:\n      mtu: 9000\n"),
+        "{text}"
+    );
+    let later = ("etc/netplan/zzz.yaml", plan);
+    let refused = keep(&[(path, plan), later], MTU, FactValue::Int(9000)).unwrap_err();
+    assert!(refused.contains("zzz.yaml:11 of netplan gives 1500 after a boot"), "{refused}");
+    let queue = keep(&[(path, plan)], "nic.lo.txqueuelen", FactValue::Int(500)).unwrap();
+    assert_eq!(only(&queue).0, "etc/systemd/network/10-linerate-lo.link");
+
+    let network = ("etc/systemd/network/20-lo.network", "[Match]\nName=lo\n[Link]\nMTUBytes=1500\n");
+    let files = keep(&[(NETWORKD, ""), network], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&files).0, "etc/systemd/network/20-lo.network.d/90-linerate.conf");
+    let all = (network.0, "[Match]\nName=l* e*\n[Link]\nMTUBytes=1500\n");
+    let refused = keep(&[(NETWORKD, ""), all], MTU, FactValue::Int(9000)).unwrap_err();
+    assert!(refused.contains("20-lo.network:4 sets it for more devices than lo"), "{refused}");
+    let link = keep(&[network], MTU, FactValue::Int(9000)).unwrap();
+    assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link", "networkd does not start");
+}
