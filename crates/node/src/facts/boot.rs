@@ -31,7 +31,7 @@ const USUAL_LINK: [(&str, &str); 2] =
 /// Beginning of the `.link` file of a device, with the lines of the file that matched it before.
 pub(super) fn link_preamble<'a>(nic: &str, lines: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let kept = lines.filter(|(name, _)| !["Name", "NamePolicy", "Description"].contains(name));
-    let kept: String = kept.map(|(name, value)| format!("{name}={value}\n")).collect();
+    let kept = kept.fold(String::new(), |kept, (name, value)| kept + name + "=" + value + "\n");
     format!(
         "# Written by linerate; `linerate undo` takes its lines out.\n[Match]\n{}\n\n[Link]\nName={nic}\n{kept}",
         match_line(nic)

@@ -44,6 +44,7 @@ fn files(folder: &Path) -> Files {
 
 /// Keeps a value on a host with these files. Gives what was written, by path, or why it cannot stay; what is
 /// written is what counts after a boot, and an undo leaves every file as it was.
+#[allow(clippy::needless_pass_by_value, reason = "a value is made where it is kept")]
 fn keep(host_files: &[(&str, &str)], key: &str, value: FactValue) -> Result<Files, String> {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in host_files {

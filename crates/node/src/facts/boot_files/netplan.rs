@@ -1,7 +1,7 @@
 //! netplan: the MTU of devices in its YAML files, which its generator makes files of systemd-networkd or
 //! NetworkManager of at every boot. Of two files that set the same, the one with the later name counts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::boot::is_plain;
 use super::super::view::split_key;
@@ -115,7 +115,8 @@ fn files(host: &HostFiles<'_>) -> Result<Vec<String>, String> {
     ];
     let mut files = std::collections::BTreeMap::new();
     for folder in folders.into_iter().flatten() {
-        for name in host.tree.list(&folder)?.into_iter().filter(|name| name.ends_with(".yaml")) {
+        let is_yaml = |name: &String| Path::new(name).extension().is_some_and(|end| end == "yaml");
+        for name in host.tree.list(&folder)?.into_iter().filter(is_yaml) {
             files.insert(name.clone(), format!("{folder}/{name}"));
         }
     }

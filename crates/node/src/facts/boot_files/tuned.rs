@@ -155,7 +155,9 @@ fn read_profile(tree: &Tree<'_>, profile: &str, read: &mut Vec<(String, String)>
 fn sysctls(path: &str, text: &str) -> Vec<Line> {
     let of = |(number, name, value): (usize, &str, &str)| {
         let mut set = sysctl_d::of(path, &format!("{name} = {}", value.trim_matches('"')));
-        set.iter_mut().for_each(|line| line.at = format!("{path}:{number}"));
+        for line in &mut set {
+            line.at = format!("{path}:{number}");
+        }
         set
     };
     fields(text, "[sysctl]").flat_map(of).collect()
