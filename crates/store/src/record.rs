@@ -5,7 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -27,8 +27,11 @@ impl Record {
     /// # Errors
     /// Another command holds it, or the folder is not private.
     pub fn open(name: &str) -> Result<Self, StoreError> {
-        let folder = paths::data_dir().ok_or(StoreError::NoFolder)?;
-        private::make_folder(&folder)?;
+        Self::open_in(&paths::data_dir().ok_or(StoreError::NoFolder)?, name)
+    }
+
+    fn open_in(folder: &Path, name: &str) -> Result<Self, StoreError> {
+        private::make_folder(folder)?;
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
         let name: String = name.chars().map(plain).collect();
         let path = folder.join(format!("{}{name}.json", private::RECORD));
@@ -84,5 +87,40 @@ impl Record {
             File::open(self.path.parent().unwrap_or(&self.path))?.sync_all()
         };
         written().map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_replaced_as_a_whole_private_and_held_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let record = Record::open_in(&data, "drain-a/../b").unwrap();
+        assert_eq!(record.read().unwrap(), None);
+        record.write("a much longer text than the next").unwrap();
+        // Left behind by a command that was killed.
+        std::fs::write(paths::beside(&record.path, ".new"), "half").unwrap();
+        record.write("short").unwrap();
+        assert_eq!(record.read().unwrap().as_deref(), Some("short"));
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&data), mode(&record.path)), (0o700, 0o600));
+        assert_eq!(record.path.parent(), Some(data.as_path()), "a name is no path");
+        assert_eq!(std::fs::read_dir(&data).unwrap().count(), 2, "the text and its lock");
+
+        let held = Record::open_in(&data, "drain-a/../b").unwrap_err().to_string();
+        assert!(held.contains("another linerate holds"), "{held}");
+        assert!(Record::open_in(&data, "drain-c").is_ok(), "another record is free");
+        let path = record.path.clone();
+        drop(record);
+        let again = Record::open_in(&data, "drain-a/../b").unwrap();
+        assert_eq!(again.read().unwrap().as_deref(), Some("short"));
+        drop(again);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(Record::open_in(&data, "drain-a/../b").is_err(), "others can write it");
     }
 }
