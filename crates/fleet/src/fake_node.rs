@@ -21,7 +21,9 @@ use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_wire::frame::{FrameKind, HEADER_BYTES, encode};
-use linerate_wire::message::{Event, Hello, ObserveRequest, PROTOCOL, Request, SessionRequest};
+use linerate_wire::message::{
+    Event, Hello, ObserveRequest, PROTOCOL, PROTOCOL_OLDEST, Request, SessionRequest,
+};
 use linerate_wire::session::{NodeEvent, NodeSession};
 
 const VARIABLE: &str = "LINERATE_FAKE_NODE";
@@ -132,7 +134,11 @@ fn serve(chunk: usize, dies_at: Option<u32>, way: Way, behaviour: &str) -> i32 {
         }
     });
     let begun = Instant::now();
-    let mut session = NodeSession::new(hostile::hello(behaviour, hello()));
+    let plain = match behaviour {
+        "older" => Hello { protocol: PROTOCOL_OLDEST, ..hello() },
+        _ => hello(),
+    };
+    let mut session = NodeSession::new(hostile::hello(behaviour, plain));
     let mut loads = 0;
     let mut builder = builder::Builder::default();
     loop {

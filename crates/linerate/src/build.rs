@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use linerate_model::check::CheckReport;
 use linerate_model::drbd::DrbdMove;
 use linerate_model::names::natural;
 use linerate_model::step::{Contents, DeviceRefusal, HostQuery, QueryOutput, Step};
@@ -70,6 +71,13 @@ pub enum Stopped {
     },
 }
 
+/// Name of the build that installs the health checks.
+pub const CHECK: &str = "check";
+/// First version of the protocol whose nodes refuse a request that they do not know and go on.
+const PROTOCOL_OF_CHECKS: u32 = 3;
+/// A node ends a check after 40 s.
+const HEALTH_WAIT: Duration = Duration::from_secs(45);
+
 /// Begins the name of the build of a volume over drives.
 pub const DISK: &str = "disk-";
 /// Begins the name of the build of a replica.
@@ -79,6 +87,9 @@ pub const DRBD: &str = "drbd-";
 /// given again instead: its state says what is left to do.
 #[must_use]
 pub fn undo_command(build: &str, hosts: &str) -> String {
+    if build == CHECK {
+        return format!("linerate check uninstall --yes {hosts}");
+    }
     match (build.strip_prefix(DISK), build.strip_prefix(DRBD)) {
         (Some(name), _) => format!("linerate undo {} {hosts}", word(name)),
         (_, Some(_)) if move_of(build).is_some() => format!("linerate drbd status {hosts}"),
@@ -118,6 +129,36 @@ pub enum OnLoss {
 pub async fn look(fleet: &Fleet, host: &str, look: HostQuery) -> Result<QueryOutput, LinkError> {
     let events = fleet.link(host)?.request(BuildRequest::Look(look), LOOK_WAIT).await?;
     Ok(seen_in(events))
+}
+
+/// Whether the node program of a host can be asked about health checks.
+///
+/// # Errors
+/// The host is lost, or its node program is too old.
+pub fn knows_checks(fleet: &Fleet, host: &str) -> Result<(), LinkError> {
+    let link = fleet.link(host)?;
+    let (protocol, version) = (link.hello().protocol, &link.hello().version);
+    if protocol >= PROTOCOL_OF_CHECKS {
+        return Ok(());
+    }
+    Err(LinkError::Refused {
+        host: host.to_owned(),
+        error: format!(
+            "its node program (version {version}) speaks protocol {protocol}; health checks need {PROTOCOL_OF_CHECKS}"
+        ),
+        hint: "install the node program of this version there".to_owned(),
+        undo_failed: false,
+    })
+}
+
+/// The health checks of a host.
+///
+/// # Errors
+/// The host is lost, its node program is too old, or it cannot check.
+pub async fn health(fleet: &Fleet, host: &str) -> Result<CheckReport, LinkError> {
+    knows_checks(fleet, host)?;
+    let events = fleet.link(host)?.request(BuildRequest::Look(HostQuery::Health), HEALTH_WAIT).await?;
+    understood(host, "its health", &seen_in(events).out)
 }
 
 fn seen_in(events: Vec<Event>) -> QueryOutput {
@@ -416,10 +457,20 @@ mod tests {
     }
 
     #[test]
+    fn an_older_node_is_not_asked_for_checks_and_its_session_goes_on() {
+        with_node("older", async |fleet| {
+            let refused = health(fleet, HOST).await.unwrap_err().to_string();
+            assert!(refused.contains("speaks protocol 2; health checks need 3\nhint: install"), "{refused}");
+            assert!(list(fleet, HOST).await.unwrap().is_empty());
+        });
+    }
+
+    #[test]
     fn commands_that_take_back_name_their_hosts() {
         let both = "one two";
         assert_eq!(undo_command("disk-data", "store"), "linerate undo data store");
         assert_eq!(undo_command("drbd-r0", both), "linerate undo r0 one two");
+        assert_eq!(undo_command(CHECK, both), "linerate check uninstall --yes one two");
         // A resource may be called like a move.
         assert_eq!(undo_command("drbd-r0-failover", both), "linerate undo r0-failover one two");
         let name = move_name("r-0", DrbdMove::Failover, 17);

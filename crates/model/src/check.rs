@@ -3,9 +3,13 @@
 //! In: nothing. Out: a plain value, which contexts print and which a later policy (drain, resume) may judge.
 //! The shape of its JSON is stable: fields are added, never renamed or removed.
 
-use schemars::JsonSchema;
+use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::exit::ExitCode;
+use crate::printable::clean;
 
 /// Version of the shape of [`CheckReport`] in JSON.
 pub const CHECK_REPORT_VERSION: u32 = 1;
@@ -123,6 +127,44 @@ impl CheckReport {
             return CheckState::Unknown;
         }
         CheckState::Ok
+    }
+
+    /// The exit code that programs of ours give it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self.worst() {
+            CheckState::Failing | CheckState::Warning => ExitCode::Findings,
+            CheckState::Unknown => ExitCode::PartlyBlind,
+            CheckState::Off | CheckState::Ok | CheckState::Suspect => ExitCode::Ok,
+        }
+    }
+
+    /// For people: what is bad first, then how many are well.
+    #[must_use]
+    pub fn text(&self) -> String {
+        // Writing into a `String` cannot fail.
+        let mut text = format!("{}: {}", clean(&self.host), self.worst().word());
+        if let Some(age) = self.busy_age_s {
+            let _ = write!(text, " (another check is running; this is the last result, {age} s old)");
+        }
+        text.push('\n');
+        for result in &self.results {
+            if matches!(result.state, CheckState::Ok | CheckState::Off) {
+                continue;
+            }
+            let _ = write!(text, "  {:<8} {}", result.state.word(), clean(&result.line()));
+            if let Some(cause) = &result.cause {
+                let _ = write!(text, " ({})", clean(cause));
+            }
+            text.push('\n');
+        }
+        let count = |state| self.with(state).count();
+        let _ = write!(text, "  {} ok, {} checks off", count(CheckState::Ok), count(CheckState::Off));
+        let _ = writeln!(text, "; {} ms, {} ms of CPU", self.took_ms, self.cpu_ms);
+        for note in &self.notes {
+            let _ = writeln!(text, "  note: {}", clean(note));
+        }
+        text
     }
 
     /// Results with this state.

@@ -37,7 +37,7 @@ pub enum DriftPolicy {
 }
 
 /// A setting of the kept set on one host.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KeptSetting {
     /// Host.
     pub host: HostName,
@@ -48,7 +48,7 @@ pub struct KeptSetting {
     /// What is done where it drifted.
     pub policy: DriftPolicy,
     /// The trial that proved it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<String>,
     /// Line of the file of the kept set.
     pub line: usize,

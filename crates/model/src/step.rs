@@ -9,6 +9,7 @@ mod drbd;
 mod drbd_option;
 mod filesystem;
 mod firewall;
+mod install;
 mod look;
 mod lvm;
 mod md;
@@ -21,6 +22,7 @@ pub use drbd_option::{
 };
 pub use filesystem::FilesystemStep;
 pub use firewall::legacy_rules;
+pub use install::{CHECK_PROGRAM, InstallStep, InstalledFile, InstalledUnit, KEPT_FILE};
 pub use look::{Contents, DeviceRefusal, HostQuery, QueryEffect, QueryOutput, Space};
 pub use lvm::{LvmKind, LvmStep};
 pub use md::{MdLevel, MdStep};
@@ -41,6 +43,8 @@ pub enum Step {
     Filesystem(FilesystemStep),
     /// Replicas of DRBD.
     Drbd(DrbdStep),
+    /// Health checks.
+    Install(InstallStep),
 }
 
 impl Step {
@@ -52,6 +56,7 @@ impl Step {
             Self::Md(step) => step,
             Self::Filesystem(step) => step,
             Self::Drbd(step) => step,
+            Self::Install(step) => step,
         }
     }
 }
@@ -64,7 +69,7 @@ pub fn given(steps: &[Step]) -> Vec<String> {
     let needs = steps.iter().flat_map(|step| step.operation().needs());
     let devices = needs.filter_map(|need| match need {
         Need::Empty { device } => Some(device),
-        Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
+        Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } | Need::NoFile { .. } => None,
     });
     devices.filter(|device| !made.contains(device)).collect()
 }
@@ -114,6 +119,7 @@ mod tests {
             }));
         }
         all.extend(drbd::examples().into_iter().map(Step::Drbd));
+        all.extend(install::examples().into_iter().map(Step::Install));
         all
     }
 
@@ -164,7 +170,7 @@ mod tests {
         let read = |text: &str| serde_json::from_str::<Step>(text).unwrap().operation().act();
         let words = |text: &str| match read(text) {
             Act::Run(argv) => argv.join(" "),
-            Act::Write { .. } => String::new(),
+            Act::Write { .. } | Act::Copy { .. } => String::new(),
         };
         let md = r#"{"md":{"name":"data","chunk_kib":64,"devices":["/dev/sda","/dev/sdb"]}}"#;
         assert!(words(md).contains("--level=10 --layout=n2"), "{}", words(md));
@@ -233,7 +239,8 @@ mod tests {
                 .replace("\"r0\"", "\"-r\"")
                 .replace("\"data\"", "\"da ta\"")
         };
-        for step in all() {
+        // The files of an installation have names of their own.
+        for step in all().into_iter().filter(|step| !matches!(step, Step::Install(_))) {
             let text = serde_json::to_string(&step).unwrap();
             let bad: Step = serde_json::from_str(&evil(&text)).unwrap();
             assert!(bad.operation().check().is_err(), "{bad:?}");

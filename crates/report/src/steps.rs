@@ -30,7 +30,8 @@ pub fn shown(step: &Step) -> StepView {
     let operation = step.operation();
     let (command, file) = match operation.act() {
         Act::Run(argv) => (Some(argv), None),
-        Act::Write { path, text } => (None, Some((path, text))),
+        Act::Write { path, text, .. } => (None, Some((path, text))),
+        Act::Copy { .. } => (None, None),
     };
     let clear = operation.clear().iter().map(Clear::says).collect();
     StepView { says: operation.says(), command, file, undo: operation.undo(), clear }
@@ -57,6 +58,7 @@ pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
                     let _ = writeln!(text, "     | {}", one_line(line));
                 }
             }
+            Act::Copy { .. } => {}
         }
     }
     text
@@ -66,7 +68,11 @@ pub fn text<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
 #[must_use]
 pub fn undo_lines(step: &Step) -> Vec<String> {
     let operation = step.operation();
-    let commands = operation.undo().into_iter().map(|argv| typed(&argv));
+    let file = match operation.act() {
+        Act::Write { path, .. } | Act::Copy { path, .. } => Some(format!("put back {path}")),
+        Act::Run(_) => None,
+    };
+    let commands = file.into_iter().chain(operation.undo().into_iter().map(|argv| typed(&argv)));
     commands.chain(operation.clear().iter().map(Clear::says)).collect()
 }
 

@@ -41,6 +41,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::builds::TakenBack;
+use super::check::HostCheck;
 use super::drain::Shown;
 use super::drift::put_back::Done;
 use super::events::Line;
@@ -132,6 +133,11 @@ pub(super) struct Drift<'a> {
     pub(super) rows: &'a [DriftRow],
     /// What was put back.
     pub(super) put_back: &'a [Done],
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct HostChecks<'a> {
+    pub(super) hosts: &'a [HostCheck],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -516,7 +522,8 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<Replicas<'_>>>("drbd-replicas", "drbd primary, secondary, repair"),
     kind::<Numbered<DrbdVerified<'_>>>("drbd-verify", "drbd verify"),
     kind::<Numbered<DrbdBench<'_>>>("drbd-bench", "drbd bench"),
-    kind::<CheckReport>("check", "check"),
+    kind::<CheckReport>("check", "check --as"),
+    kind::<Numbered<HostChecks<'_>>>("checks", "check HOST"),
     kind::<Numbered<&Shown>>("drain", "drain, resume"),
     kind::<Line<'_>>("event", "events on stderr, one a line"),
 ];

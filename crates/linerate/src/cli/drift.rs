@@ -18,7 +18,7 @@ use super::documents::Drift;
 use super::targets::{Chosen, Targets};
 use super::{open, out};
 
-pub(super) use file::{add_trial, kept_set};
+pub(super) use file::{add_trial, beside, kept_set, load};
 
 /// Compare kept settings with what is in force and what survives a reboot.
 // Each switch of the command line is one.

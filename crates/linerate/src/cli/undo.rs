@@ -10,7 +10,7 @@ use linerate_model::exit::ExitCode;
 
 use super::hosts::Needs;
 use super::{builds, open, out};
-use crate::build::{DISK, DRBD};
+use crate::build::{CHECK, DISK, DRBD};
 use linerate_store::Store;
 
 pub(super) use args::Args;
@@ -34,6 +34,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match kind_of(args, name)? {
         Some(Kind::Volume) => volume::run(args, name),
         Some(Kind::Replica) => replica::run(args, name),
+        Some(Kind::Checks) => replica::take_back(args, CHECK, CHECK, "the hosts no longer check themselves"),
         None => Ok(open::after_interrupt()),
     }
 }
@@ -43,6 +44,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 enum Kind {
     Volume,
     Replica,
+    Checks,
 }
 
 /// What of this name was built on the hosts; `None` when it was interrupted.
@@ -61,6 +63,8 @@ fn kind_of(args: &Args, name: &str) -> anyhow::Result<Option<Kind>> {
                 kinds.push(kind);
             }
         }
+        let is_installed = name == CHECK && all.iter().any(|build| build.build == CHECK);
+        kinds.extend(is_installed.then_some(Kind::Checks));
         Ok(ExitCode::Ok)
     })?;
     match (kinds.as_slice(), code) {

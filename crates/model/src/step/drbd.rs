@@ -132,7 +132,11 @@ impl StepOperation for DrbdStep {
         let name = self.resource();
         Act::Run(match self {
             Self::File { text, .. } => {
-                return Act::Write { path: format!("{FOLDER}/{name}.res"), text: text.clone() };
+                return Act::Write {
+                    path: format!("{FOLDER}/{name}.res"),
+                    text: text.clone(),
+                    is_program: false,
+                };
             }
             // Without `--force`: where it finds something it asks, and nobody answers here. Only for a
             // filesystem that the host has measured itself, right before, the answer is known.

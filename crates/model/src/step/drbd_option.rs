@@ -264,7 +264,7 @@ pub fn drbd_peer(resource: &str, wanted: bool) -> Result<Argv, StepError> {
     step.check()?;
     match step.act() {
         Act::Run(argv) => Ok(argv),
-        Act::Write { .. } => {
+        Act::Write { .. } | Act::Copy { .. } => {
             Err(StepError { what: "the step", seen: shown(resource), allowed: "one that runs a program" })
         }
     }

@@ -1,5 +1,5 @@
-//! Looks: what a host is asked about its volumes and replicas that stands in no file of the kernel. A look
-//! changes nothing.
+//! Looks: what a host is asked about its volumes, replicas and health that stands in no file of the kernel. A
+//! look changes nothing but the past of the checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,10 @@ pub enum HostQuery {
         /// Paths.
         devices: Vec<String>,
     },
+    /// The health checks of the host: a [`CheckReport`](crate::check::CheckReport) as JSON.
+    Health,
+    /// SHA-256 of the node program that answers, hexadecimal.
+    Program,
 }
 
 /// A device that may not be given away.
@@ -80,6 +84,10 @@ pub enum QueryEffect {
     Space(String),
     /// Ask the guard.
     Empty(Vec<String>),
+    /// Check the host.
+    Health,
+    /// Read the program that answers.
+    Program,
 }
 
 impl HostQuery {
@@ -105,6 +113,8 @@ impl HostQuery {
                 argv("drbdadm", &["--dry-run", "adjust"], std::slice::from_ref(resource))
             }
             Self::Empty { devices } => return QueryEffect::Empty(devices.clone()),
+            Self::Health => return QueryEffect::Health,
+            Self::Program => return QueryEffect::Program,
         })
     }
 
@@ -129,7 +139,9 @@ impl HostQuery {
             | Self::DrbdProc
             | Self::NodeName
             | Self::DrbdFiles
-            | Self::ArraySync => Ok(()),
+            | Self::ArraySync
+            | Self::Health
+            | Self::Program => Ok(()),
         }
     }
 }

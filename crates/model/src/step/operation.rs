@@ -17,6 +17,15 @@ pub enum Act {
         path: String,
         /// All of it.
         text: String,
+        /// Whether it can be run.
+        is_program: bool,
+    },
+    /// Copies the program that does the step.
+    Copy {
+        /// Absolute; nothing is there before.
+        path: String,
+        /// SHA-256 of the program, hexadecimal.
+        sha256: String,
     },
 }
 
@@ -46,6 +55,11 @@ pub enum Need {
         path: String,
         /// What the step writes.
         text: String,
+    },
+    /// There is nothing of this name.
+    NoFile {
+        /// Absolute.
+        path: String,
     },
 }
 

@@ -55,6 +55,8 @@ pub(super) enum ContentsError {
     NoFilesystem,
     #[error("is there already with another content; remove it, or take another name")]
     OtherFile,
+    #[error("is there already, and was not written by a build")]
+    AnyFile,
 }
 
 /// Says why a filesystem is not one that ends before a byte.

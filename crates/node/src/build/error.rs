@@ -18,6 +18,8 @@ pub(crate) enum BuildError {
     Name(#[from] StepError),
     #[error("{host}: cannot {what} {path}: {source}\nhint: {}", disk_hint(.source))]
     Disk { host: String, what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("{host}: cannot check the host: {why}\nhint: run `linerate-node check` there")]
+    NotChecked { host: String, why: String },
     #[error("{host}: another session builds on this host\nhint: try again when it has ended")]
     Locked { host: String },
     #[error(

@@ -15,13 +15,14 @@ mod journal;
 mod journals;
 mod needs;
 mod pieces;
+mod program;
 mod remains;
 pub(crate) mod run;
 mod stamps;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
@@ -55,6 +56,8 @@ pub(crate) struct Builds {
     journals: Journals,
     /// Name in the inventory.
     host: String,
+    /// Where the node keeps its state.
+    state_dir: PathBuf,
     /// One step at a time in this process; the file lock holds against others.
     one: Mutex<()>,
 }
@@ -87,7 +90,12 @@ pub(crate) fn answer(builds: Option<&Builds>, request: &BuildRequest, stop: &Ato
 impl Builds {
     /// Journals go below the folder of the node's state.
     pub(crate) fn new(state_dir: &Path, host: &str) -> Self {
-        Self { journals: Journals::below(state_dir, host), host: host.to_owned(), one: Mutex::default() }
+        Self {
+            journals: Journals::below(state_dir, host),
+            host: host.to_owned(),
+            state_dir: state_dir.to_owned(),
+            one: Mutex::default(),
+        }
     }
 
     fn disk(&self, what: &'static str, path: &Path) -> impl Fn(std::io::Error) -> BuildError {
@@ -130,6 +138,15 @@ impl Builds {
             }
             QueryEffect::Empty(devices) => {
                 let out = serde_json::to_string(&needs::not_empty(&devices)).unwrap_or_default();
+                Ok(QueryOutput { out, ..QueryOutput::default() })
+            }
+            QueryEffect::Health => {
+                let checked = crate::check::of_session(&self.host, &self.state_dir);
+                let failed = |why| BuildError::NotChecked { host: self.host.clone(), why };
+                Ok(QueryOutput { out: checked.map_err(failed)?, ..QueryOutput::default() })
+            }
+            QueryEffect::Program => {
+                let out = program::own_hash().map_err(self.disk("read", Path::new(program::OWN)))?;
                 Ok(QueryOutput { out, ..QueryOutput::default() })
             }
         }
@@ -181,7 +198,7 @@ impl Builds {
                 let path = Path::new(path);
                 real_host().load(path).map_err(self.disk("read", path))?
             }
-            Act::Run(_) => None,
+            Act::Run(_) | Act::Copy { .. } => None,
         };
         let known = journal.clone();
         // What was there before it is what was there before the first time.
@@ -196,10 +213,18 @@ impl Builds {
         }
         let seen = match &act {
             Act::Run(argv) => self.run_with(argv, STEP_LIMIT, Until::Ended(&running), claims.into_files())?,
-            Act::Write { path, text } => {
+            Act::Write { path, text, is_program } => {
                 let path = Path::new(path);
                 let text = Content::Text(text.clone());
-                real_host().store(path, &text).map_err(self.disk("write", path))?;
+                let stored = real_host().store(path, &text);
+                let stored =
+                    if *is_program { stored.and_then(|()| program::executable(path)) } else { stored };
+                stored.map_err(self.disk("write", path))?;
+                QueryOutput::default()
+            }
+            Act::Copy { path, sha256 } => {
+                let path = Path::new(path);
+                program::copy(path, sha256).map_err(self.disk("write", path))?;
                 QueryOutput::default()
             }
         };
@@ -307,7 +332,11 @@ impl Builds {
 
     /// Why the file of a step cannot be put back.
     fn is_changed(&self, done: &Done) -> Option<String> {
-        let Act::Write { path, text } = done.step.operation().act() else { return None };
+        let (path, text) = match done.step.operation().act() {
+            Act::Write { path, text, .. } => (path, text),
+            Act::Copy { path, sha256 } => return program::changed(Path::new(&path), &sha256),
+            Act::Run(_) => return None,
+        };
         let path = Path::new(&path);
         match real_host().load(path) {
             Ok(now) => check_own(path, now.as_ref(), &text, done.before.as_ref()).err().map(|e| e.line()),
@@ -336,10 +365,17 @@ impl Builds {
             lines.extend(strangers.into_iter().map(|why| format!("left as it is: {why}")));
             return failures;
         }
-        if let Act::Write { path, text } = operation.act() {
-            lines.push(format!("put back {path}"));
-            failures
-                .extend(self.put_back(Path::new(&path), &text, done.before.as_ref()).err().map(|e| e.line()));
+        match operation.act() {
+            Act::Write { path, text, .. } => {
+                lines.push(format!("put back {path}"));
+                let put_back = self.put_back(Path::new(&path), &text, done.before.as_ref());
+                failures.extend(put_back.err().map(|e| e.line()));
+            }
+            Act::Copy { path, sha256 } => {
+                lines.push(format!("remove {path}"));
+                failures.extend(program::remove(Path::new(&path), &sha256).err());
+            }
+            Act::Run(_) => {}
         }
         let mut held: Vec<File> = claims.into_iter().map(DeviceClaim::into_file).collect();
         for argv in operation.undo() {

@@ -58,6 +58,7 @@ pub(super) fn claim(needs: &[Need]) -> Result<Claims, DeviceRefusal> {
         Need::NoOtherFile { path, text } => {
             no_other_file(Path::new(path), text).map_err(|why| refused(path, &why))
         }
+        Need::NoFile { path } => no_file(Path::new(path)).map_err(|why| refused(path, &why)),
     })?;
     Ok(Claims { claims, devices })
 }
@@ -66,7 +67,7 @@ pub(super) fn claim(needs: &[Need]) -> Result<Claims, DeviceRefusal> {
 fn written(need: &Need) -> Option<&String> {
     match need {
         Need::Empty { device } | Need::Volume { device } => Some(device),
-        Need::Shrunk { .. } | Need::NoOtherFile { .. } => None,
+        Need::Shrunk { .. } | Need::NoOtherFile { .. } | Need::NoFile { .. } => None,
     }
 }
 
@@ -81,6 +82,14 @@ fn no_other_file(path: &Path, ours: &str) -> Result<(), ContentsError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Ok(content) if content == ours.as_bytes() => Ok(()),
         Ok(_) => Err(ContentsError::OtherFile),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn no_file(path: &Path) -> Result<(), ContentsError> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(ContentsError::AnyFile),
         Err(error) => Err(error.into()),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn obstacles(
             let strangers = stamps::strangers(&stamp, &done.stamps, done.whole).into_iter();
             all.extend(strangers.map(|what| Obstacle { what, discardable }));
         }
-        if matches!(operation.act(), Act::Write { .. }) {
+        if matches!(operation.act(), Act::Write { .. } | Act::Copy { .. }) {
             all.extend(is_changed(done).map(fixed));
         }
         for remains in operation.remains() {

@@ -18,7 +18,7 @@ const LIST_MAX: usize = 1024;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Config {
     /// Whether what fails has consequences (exit codes of contexts that drain a node).
-    pub(super) enforce: bool,
+    pub(super) enforce: Option<bool>,
     settings: BTreeMap<String, Settings>,
 }
 
@@ -51,7 +51,7 @@ fn read(table: &DeTable<'_>, checks: &[&dyn Check]) -> Result<Config, Flaw> {
         let at = name.span().start;
         let name: &str = name.get_ref();
         if name == "enforce" {
-            config.enforce = flag(value)?;
+            config.enforce = Some(flag(value)?);
             continue;
         }
         let about = checks.iter().map(|check| check.about()).find(|about| about.id == name);
@@ -118,7 +118,7 @@ mod tests {
         let text = "enforce = true\n[link-speed]\noff = true\n[mounts]\nexcept = [\"/old\"]\nstrikes = 3\n\
                     [mount-points]\nexpect = [\"/scratch\"]\nwarn_only = true\n";
         let config = parse(text, CHECKS).unwrap();
-        assert!(config.enforce && config.of("link-speed").off == Some(true));
+        assert!(config.enforce == Some(true) && config.of("link-speed").off == Some(true));
         assert_eq!(config.of("mounts").numbers["strikes"].to_string(), "3");
         assert!(config.of("mount-points").warn_only && config.of("mount-points").expect == ["/scratch"]);
         assert_eq!(config.of("frame-errors"), Settings::default());

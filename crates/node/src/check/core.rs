@@ -14,6 +14,7 @@ use linerate_sys::root::Root;
 use linerate_sys::{bounded, process, sched, spawn};
 use serde::{Deserialize, Serialize};
 
+use super::boot;
 use super::config::{self, Config};
 use super::contexts::CONTEXTS;
 use super::judge;
@@ -117,6 +118,11 @@ fn read_config(options: &Options) -> Result<Config, String> {
     config::parse(&text, CHECKS).map_err(named)
 }
 
+/// The file decides where it says anything; then the command line.
+pub(super) fn is_dry_run(options: &Options, config: &Config) -> bool {
+    options.is_dry_run || !config.enforce.unwrap_or(options.enforce)
+}
+
 /// The folder of the past, locked.
 struct State {
     folder: Folder,
@@ -141,7 +147,7 @@ fn open_state(options: &Options) -> io::Result<Opened> {
     }
 }
 
-fn moment(root: &Root) -> Moment {
+pub(super) fn moment(root: &Root) -> Moment {
     let up = root.line("/proc/uptime").unwrap_or_default();
     let up_s = up.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
     let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -153,6 +159,9 @@ fn checked(options: &Options, make: &dyn Fn() -> Command) -> Result<CheckReport,
     let config = read_config(options)?;
     let root = Root::live();
     let (now, host) = (moment(&root), host_name(options));
+    if options.context.waits_for_kept_set() {
+        return Ok(boot::report(options, &config, make, begun_ns));
+    }
     let mut notes = Vec::new();
     let state = match open_state(options) {
         Ok(Opened::Busy(text)) => return Ok(last(text.as_deref(), &host, now)),
@@ -184,7 +193,7 @@ fn checked(options: &Options, make: &dyn Fn() -> Command) -> Result<CheckReport,
         host,
         at_unix_s: now.unix_s,
         boot_id,
-        dry_run: options.is_dry_run || !config.enforce,
+        dry_run: is_dry_run(options, &config),
         results,
         notes,
         took_ms: (sched::monotonic_ns() - begun_ns) / 1_000_000,
@@ -228,7 +237,7 @@ pub(super) fn last(text: Option<&str>, host: &str, now: Moment) -> CheckReport {
 }
 
 /// Has workers read everything that is asked for and not switched off.
-fn read(
+pub(super) fn read(
     root: &Root,
     asked: &[&dyn Check],
     config: &Config,
@@ -273,7 +282,7 @@ fn is_off(check: &dyn Check, config: &Config) -> bool {
     config.of(check.about().id).off.unwrap_or(!check.about().is_on)
 }
 
-fn judged(
+pub(super) fn judged(
     asked: &[&dyn Check],
     config: &Config,
     outcome: &Outcome,

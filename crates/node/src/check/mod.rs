@@ -12,6 +12,7 @@
 //! Adding a check: one file in `checks/`, one line in `list.rs`. A context: one file in `contexts/`, one line
 //! in the list there.
 
+mod boot;
 mod checks;
 mod config;
 mod contexts;
@@ -35,6 +36,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use linerate_model::exit::ExitCode as Code;
@@ -120,6 +122,13 @@ fn ask(words: &[OsString], deadline_ns: u64) -> Result<Printed, String> {
         }
     }
     serde_json::from_slice(&bytes).map_err(|_| "the check ended without a result".to_owned())
+}
+
+/// The report of all checks as JSON, for the operator of a session.
+pub(crate) fn of_session(host: &str, state_dir: &Path) -> Result<String, String> {
+    let words = ["--as", "json", "--name", host, "--state"].map(OsString::from);
+    let words: Vec<OsString> = words.into_iter().chain([state_dir.as_os_str().to_owned()]).collect();
+    ask(&words, sched::monotonic_ns() + DEADLINE_S * SECOND_NS).map(|printed| printed.text)
 }
 
 fn print(text: &str, code: u8) -> ExitCode {

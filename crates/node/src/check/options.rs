@@ -16,8 +16,10 @@ linerate-node check: check this host, without load
 
 usage: linerate-node check [OPTIONS]
 
-  --as CONTEXT      form and exit codes: text (default), json, slurm, prolog, epilog, nagios, prometheus, npd
-  --dry-run         no consequences, also with `enforce = true` in checks.toml; without it that is the default
+  --as CONTEXT      form and exit codes: text (default), json, slurm, prolog, epilog, nagios, prometheus, npd;
+                    boot waits until the kept set is in force
+  --dry-run         no consequences; the default
+  --enforce         with consequences, unless checks.toml has `enforce = false`; `linerate check install` gives it
   --only ID,...     only these checks; their results are not stored as the last ones
   --name HOST       name of this host in the report
   --to FILE         write the output into this file in one step instead of stdout
@@ -32,6 +34,8 @@ usage: linerate-node check [OPTIONS]
 pub(super) struct Options {
     pub(super) context: &'static dyn Context,
     pub(super) is_dry_run: bool,
+    /// What counts where the configuration has no `enforce`.
+    pub(super) enforce: bool,
     /// All when empty.
     pub(super) only: Vec<String>,
     pub(super) name: Option<String>,
@@ -54,6 +58,7 @@ pub(super) fn parse(words: Vec<OsString>, checks: &[&dyn Check]) -> Result<Reque
     let mut options = Options {
         context: contexts::CONTEXTS[0],
         is_dry_run: false,
+        enforce: false,
         only: Vec::new(),
         name: None,
         to: None,
@@ -72,6 +77,7 @@ pub(super) fn parse(words: Vec<OsString>, checks: &[&dyn Check]) -> Result<Reque
                 })?;
             }
             Long("dry-run") => options.is_dry_run = true,
+            Long("enforce") => options.enforce = true,
             Long("only") => {
                 for id in parser.value()?.string()?.split(',') {
                     if !checks.iter().any(|check| check.about().id == id) {

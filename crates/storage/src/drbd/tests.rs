@@ -98,7 +98,7 @@ fn both_sides_alone_are_a_split_brain_with_what_each_would_lose() {
 fn typed(on: &On) -> String {
     match on.step.operation().act() {
         Act::Run(argv) => format!("{}: {}", on.host, argv.join(" ")),
-        Act::Write { path, .. } => format!("{}: {path}", on.host),
+        Act::Write { path, .. } | Act::Copy { path, .. } => format!("{}: {path}", on.host),
     }
 }
 

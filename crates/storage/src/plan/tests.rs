@@ -142,7 +142,7 @@ fn commands(layout: &LayoutPlan) -> Vec<String> {
     let acts = layout.steps.iter().map(|step| step.operation().act());
     acts.map(|act| match act {
         Act::Run(argv) => argv.join(" "),
-        Act::Write { path, .. } => path,
+        Act::Write { path, .. } | Act::Copy { path, .. } => path,
     })
     .collect()
 }

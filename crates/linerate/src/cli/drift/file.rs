@@ -18,7 +18,7 @@ use super::super::out;
 const NAME: &str = "kept.toml";
 
 /// The kept set of an inventory file; of hosts that were named without one that of this folder.
-pub(super) fn beside(inventory: Option<&Path>) -> PathBuf {
+pub(in super::super) fn beside(inventory: Option<&Path>) -> PathBuf {
     let folder = inventory.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or_else(
         || PathBuf::from(NAME),
@@ -26,7 +26,7 @@ pub(super) fn beside(inventory: Option<&Path>) -> PathBuf {
     )
 }
 
-pub(super) fn load(path: &Path) -> anyhow::Result<KeptSet> {
+pub(in super::super) fn load(path: &Path) -> anyhow::Result<KeptSet> {
     anyhow::ensure!(
         path.exists(),
         "no kept set at {}\nhint: `linerate drift --init` writes one from the kept trials, `linerate keep TRIAL` adds to it",

@@ -9,10 +9,15 @@ use crate::cli::hosts::Needs;
 
 pub(super) fn run(args: &Args, resource: &str) -> anyhow::Result<ExitCode> {
     let warning = format!("{resource} is not replicated any more after this, and its metadata are gone");
+    take_back(args, resource, &format!("{DRBD}{resource}"), &warning)
+}
+
+/// A build that is undone on all of its hosts, when its name is typed once more.
+pub(super) fn take_back(args: &Args, name: &str, build: &str, warning: &str) -> anyhow::Result<ExitCode> {
     let discard = args.discard.as_deref();
-    builds::confirm(resource, args.yes.as_deref(), discard, &warning)?;
+    builds::confirm(name, args.yes.as_deref(), discard, warning)?;
     args.hosts.with(Needs::Sessions, async |fleet, _| {
-        let taken = builds::take_back(fleet, &format!("{DRBD}{resource}"), discard).await?;
+        let taken = builds::take_back(fleet, build, discard).await?;
         taken.show()?;
         Ok(taken.code())
     })

@@ -4,7 +4,6 @@ use linerate_model::check::CheckReport;
 use linerate_model::exit::ExitCode;
 
 use super::kind::{Context, Shown};
-use super::text::code_of;
 
 /// The context.
 pub(super) struct Json;
@@ -20,7 +19,7 @@ impl Context for Json {
 
     fn show(&self, report: &CheckReport) -> Shown {
         match serde_json::to_string(report) {
-            Ok(text) => Shown { text: text + "\n", code: code_of(report.worst()) },
+            Ok(text) => Shown { text: text + "\n", code: report.exit_code() as u8 },
             Err(error) => self.unable(&error.to_string()),
         }
     }

@@ -17,6 +17,11 @@ pub(in super::super) trait Context: Sync {
     /// One line for the documentation: the exit codes.
     fn codes(&self) -> &'static str;
 
+    /// Whether the kept set alone is compared, again until it is in force.
+    fn waits_for_kept_set(&self) -> bool {
+        false
+    }
+
     /// A report.
     fn show(&self, report: &CheckReport) -> Shown;
 

@@ -3,6 +3,7 @@
 //!
 //! In every context: what could not be seen, a check that could not run and a dry run never drain a node.
 
+mod boot;
 mod json;
 mod kind;
 mod nagios;
@@ -23,6 +24,7 @@ pub(super) const CONTEXTS: &[&dyn Context] = &[
     &nagios::Nagios,
     &prometheus::Prometheus,
     &node_problem::NodeProblem,
+    &boot::Boot,
 ];
 
 /// The context of a word.

@@ -1,0 +1,179 @@
+//! `linerate check install`: what a host needs to check itself is shown, and with `--yes` written, through
+//! the journal of the host. What was installed before is undone first, so that one undo gives back what was
+//! there.
+
+use std::path::PathBuf;
+
+use linerate_fleet::Fleet;
+use linerate_fleet::progress::Progress;
+use linerate_kept::KeptSet;
+use linerate_model::drift::KeptSetting;
+use linerate_model::exit::ExitCode;
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::step::{HostQuery, Step};
+use linerate_report::steps;
+use linerate_storage::drbd::On;
+
+use super::files::{self, Runner};
+use crate::build::{self, CHECK, OnLoss};
+use crate::cli::hosts::{Hosts, Needs};
+use crate::cli::{builds, drift, out, progress};
+use crate::observe::run::read_facts;
+
+/// Have hosts check themselves: by a timer, or by Slurm (dry run).
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate check install arc-1 arc-2          show every file\n  linerate check install --yes arc-1 arc-2    write them\n  linerate check install --slurm --yes -i cluster.toml\n\nNothing listens on a network. The kept set is handed over with it: install again after it changed."
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    hosts: Hosts,
+    /// For Slurm's HealthCheckProgram instead of a timer; slurmd waits for the kept set after a boot
+    #[arg(long)]
+    slurm: bool,
+    /// Kept set to compare; defaults to kept.toml beside the inventory, where there is one
+    #[arg(long, value_name = "FILE")]
+    kept: Option<PathBuf>,
+    /// Act; without it nothing is written
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What is to be done on a host.
+struct Plan {
+    host: HostName,
+    steps: Vec<Step>,
+    /// What is installed.
+    old: Option<Vec<Step>>,
+}
+
+impl Plan {
+    fn is_done(&self) -> bool {
+        self.old.as_ref() == Some(&self.steps)
+    }
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let path = args.kept.clone().unwrap_or_else(|| drift::beside(args.hosts.given()));
+    let kept = (args.kept.is_some() || path.exists()).then(|| drift::load(&path)).transpose()?;
+    let runner = if args.slurm { Runner::Slurm } else { Runner::Timer };
+    args.hosts.with(Needs::Sessions, async |fleet, inventory| {
+        let (mut plans, mut code) = (Vec::new(), ExitCode::Ok);
+        for host in &inventory.hosts {
+            match plan(fleet, inventory, &host.name, runner, kept.as_ref()).await {
+                Ok(plan) => plans.push(plan),
+                Err(error) => {
+                    out::say_error(&error);
+                    code = ExitCode::CouldNotRun;
+                }
+            }
+        }
+        show(&plans)?;
+        if runner == Runner::Slurm && !plans.is_empty() {
+            out::print(&format!(
+                "by hand, where slurm.conf is managed, then `scontrol reconfigure`:\n{}",
+                files::SLURM_CONF
+            ))?;
+        }
+        plans.retain(|plan| !plan.is_done());
+        let hosts: Vec<&str> = plans.iter().map(|plan| plan.host.as_str()).collect();
+        let words = fleet.arguments(&hosts);
+        if !args.yes {
+            if !hosts.is_empty() {
+                out::note("dry run: nothing was written; --yes writes it");
+            }
+            return Ok(code);
+        }
+        let progress = progress::start(false, false);
+        let mut installed = false;
+        for plan in &plans {
+            match install(fleet, plan, progress.as_ref()).await {
+                ExitCode::Ok => installed = true,
+                failed => code = worst(code, failed),
+            }
+        }
+        if installed {
+            out::note(&format!("installed; `{}` undoes it", build::undo_command(CHECK, &words)));
+        }
+        Ok(code)
+    })
+}
+
+/// The larger code says more about what is left on hosts.
+fn worst(one: ExitCode, other: ExitCode) -> ExitCode {
+    if one as u8 > other as u8 { one } else { other }
+}
+
+async fn plan(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    host: &HostName,
+    runner: Runner,
+    kept: Option<&KeptSet>,
+) -> anyhow::Result<Plan> {
+    build::knows_checks(fleet, host)?;
+    anyhow::ensure!(
+        fleet.link(host)?.hello().root,
+        "{host}: the node program is not root there, and cannot install checks\nhint: log in as root, or leave --no-sudo out"
+    );
+    let sha256 = build::look(fleet, host, HostQuery::Program).await?.out;
+    let kept = match kept {
+        Some(set) => of_host(fleet, inventory, host, set).await?,
+        None => Vec::new(),
+    };
+    let entries = build::list(fleet, host).await?;
+    let old = entries.into_iter().find(|entry| entry.build == CHECK).map(|entry| entry.steps);
+    Ok(Plan { host: host.clone(), steps: files::steps(runner, &sha256, &kept), old })
+}
+
+async fn of_host(
+    fleet: &Fleet,
+    inventory: &Inventory,
+    host: &HostName,
+    set: &KeptSet,
+) -> anyhow::Result<Vec<KeptSetting>> {
+    let prefixes = linerate_kept::prefixes(set, inventory, host);
+    if prefixes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let facts = read_facts(fleet, inventory, host, &prefixes).await.map_err(anyhow::Error::msg)?;
+    Ok(linerate_kept::of_host(set, inventory, host, Some(&facts))?)
+}
+
+/// Every file and command; hosts with the same ones stand together.
+fn show(plans: &[Plan]) -> anyhow::Result<()> {
+    let mut groups: Vec<(Vec<&str>, &Plan)> = Vec::new();
+    for plan in plans {
+        match groups.iter_mut().find(|(_, first)| first.steps == plan.steps && first.old == plan.old) {
+            Some((hosts, _)) => hosts.push(&plan.host),
+            None => groups.push((vec![&plan.host], plan)),
+        }
+    }
+    for (hosts, plan) in groups {
+        let state = match (&plan.old, plan.is_done()) {
+            (_, true) => ": installed already",
+            (Some(_), false) => ": what was installed is undone first",
+            (None, false) => ":",
+        };
+        out::print(&format!("{}{state}\n", hosts.join(", ")))?;
+        if !plan.is_done() {
+            out::print(&steps::text(&plan.steps))?;
+        }
+    }
+    Ok(())
+}
+
+async fn install(fleet: &Fleet, plan: &Plan, progress: &dyn Progress) -> ExitCode {
+    if plan.old.is_some()
+        && let Err(error) = build::undo(fleet, &plan.host, CHECK, false).await
+    {
+        out::say_error(&error.into());
+        return ExitCode::RollbackFailed;
+    }
+    let on = |step: &Step| On { host: plan.host.clone(), step: step.clone() };
+    let steps: Vec<On> = plan.steps.iter().map(on).collect();
+    match build::run(fleet, CHECK, &steps, OnLoss::TakeBack, progress).await {
+        Ok(()) => ExitCode::Ok,
+        Err(stopped) => builds::stop(&stopped),
+    }
+}

@@ -1,0 +1,233 @@
+//! Steps that install the health checks on a host: the node program, units of systemd, a script for Slurm,
+//! the kept set.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::{StepError, shown};
+use super::operation::{Act, Argv, Need, StepOperation, argv};
+
+/// The installed node program: a folder that is in every distribution and in no package.
+pub const CHECK_PROGRAM: &str = "/usr/local/sbin/linerate-node";
+/// The kept settings of the host, as `linerate check install` writes them: a list of `KeptSetting` in JSON.
+pub const KEPT_FILE: &str = "/etc/linerate/kept.json";
+/// Longest file, bytes: 10,000 settings of a kept set.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+/// Digits of a SHA-256.
+const HASH_DIGITS: usize = 64;
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstallStep {
+    /// systemd reads its units. As the first step of a build it is undone last, when the units are gone.
+    Reload,
+    /// The node program that does this step is copied, if it is this one.
+    Program {
+        /// SHA-256 of the program, hexadecimal.
+        sha256: String,
+    },
+    /// A file is written.
+    File {
+        /// Which one.
+        file: InstalledFile,
+        /// All of the file.
+        text: String,
+    },
+    /// A unit is enabled; a timer is started too.
+    Enable {
+        /// Unit.
+        unit: InstalledUnit,
+    },
+}
+
+/// Files of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstalledFile {
+    /// The unit that checks.
+    CheckService,
+    /// The timer of that unit.
+    CheckTimer,
+    /// The unit that compares the kept set before slurmd starts.
+    KeptService,
+    /// What `HealthCheckProgram` of Slurm names.
+    SlurmCheck,
+    /// [`KEPT_FILE`].
+    KeptSet,
+}
+
+/// Units that are enabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstalledUnit {
+    /// [`InstalledFile::CheckTimer`].
+    CheckTimer,
+    /// [`InstalledFile::KeptService`].
+    KeptService,
+}
+
+impl InstalledFile {
+    /// Where it is written.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::CheckService => "/etc/systemd/system/linerate-check.service",
+            Self::CheckTimer => "/etc/systemd/system/linerate-check.timer",
+            Self::KeptService => "/etc/systemd/system/linerate-kept.service",
+            Self::SlurmCheck => "/etc/linerate/slurm-check",
+            Self::KeptSet => KEPT_FILE,
+        }
+    }
+}
+
+impl InstalledUnit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::CheckTimer => "linerate-check.timer",
+            Self::KeptService => "linerate-kept.service",
+        }
+    }
+
+    /// `--now` where it may run at once: the unit before slurmd is for the next boot.
+    fn switch(self) -> &'static [&'static str] {
+        match self {
+            Self::CheckTimer => &["--now"],
+            Self::KeptService => &[],
+        }
+    }
+}
+
+fn systemctl(command: &str, unit: InstalledUnit) -> Argv {
+    let words: Vec<&str> = std::iter::once(command).chain(unit.switch().iter().copied()).collect();
+    argv("systemctl", &words, &[unit.name().to_owned()])
+}
+
+impl StepOperation for InstallStep {
+    fn says(&self) -> String {
+        match self {
+            Self::Reload => "have systemd read its units".to_owned(),
+            Self::Program { sha256 } => {
+                format!("copy the node program to {CHECK_PROGRAM} (SHA-256 {sha256})")
+            }
+            Self::File { file, .. } => format!("write {}", file.path()),
+            Self::Enable { unit } => format!("enable {}", unit.name()),
+        }
+    }
+
+    fn act(&self) -> Act {
+        match self {
+            Self::Reload => Act::Run(argv("systemctl", &["daemon-reload"], &[])),
+            Self::Program { sha256 } => Act::Copy { path: CHECK_PROGRAM.to_owned(), sha256: sha256.clone() },
+            Self::File { file, text } => Act::Write {
+                path: file.path().to_owned(),
+                text: text.clone(),
+                is_program: *file == InstalledFile::SlurmCheck,
+            },
+            Self::Enable { unit } => Act::Run(systemctl("enable", *unit)),
+        }
+    }
+
+    fn undo(&self) -> Vec<Argv> {
+        match self {
+            Self::Reload => vec![argv("systemctl", &["daemon-reload"], &[])],
+            Self::Enable { unit } => vec![systemctl("disable", *unit)],
+            Self::Program { .. } | Self::File { .. } => Vec::new(),
+        }
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        match self {
+            Self::Program { .. } => vec![Need::NoFile { path: CHECK_PROGRAM.to_owned() }],
+            Self::File { file, text } => {
+                vec![Need::NoOtherFile { path: file.path().to_owned(), text: text.clone() }]
+            }
+            Self::Reload | Self::Enable { .. } => Vec::new(),
+        }
+    }
+
+    /// A unit or script runs nothing but the installed program with its check.
+    fn check(&self) -> Result<(), StepError> {
+        let wrong = |what, seen: &str, allowed| Err(StepError { what, seen: shown(seen), allowed });
+        match self {
+            Self::Program { sha256 } => {
+                let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+                if sha256.len() == HASH_DIGITS && sha256.bytes().all(is_digit) {
+                    return Ok(());
+                }
+                wrong("the hash", sha256, "64 hexadecimal digits")
+            }
+            Self::File { text, .. } if text.len() > TEXT_BYTES_MAX => {
+                wrong("the length of the file", &text.len().to_string(), "at most 4 MiB")
+            }
+            Self::Reload | Self::Enable { .. } | Self::File { file: InstalledFile::KeptSet, .. } => Ok(()),
+            Self::File { text, .. } => {
+                let runs = |line: &&str| line.starts_with("Exec") || line.starts_with("exec");
+                let own = |line: &str| {
+                    let command = line.strip_prefix("ExecStart=").or_else(|| line.strip_prefix("exec "));
+                    let words = command.and_then(|command| command.strip_prefix(CHECK_PROGRAM));
+                    words.is_some_and(|words| {
+                        words.starts_with(" check ")
+                            && words.bytes().all(|b| b.is_ascii_alphanumeric() || b" -./_".contains(&b))
+                    })
+                };
+                match text.lines().map(str::trim_start).filter(runs).find(|line| !own(line)) {
+                    Some(line) => wrong("the command", line, "a check of the installed program"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// A step of each kind.
+#[cfg(test)]
+pub(super) fn examples() -> Vec<InstallStep> {
+    let exec = |start: &str| format!("{start}{CHECK_PROGRAM} check --enforce\n");
+    vec![
+        InstallStep::Reload,
+        InstallStep::Program { sha256: "0f".repeat(32) },
+        InstallStep::File { file: InstalledFile::CheckService, text: exec("[Service]\nExecStart=") },
+        InstallStep::File { file: InstalledFile::SlurmCheck, text: exec("#!/bin/sh\nexec ") },
+        InstallStep::File { file: InstalledFile::KeptSet, text: "[]\n".to_owned() },
+        InstallStep::Enable { unit: InstalledUnit::CheckTimer },
+        InstallStep::Enable { unit: InstalledUnit::KeptService },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_runs_nothing_but_a_check() {
+        for text in [
+            "ExecStart=/bin/sh\n".to_owned(),
+            format!("ExecStart={CHECK_PROGRAM} check --as slurm\nExecStop=/bin/x\n"),
+            format!("  exec {CHECK_PROGRAM} check; reboot\n"),
+            format!("ExecStart={CHECK_PROGRAM} build\n"),
+        ] {
+            let step = InstallStep::File { file: InstalledFile::CheckService, text: text.clone() };
+            assert!(step.check().is_err(), "{text}");
+        }
+        for sha256 in ["", "0F", "../x"] {
+            assert!(InstallStep::Program { sha256: sha256.to_owned() }.check().is_err(), "{sha256}");
+        }
+    }
+
+    #[test]
+    fn a_timer_is_started_at_once_and_the_unit_before_slurmd_at_the_next_boot() {
+        let line = |step: InstallStep| match step.act() {
+            Act::Run(argv) => format!("{}; {}", argv.join(" "), step.undo()[0].join(" ")),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            line(InstallStep::Enable { unit: InstalledUnit::CheckTimer }),
+            "systemctl enable --now linerate-check.timer; systemctl disable --now linerate-check.timer"
+        );
+        assert_eq!(
+            line(InstallStep::Enable { unit: InstalledUnit::KeptService }),
+            "systemctl enable linerate-kept.service; systemctl disable linerate-kept.service"
+        );
+    }
+}
