@@ -1,6 +1,6 @@
 //! The parent of the children that read: starts one for each lane, waits for each answer only so long, leaves
-//! a child that does not answer (killed if it can be) and has another one go on behind the job that hung. It
-//! never waits for the end of a child.
+//! a child that does not answer (killed if it can be). Behind a job that waits in the kernel another child
+//! goes on at once, so that several that hang cost the time of one. It never waits for the end of a child.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -18,6 +18,9 @@ use super::worker::{Answer, Job, REQUEST_BYTES_MAX};
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Children that hang, of one call: what is not asked then is not seen.
 const LEFT_MAX: usize = 8;
+/// After how long a job that waits gets a child of its own, milliseconds: far above what a file of the kernel
+/// takes, and eight of them together are far below a second.
+const SLOW_MS: u64 = 50;
 /// How long the kernel may take to end a child that was killed.
 const GRACE_MS: u64 = 50;
 const MS: u64 = 1_000_000;
@@ -45,10 +48,16 @@ fn hanging(left: &[Left]) -> usize {
 struct Running {
     child: Child,
     stdout: ChildStdout,
+    lane: usize,
     jobs: VecDeque<Job>,
+    /// Only its first job is waited for; another child has the rest.
+    is_alone: bool,
     text: Vec<u8>,
-    /// When the present job has had its time.
+    /// When the present job has waited so long that the others go on without it.
+    slow_ns: u64,
+    /// When the present job has had its time, and when also one that computes has.
     until_ns: u64,
+    hard_ns: u64,
     /// When all have.
     deadline_ns: u64,
 }
@@ -58,31 +67,44 @@ pub(super) fn run(lanes: Vec<Vec<Job>>, make: &dyn Fn() -> Command, deadline_ns:
     let mut outcome = Outcome::default();
     let mut left: Vec<Left> = Vec::new();
     let mut waiting: Vec<VecDeque<Job>> = lanes.into_iter().map(VecDeque::from).collect();
-    let mut running: Vec<Option<Running>> = waiting.iter().map(|_| None).collect();
+    let mut running: Vec<Running> = Vec::new();
     loop {
-        for (jobs, slot) in waiting.iter_mut().zip(&mut running) {
-            if slot.is_none() && !jobs.is_empty() {
-                *slot = launch(jobs, make, deadline_ns, hanging(&left), &mut outcome);
+        for (lane, jobs) in waiting.iter_mut().enumerate() {
+            let is_served = running.iter().any(|one| one.lane == lane && !one.is_alone);
+            if !is_served && !jobs.is_empty() {
+                let silent = hanging(&left) + alone(&running);
+                running.extend(launch(lane, jobs, make, deadline_ns, silent, &mut outcome));
             }
         }
-        if running.iter().all(Option::is_none) {
+        if running.is_empty() && waiting.iter().all(VecDeque::is_empty) {
             break;
         }
-        let until_ns = running.iter().flatten().map(|one| one.until_ns).min().unwrap_or(deadline_ns);
-        let pipes: Vec<_> = running.iter().flatten().map(|one| one.stdout.as_fd()).collect();
-        // An interrupted wait is one that found nothing.
-        let _ = sched::wait_any_readable(&pipes, until_ns);
-        for (jobs, slot) in waiting.iter_mut().zip(&mut running) {
-            let Some(one) = slot.take() else { continue };
-            *slot = attend(one, jobs, &mut left, &mut outcome);
+        let until_ns = running.iter().map(Running::wakes_ns).min().unwrap_or(deadline_ns);
+        let pipes: Vec<_> = running.iter().map(|one| one.stdout.as_fd()).collect();
+        if !pipes.is_empty() {
+            // An interrupted wait is one that found nothing.
+            let _ = sched::wait_any_readable(&pipes, until_ns);
         }
+        let may_part = hanging(&left) + alone(&running) < LEFT_MAX;
+        let mut still = Vec::new();
+        for one in running {
+            if let Some(jobs) = waiting.get_mut(one.lane) {
+                still.extend(attend(one, jobs, may_part, &mut left, &mut outcome));
+            }
+        }
+        running = still;
     }
     reap(left, &mut outcome);
     outcome
 }
 
+fn alone(running: &[Running]) -> usize {
+    running.iter().filter(|one| one.is_alone).count()
+}
+
 /// Starts a child for as many jobs as fit into its request.
 fn launch(
+    lane: usize,
     jobs: &mut VecDeque<Job>,
     make: &dyn Fn() -> Command,
     deadline_ns: u64,
@@ -104,8 +126,20 @@ fn launch(
     }
     match start(&request, make) {
         Ok((child, stdout)) => {
-            let (jobs, text) = (request.into(), Vec::new());
-            let mut one = Running { child, stdout, jobs, text, until_ns: 0, deadline_ns };
+            let (jobs, text, is_alone) = (request.into(), Vec::new(), false);
+            let (slow_ns, until_ns, hard_ns) = (0, 0, 0);
+            let mut one = Running {
+                child,
+                stdout,
+                lane,
+                jobs,
+                is_alone,
+                text,
+                slow_ns,
+                until_ns,
+                hard_ns,
+                deadline_ns,
+            };
             one.wait_for_next();
             Some(one)
         }
@@ -137,7 +171,15 @@ fn start(request: &[Job], make: &dyn Fn() -> Command) -> io::Result<(Child, Chil
 impl Running {
     fn wait_for_next(&mut self) {
         let patience_ms = self.jobs.front().map_or(0, |job| job.patience_ms);
-        self.until_ns = self.deadline_ns.min(sched::monotonic_ns() + patience_ms * MS);
+        let now_ns = sched::monotonic_ns();
+        self.slow_ns = now_ns + SLOW_MS * MS;
+        self.until_ns = self.deadline_ns.min(now_ns + patience_ms * MS);
+        self.hard_ns = self.deadline_ns.min(now_ns + 2 * patience_ms * MS);
+    }
+
+    /// When something has to be decided about the present job.
+    fn wakes_ns(&self) -> u64 {
+        if self.jobs.len() > 1 { self.until_ns.min(self.slow_ns) } else { self.until_ns }
     }
 
     /// Takes what came. Whether more can come.
@@ -165,6 +207,7 @@ impl Running {
 fn attend(
     mut one: Running,
     jobs: &mut VecDeque<Job>,
+    may_part: bool,
     left: &mut Vec<Left>,
     outcome: &mut Outcome,
 ) -> Option<Running> {
@@ -174,8 +217,23 @@ fn attend(
         left.push(Left { child: one.child, hangs_in: None });
         return None;
     };
-    let is_late = sched::monotonic_ns() >= one.until_ns;
-    if goes_on && !is_late {
+    let now_ns = sched::monotonic_ns();
+    if goes_on && now_ns < one.wakes_ns() {
+        return Some(one);
+    }
+    if goes_on && now_ns < one.hard_ns && is_computing(one.child.id()) {
+        // A busy host gives it little CPU time: that is no hanging device.
+        one.slow_ns = now_ns + SLOW_MS * MS;
+        one.until_ns = one.until_ns.max(one.hard_ns.min(one.slow_ns));
+        return Some(one);
+    }
+    if goes_on && now_ns < one.until_ns {
+        if may_part {
+            rest_behind(one.jobs.split_off(1), jobs);
+            one.is_alone = true;
+        } else {
+            one.slow_ns = one.until_ns;
+        }
         return Some(one);
     }
     one.jobs.pop_front();
@@ -191,6 +249,12 @@ fn attend(
         left.push(Left { child: one.child, hangs_in: None });
     }
     None
+}
+
+/// Whether a process runs or waits for a CPU (`proc_pid_stat(5)`, field 3): not for a device.
+fn is_computing(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
 }
 
 /// Jobs that a child did not come to go first in the next one.

@@ -72,6 +72,19 @@ fn a_job_that_hangs_costs_its_patience_and_the_others_are_answered() {
 }
 
 #[test]
+fn jobs_that_hang_cost_the_time_of_one() {
+    let hanging = ["hang-1", "hang-2", "hang-3", "hang-4", "hang-5", "hang-6"];
+    let jobs = hanging.iter().copied().chain(["a"]).map(|item| job(item, 8_000)).collect();
+    let begun = sched::monotonic_ns();
+    let outcome = lanes::run(vec![jobs], &child, begun + 300 * SECOND_NS);
+    let took_ns = sched::monotonic_ns() - begun;
+    assert_eq!(words(&outcome.answers, "a"), "a");
+    assert!(hanging.iter().all(|item| words(&outcome.answers, item) == "silent"));
+    // One after the other they would take 48 s.
+    assert!(took_ns < 40 * SECOND_NS, "{took_ns} ns");
+}
+
+#[test]
 fn a_child_that_ends_or_answers_something_else_costs_one_answer() {
     let lanes = vec![vec![job("a", 5_000), job("garbage", 5_000), job("end", 5_000), job("b", 5_000)]];
     let outcome = lanes::run(lanes, &child, sched::monotonic_ns() + 60 * SECOND_NS);
