@@ -142,7 +142,7 @@ mod tests {
 
     fn kept() -> KeptSetting {
         let (host, key, value) = ("a".to_owned(), KEY.to_owned(), FactValue::Int(7));
-        KeptSetting { host, key, value, policy: DriftPolicy::Report, trial: None, line: 3 }
+        KeptSetting { host, key, value, policy: DriftPolicy::Report, trial: None, profile: None, line: 3 }
     }
 
     fn facts(now: i64, lines: &[(&str, &str, &str, &str)]) -> HostFacts {

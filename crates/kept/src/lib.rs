@@ -10,7 +10,7 @@ mod compare;
 mod error;
 pub mod set;
 
-pub use cohort::{of_host, prefixes};
+pub use cohort::{ProfileValues, of_host, prefixes};
 pub use compare::{Known, PutBack, compare, unreachable};
 pub use error::KeptError;
 pub use set::KeptSet;

@@ -40,7 +40,20 @@ pub struct Cohort {
     pub speed_mbit: Option<i64>,
     /// Settings.
     pub settings: Vec<CohortSetting>,
+    /// A profile whose values it keeps too, where no setting of the file names the key.
+    pub profile: Option<CohortProfile>,
     /// Line of its heading.
+    pub line: usize,
+}
+
+/// A profile that was chosen for a cohort.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CohortProfile {
+    /// Its name, or a file of one.
+    pub name: String,
+    /// What is done where one of its settings drifted.
+    pub policy: DriftPolicy,
+    /// Line of its name.
     pub line: usize,
 }
 
@@ -74,6 +87,7 @@ struct RawCohort {
     group: Option<String>,
     driver: Option<String>,
     speed: Option<Spanned<String>>,
+    profile: Option<Spanned<String>>,
     #[serde(default)]
     policy: DriftPolicy,
     #[serde(default)]
@@ -141,7 +155,13 @@ impl KeptSet {
                     line: line_of(text, at),
                 });
             }
+            let profile = raw.profile.map(|name| CohortProfile {
+                line: line_of(text, name.span().start),
+                name: name.into_inner(),
+                policy: raw.policy,
+            });
             cohorts.push(Cohort {
+                profile,
                 hosts: raw.hosts,
                 group: raw.group,
                 driver: raw.driver,

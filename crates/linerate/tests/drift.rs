@@ -156,6 +156,34 @@ fn a_policy_of_reporting_changes_nothing_and_proposing_needs_a_yes() {
 }
 
 #[test]
+fn a_chosen_profile_is_compared_like_what_was_kept() {
+    if !inside("a_chosen_profile_is_compared_like_what_was_kept") {
+        return;
+    }
+    let cluster = Cluster::new("report");
+    let chosen = |profile: &str| {
+        let text = format!("[[cohort]]\ngroup = \"storage\"\nprofile = \"{profile}\"\n");
+        std::fs::write(cluster.folder.path().join("chosen.toml"), text).unwrap();
+    };
+    chosen("tuned-network-throughput");
+    cluster.set(1, OTHER);
+    let (code, _, value) = cluster.drift(&["--kept", "chosen.toml"]);
+    let of = |host: &str| {
+        let rows = value["rows"].as_array().unwrap().iter();
+        let mut rows = rows.filter(|row| row["host"] == host && row["key"] == KEY);
+        rows.next().unwrap_or_else(|| panic!("{value}")).clone()
+    };
+    // The profile asks for 16 MiB at least: more is as good.
+    assert_eq!((&of("h0")["value"], &of("h0")["state"]), (&KEPT.into(), &"will-not-survive".into()));
+    assert_eq!((code, &of("h1")["state"]), (1, &"drifted".into()));
+    assert_eq!(of("h1")["value"], "4096 131072 16777216");
+    assert_eq!((&of("h1")["profile"], &of("h1")["line"]), (&"tuned-network-throughput".into(), &3.into()));
+    chosen("of-next-year");
+    let (code, _, err) = cluster.run(&["drift", "--kept", "chosen.toml"]);
+    assert!(code == 2 && err.contains("chosen.toml:3") && err.contains("no profile of-next-year"), "{err}");
+}
+
+#[test]
 fn a_host_out_of_reach_is_not_read_and_no_drift() {
     if !inside("a_host_out_of_reach_is_not_read_and_no_drift") {
         return;

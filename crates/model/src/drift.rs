@@ -50,6 +50,9 @@ pub struct KeptSetting {
     /// The trial that proved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<String>,
+    /// The profile that was chosen for its cohort, where no trial or setting names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// Line of the file of the kept set.
     pub line: usize,
 }

@@ -218,6 +218,7 @@ mod tests {
             value,
             policy: DriftPolicy::PutBack,
             trial: None,
+            profile: None,
             line: 4,
         };
         let now = Some(FactValue::Text("4096 131072 212992".to_owned()));

@@ -1,5 +1,6 @@
 //! `linerate drift`: the kept set beside what is in force on hosts and what their files give after a boot.
 
+mod chosen;
 mod file;
 pub(super) mod put_back;
 mod read;
@@ -18,6 +19,7 @@ use super::documents::Drift;
 use super::targets::{Chosen, Targets};
 use super::{open, out};
 
+pub(super) use chosen::ChosenProfiles;
 pub(super) use file::{add_trial, beside, kept_set, load};
 
 /// Compare kept settings with what is in force and what survives a reboot.
@@ -89,7 +91,8 @@ async fn compare(
     store: &mut Store,
 ) -> anyhow::Result<Option<Outcome>> {
     let inventory = &chosen.inventory;
-    let is_asked = |host: &str| !linerate_kept::prefixes(set, inventory, host).is_empty();
+    let profiles = ChosenProfiles(inventory);
+    let is_asked = |host: &str| !linerate_kept::prefixes(set, inventory, host, &profiles).is_empty();
     let opened = open::unless_interrupted(Fleet::open(inventory, |h| is_asked(&h.name))).await;
     let Some(fleet) = opened else { return Ok(None) };
     fleet.notes.iter().for_each(|note| out::note(note));

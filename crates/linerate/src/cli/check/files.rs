@@ -99,6 +99,7 @@ mod tests {
             value: FactValue::Int(1),
             policy: DriftPolicy::Report,
             trial: None,
+            profile: None,
             line: 3,
         }]
     }

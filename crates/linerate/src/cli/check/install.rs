@@ -132,12 +132,13 @@ async fn of_host(
     host: &HostName,
     set: &KeptSet,
 ) -> anyhow::Result<Vec<KeptSetting>> {
-    let prefixes = linerate_kept::prefixes(set, inventory, host);
+    let profiles = drift::ChosenProfiles(inventory);
+    let prefixes = linerate_kept::prefixes(set, inventory, host, &profiles);
     if prefixes.is_empty() {
         return Ok(Vec::new());
     }
     let facts = read_facts(fleet, inventory, host, &prefixes).await.map_err(anyhow::Error::msg)?;
-    Ok(linerate_kept::of_host(set, inventory, host, Some(&facts))?)
+    Ok(linerate_kept::of_host(set, inventory, host, Some(&facts), &profiles)?)
 }
 
 /// Every file and command; hosts with the same ones stand together.

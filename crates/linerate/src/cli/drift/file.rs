@@ -13,6 +13,7 @@ use linerate_model::trial::Trial;
 use linerate_store::Store;
 
 use super::super::out;
+use super::super::profile::named;
 
 /// Name of the file beside the inventory.
 const NAME: &str = "kept.toml";
@@ -33,7 +34,11 @@ pub(in super::super) fn load(path: &Path) -> anyhow::Result<KeptSet> {
         path.display()
     );
     let text = input::text(path, input::KNOWLEDGE_BYTES_MAX)?;
-    Ok(KeptSet::parse(&path.display().to_string(), &text)?)
+    let set = KeptSet::parse(&path.display().to_string(), &text)?;
+    for chosen in set.cohorts.iter().filter_map(|cohort| cohort.profile.as_ref()) {
+        named::find(&chosen.name).with_context(|| format!("{}:{}", set.file, chosen.line))?;
+    }
+    Ok(set)
 }
 
 /// Writes the kept set from the trials of this cluster that are kept.

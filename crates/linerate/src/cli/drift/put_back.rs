@@ -174,6 +174,7 @@ mod tests {
                 value: FactValue::Int(1),
                 policy,
                 trial: None,
+                profile: None,
                 line: 1,
             },
             state,

@@ -12,6 +12,7 @@ use linerate_model::trial::TrialStatus;
 use linerate_store::{FactReading, ReadScope, Store};
 
 use super::super::out;
+use super::ChosenProfiles;
 use crate::observe::join;
 use crate::observe::run::read_facts;
 
@@ -24,7 +25,8 @@ pub(super) async fn rows(
     set: &KeptSet,
     store: &mut Store,
 ) -> anyhow::Result<Vec<DriftRow>> {
-    let wanted = |host: &HostName| linerate_kept::prefixes(set, inventory, host);
+    let profiles = ChosenProfiles(inventory);
+    let wanted = |host: &HostName| linerate_kept::prefixes(set, inventory, host, &profiles);
     let hosts: Vec<(HostName, Vec<String>)> = inventory
         .hosts
         .iter()
@@ -53,7 +55,7 @@ pub(super) async fn rows(
     let put_back = put_back(store, &inventory.name, now_ms)?;
     let mut rows = Vec::new();
     for ((host, _), facts) in read() {
-        let kept = linerate_kept::of_host(set, inventory, host, facts.as_ref().ok())?;
+        let kept = linerate_kept::of_host(set, inventory, host, facts.as_ref().ok(), &profiles)?;
         rows.extend(match facts {
             Ok(facts) => {
                 linerate_kept::compare(kept, Known { facts, changes: &changes, put_back: &put_back, now_ms })
