@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
@@ -239,4 +239,45 @@ fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
     assert_eq!(resumed["waves"][0], done["waves"][0], "a wave that is done is not made again");
     assert_eq!(resumed["waves"][1]["hosts"][0]["result"], "kept", "{resumed}");
     assert_eq!(cluster.value(2, RMEM), DOUBLE);
+}
+
+/// The operator is killed while a host of the second wave has the new value: the node takes it back by
+/// itself, what the first wave has kept stays, and the rollout resumes with the second.
+#[test]
+fn a_rollout_whose_operator_is_killed_in_a_wave_resumes_with_it() {
+    let Some(cluster) = cluster("a_rollout_whose_operator_is_killed_in_a_wave_resumes_with_it") else {
+        return;
+    };
+    let set = format!("sysctl.{RMEM}={DOUBLE}");
+    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
+    let id = tried["sweep"]["trials"][0]["id"].as_str().unwrap();
+    let old = cluster.value(2, RMEM);
+    let mut operator = Command::new(&cluster.programs.linerate)
+        .args(["rollout", id, "--to", "far-2", "far-3", "--wave", "1", "--yes", "-q"])
+        .env("LINERATE_DATA", &cluster.data)
+        .env("LINERATE_NODE", &cluster.programs.node)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    linerate_testkit::wait_until("the second wave has changed its host", || {
+        assert_eq!(operator.try_wait().unwrap(), None, "it ended before");
+        cluster.value(2, RMEM) == DOUBLE
+    });
+    operator.kill().unwrap();
+    operator.wait().unwrap();
+    linerate_testkit::wait_until("the old value is back without an operator", || {
+        cluster.value(2, RMEM) == old
+    });
+    assert_eq!(cluster.value(1, RMEM), DOUBLE, "what the first wave has kept stays");
+
+    let journals = std::fs::read_dir(cluster.data.join("rollouts")).unwrap();
+    let [rollout] = &journals.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()[..] else {
+        panic!("one rollout")
+    };
+    let (code, resumed) = cluster.json(&["rollout", "--resume", rollout.to_str().unwrap(), "--yes"]);
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{resumed}");
+    let waves = resumed["waves"].as_array().unwrap();
+    assert!(waves.iter().all(|wave| wave["status"] == "done"), "{resumed}");
+    assert_eq!((cluster.value(1, RMEM), cluster.value(2, RMEM)), (DOUBLE.to_owned(), DOUBLE.to_owned()));
 }

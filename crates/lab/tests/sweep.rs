@@ -64,8 +64,18 @@ fn the_best_of_several_values_is_named_and_the_old_one_is_back() {
     assert_eq!(value(&lab), broken, "a sweep puts the old value back");
 
     let best = trials[1]["id"].as_str().unwrap();
-    let (code, text, errors) = run(&["keep", best, "--quiet"]);
+    let kept = lab.folder.path().join("site.toml").display().to_string();
+    let (code, text, errors) = run(&["keep", best, "--quiet", "--into", &kept]);
     assert_eq!(code, Some(ExitCode::Ok as i32), "{text}{errors}");
+    // The set of the command, and the one that is made from all kept trials, are the same.
+    let made = lab.folder.path().join("made.toml").display().to_string();
+    let (code, text, errors) = run(&["drift", "-i", inventory.to_str().unwrap(), "--init", "--kept", &made]);
+    assert_eq!(code, Some(ExitCode::Ok as i32), "{text}{errors}");
+    let set = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!(set, std::fs::read_to_string(&made).unwrap());
+    assert!(set.contains(&format!("trial = \"{best}\"")) && set.contains(VALUES[1]), "{set}");
+    let (_, text, errors) = run(&["drift", "-i", inventory.to_str().unwrap(), "--kept", &kept]);
+    assert!(text.contains("1 kept setting"), "{text}{errors}");
     assert_eq!(value(&lab).split_ascii_whitespace().collect::<Vec<_>>().join(" "), VALUES[1]);
     let (code, text, errors) = run(&["undo", best]);
     assert_eq!(code, Some(ExitCode::Ok as i32), "{text}{errors}");

@@ -86,6 +86,10 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
         ("disk durability patterns --json", "durability-patterns"),
         ("undo --json", "undo-list"),
         ("check --as json", "check"),
+        ("check local --json", "checks"),
+        ("profile --json", "profiles"),
+        ("profile show tuned-network-latency --json", "profile"),
+        ("profile diff tuned-network-latency local --json", "profile-diff"),
         ("measure tcp local --time 100ms --json", "single"),
         ("measure latency local --time 100ms --json", "single"),
     ] {
@@ -98,6 +102,27 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
         let value: Value = serde_json::from_str(event).unwrap_or_else(|e| panic!("{event}: {e}"));
         assert_eq!(site.flaws("event", &value), Vec::<String>::new(), "{event}");
     }
+}
+
+/// A host reports a change while it is followed; one line is the document.
+#[test]
+fn a_notice_is_a_line_as_published() {
+    let site = Site::new();
+    let script = format!(
+        "{} changes --follow local --json > lines & operator=$!; mtu=1000\n\
+         while ! [ -s lines ]; do mtu=$((mtu + 1)); ip link set lo mtu $mtu; sleep 0.1\n\
+         kill -0 $operator || exit 1; done; kill -INT $operator; wait $operator",
+        env!("CARGO_BIN_EXE_linerate")
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &script]).current_dir(site.folder.path()).stdin(Stdio::null());
+    command.env("LINERATE_DATA", site.folder.path().join("data")).env("HOME", site.folder.path());
+    let output = command.output().unwrap();
+    let lines = std::fs::read_to_string(site.folder.path().join("lines")).unwrap();
+    let first = lines.lines().next().unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let notice: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(site.flaws("notice", &notice), Vec::<String>::new(), "{first}");
+    assert_eq!(notice["host"], "local");
 }
 
 /// The published schema refuses what is not the document: a key that is gone, another type.
