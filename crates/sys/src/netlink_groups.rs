@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_message_may_have_its_process() {
         let of = |port| Message { kind: 0, flags: 0, sequence: 0, port, payload: &[] }.process();
-        assert_eq!((of(4711), of(4711 | 3 << 22)), (Some(4711), Some(4711)));
+        assert_eq!((of(0x1267), of(0x1267 | 3 << 22)), (Some(0x1267), Some(0x1267)));
         assert_eq!((of(0), of(1 << 31 | 5), of(1 << 22)), (None, None, None));
         let mut payload = vec![0, 0, 0, 1, 8, 0, 2, 0, 0, 0, 0x12, 0x67, 8, 0, 3, 0];
         payload.extend(b"nft\0");

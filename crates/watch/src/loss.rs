@@ -197,10 +197,9 @@ impl LossWatch {
             }
         }
         let is_part = |open: &Open| match (open.place, place) {
-            (Place::Host(a), Place::Host(b)) => a == b,
+            (Place::Host(a), Place::Host(b)) | (Place::Group(a), Place::Group(b)) => a == b,
             (Place::Pair(a, b), Place::Host(host)) => (if end.1 == Direction::Tx { a } else { b }) == host,
             (Place::Host(host), Place::Group(group)) => self.group_of[host] == Some(group),
-            (Place::Group(a), Place::Group(b)) => a == b,
             (_, Place::All) => true,
             _ => false,
         };

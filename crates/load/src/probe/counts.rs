@@ -88,9 +88,8 @@ impl Counts {
         while self.missing.front().is_some_and(|(since, _)| now >= *since + LATE) {
             self.lost += self.missing.pop_front().map_or(0, |(_, count)| count);
         }
-        let silence = now.saturating_duration_since(self.heard);
-        if silence >= SILENT {
-            let due = (silence - SILENT).div_duration_f64(EXPECTED) as u64;
+        if let Some(silence) = now.saturating_duration_since(self.heard).checked_sub(SILENT) {
+            let due = silence.div_duration_f64(EXPECTED) as u64;
             self.lost += due.saturating_sub(self.silent);
             self.silent = self.silent.max(due);
         }
@@ -160,7 +159,9 @@ mod tests {
     #[test]
     fn round_trip_times_are_those_since_the_last_report() {
         let mut counts = Counts::new(Instant::now());
-        [30, 10, 20].into_iter().for_each(|rtt| counts.answered(rtt));
+        for rtt_us in [30, 10, 20] {
+            counts.answered(rtt_us);
+        }
         assert_eq!(counts.report(0).rtt_us, Some([10, 20, 30]));
         assert_eq!(counts.report(0).rtt_us, None);
     }
