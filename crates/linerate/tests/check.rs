@@ -73,24 +73,6 @@ impl Site {
         (output.status.code().unwrap_or(-1), testkit::text(&output.stdout), testkit::text(&output.stderr))
     }
 
-    /// All files of the host that an installation could touch, with mode and content.
-    fn files(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mut folders = vec![PathBuf::from("/etc"), PathBuf::from("/usr/local/sbin")];
-        let mut files = BTreeMap::new();
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap().flatten() {
-                let meta = entry.metadata().unwrap();
-                if meta.is_dir() {
-                    folders.push(entry.path());
-                }
-                let content = if meta.is_file() { std::fs::read(entry.path()).unwrap() } else { Vec::new() };
-                files.insert(entry.path(), (meta.permissions().mode(), content));
-            }
-        }
-        files
-    }
-
     fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("asked")).unwrap_or_default();
         let _ = std::fs::remove_file(self.path("asked"));
@@ -98,15 +80,33 @@ impl Site {
     }
 }
 
+/// All files of the host that an installation could touch, with mode and content.
+fn files() -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut folders = vec![PathBuf::from("/etc"), PathBuf::from("/usr/local/sbin")];
+    let mut files = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let meta = entry.metadata().unwrap();
+            if meta.is_dir() {
+                folders.push(entry.path());
+            }
+            let content = if meta.is_file() { std::fs::read(entry.path()).unwrap() } else { Vec::new() };
+            files.insert(entry.path(), (meta.permissions().mode(), content));
+        }
+    }
+    files
+}
+
 #[test]
 fn a_timer_is_shown_installed_and_undone() {
     let Some(site) = Site::new("a_timer_is_shown_installed_and_undone") else { return };
-    let before = site.files();
+    let before = files();
     let (code, out, err) = site.run("check install local");
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("| ExecStart=/usr/local/sbin/linerate-node check --enforce"), "{out}");
     assert!(err.contains("dry run: nothing was written"), "{err}");
-    assert_eq!((site.files(), site.asked()), (before.clone(), Vec::new()));
+    assert_eq!((files(), site.asked()), (before.clone(), Vec::new()));
 
     let (code, out, err) = site.run("check install --yes local");
     assert_eq!(code, 0, "{out}{err}");
@@ -136,7 +136,7 @@ fn a_timer_is_shown_installed_and_undone() {
     let (code, out, err) = site.run("check uninstall --yes local");
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(site.asked(), ["disable --now linerate-check.timer", "daemon-reload"]);
-    assert_eq!(site.files(), before);
+    assert_eq!(files(), before);
     assert_eq!(site.run("check uninstall --yes local").0, 2, "nothing is left");
 }
 
@@ -144,19 +144,19 @@ fn a_timer_is_shown_installed_and_undone() {
 fn files_of_others_are_kept_and_a_failure_leaves_nothing() {
     let Some(site) = Site::new("files_of_others_are_kept_and_a_failure_leaves_nothing") else { return };
     std::fs::write("/etc/systemd/system/linerate-check.timer", "theirs\n").unwrap();
-    let before = site.files();
+    let before = files();
     let (code, out, err) = site.run("check install --yes local");
     assert_eq!(code, 4, "{out}{err}");
     assert!(err.contains("/etc/systemd/system/linerate-check.timer"), "{err}");
-    assert_eq!(site.files(), before);
+    assert_eq!(files(), before);
     std::fs::remove_file("/etc/systemd/system/linerate-check.timer").unwrap();
 
     // A host without a running systemd: nothing but that command was tried.
-    let before = site.files();
+    let before = files();
     site.systemctl("echo 'System has not been booted with systemd' >&2; exit 1");
     let (code, out, err) = site.run("check install --yes local");
     assert!(code == 4 && err.contains("not been booted with systemd"), "{out}{err}");
-    assert_eq!(site.files(), before);
+    assert_eq!(files(), before);
 
     // A unit that a person changed since stays, with everything before it.
     site.systemctl("exit 0");
@@ -175,7 +175,7 @@ fn slurmd_waits_for_the_kept_set() {
     std::fs::write(rmem, "4096 131072 33554432").unwrap();
     let kept = "[[cohort]]\nhosts = ['local']\n[[cohort.setting]]\nkey = 'sysctl.net.ipv4.tcp_rmem'\nvalue = '4096 131072 33554432'\n";
     std::fs::write(site.path("kept.toml"), kept).unwrap();
-    let before = site.files();
+    let before = files();
     let (code, out, err) = site.run("check install --slurm --yes local");
     assert_eq!(code, 0, "{out}{err}");
     assert!(out.contains("+HealthCheckProgram=/etc/linerate/slurm-check"), "{out}");
@@ -200,7 +200,7 @@ fn slurmd_waits_for_the_kept_set() {
     assert!(text.contains("4096 65536 212992, and 4096 131072 33554432 was kept"), "{text}");
     let (code, out, err) = site.run("undo check local --yes=check");
     assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(site.files(), before);
+    assert_eq!(files(), before);
 }
 
 #[test]

@@ -55,7 +55,9 @@ impl Site {
         testkit::run("chmod", &["700", site.path("data").to_str().unwrap()]);
         std::fs::write(site.path("scontrol"), SCONTROL).unwrap();
         testkit::run("chmod", &["755", site.path("scontrol").to_str().unwrap()]);
-        NODES.iter().for_each(|node| site.set(node, "IDLE"));
+        for node in NODES {
+            site.set(node, "IDLE");
+        }
         site
     }
 

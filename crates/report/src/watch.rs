@@ -38,7 +38,11 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
         }
         WatchEvent::Closed { alarm } => {
             let lasted = span(at_ms.saturating_sub(alarm.since_ms));
-            line(&format!("alarm {} is over after {lasted}: {}", alarm.id, whom(alarm)))
+            line(&format!(
+                "alarm {} is over after {lasted}: {}",
+                alarm.id,
+                loses(alarm).replacen("loses", "lost", 1)
+            ))
         }
     }
 }
@@ -52,22 +56,24 @@ pub fn totals(totals: &WatchTotals) -> String {
     )
 }
 
+/// How much is lost, by whom and of what.
 fn loses(alarm: &LossAlarm) -> String {
-    format!("{} loses {}", whom(alarm), units::percent_lost(alarm.share()))
+    let (who, of) = whom(alarm);
+    format!("{who} loses {}{of}", units::percent_lost(alarm.share()))
 }
 
 /// What loses, and which direction of its traffic.
-fn whom(alarm: &LossAlarm) -> String {
+fn whom(alarm: &LossAlarm) -> (String, &'static str) {
     let of = match alarm.direction {
-        Direction::Tx => "what it sends",
-        Direction::Rx => "what it receives",
-        Direction::Both => "what it sends and receives",
+        Direction::Tx => " of what it sends",
+        Direction::Rx => " of what it receives",
+        Direction::Both => " of what it sends and receives",
     };
     match &alarm.suspect {
-        Suspect::Host(host) => format!("{}, {of},", one_line(host)),
-        Suspect::Group(group) => format!("group {}, {of},", one_line(group)),
-        Suspect::Pair(from, to) => format!("the path from {} to {}", one_line(from), one_line(to)),
-        _ => "every path".to_owned(),
+        Suspect::Host(host) => (one_line(host), of),
+        Suspect::Group(group) => (format!("group {}", one_line(group)), of),
+        Suspect::Pair(from, to) => (format!("the path from {} to {}", one_line(from), one_line(to)), ""),
+        _ => ("every path".to_owned(), ""),
     }
 }
 
@@ -111,7 +117,7 @@ mod tests {
         let text = event(&WatchEvent::Opened { alarm, changes: Vec::new() }, 1_780_000_011_000, 100);
         assert_eq!(
             text,
-            "20:26:51 ALARM 2: arc-2, what it receives, loses 1 %\n  4 of 400 probes since 20:26:40, seen with 3 hosts\n"
+            "20:26:51 ALARM 2: arc-2 loses 1 % of what it receives\n  4 of 400 probes since 20:26:40, seen with 3 hosts\n"
         );
     }
 

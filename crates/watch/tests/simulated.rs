@@ -1,7 +1,7 @@
 //! A watch over simulated hosts: what it finds, how soon, and what it says of healthy ones.
 //!
 //! Only losses are simulated one by one; what arrives is counted. Everything is drawn from seeds.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

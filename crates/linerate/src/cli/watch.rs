@@ -57,7 +57,8 @@ async fn watch(args: &Args, mut inventory: Inventory) -> anyhow::Result<ExitCode
         addresses::fill(&mut fleet, &mut inventory, None).await.iter().for_each(|how| out::note(how));
     }
     fleet.named_by(args.inventory.given(), &inventory);
-    let named = fleet.all_arguments();
+    // All hosts of a file need no names.
+    let named = if args.hosts.is_empty() { fleet.arguments(&[]) } else { fleet.all_arguments() };
     let fleet = Arc::new(fleet);
     let ended = match Watch::begin(&fleet, &inventory) {
         Ok(watch) => follow(args, &inventory.name, &named, watch).await,

@@ -277,7 +277,9 @@ impl<'a> Survey<'a> {
             plan = plan::plan(&spec(Some(left.saturating_sub(compared))));
         }
         self.announce(&mut plan, limits, &questions)?;
-        known.into_iter().for_each(|methods| self.use_methods(methods));
+        for methods in known {
+            self.use_methods(methods);
+        }
         self.compare_methods(&questions).await?;
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
         self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));

@@ -332,9 +332,20 @@ mod tests {
 
     #[test]
     fn a_plan_has_the_lines_that_are_set_and_all_of_what_is_ours_alone() {
-        let edit = LineEdit { section: None, name: "net.a".into(), line: "net.a = 2".into() };
+        let edit = LineEdit {
+            section: None,
+            syntax: FileSyntax::Assign,
+            name: "net.a".into(),
+            line: "net.a = 2".into(),
+        };
         let text = |text: &str| Content::Text(text.to_owned());
-        let file = |before, after, lines| FileEdit { path: "f".into(), before, after, lines };
+        let file = |before, after, lines| FileEdit {
+            path: "f".into(),
+            before,
+            after,
+            lines,
+            preamble: String::new(),
+        };
         let set = file(Some(text("net.b = 1\n")), text("net.b = 1\nnet.a = 2\n"), vec![edit]).planned();
         assert_eq!((set.is_new, set.lines), (false, vec!["net.a = 2".to_owned()]));
         let unit = file(None, text("[Unit]\nX=1\n"), Vec::new()).planned();

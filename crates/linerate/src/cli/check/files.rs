@@ -109,7 +109,9 @@ mod tests {
         for runner in [Runner::Timer, Runner::Slurm] {
             for kept in [kept(), Vec::new()] {
                 let steps = steps(runner, &"0f".repeat(32), &kept);
-                steps.iter().for_each(|step| step.operation().check().unwrap());
+                for step in &steps {
+                    step.operation().check().unwrap();
+                }
                 let text = linerate_report::steps::text(&steps);
                 assert!(text.contains("linerate-node"), "{text}");
                 assert_eq!(text.contains("/etc/linerate/kept.json"), !kept.is_empty(), "{text}");
