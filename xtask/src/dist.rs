@@ -1,5 +1,5 @@
-//! What is handed to users: `linerate` and `linerate-lab`, each as one static file for each machine, packed as
-//! people install it.
+//! What is handed to users: `linerate` and `linerate-lab`, each as one static file for each machine, packed
+//! as people install it.
 //!
 //! What comes in: the checkout. What goes out, in `target/dist/`: for each program and machine a tar.gz, a
 //! Debian package and an RPM; of `linerate` an OCI image archive and a list of what is linked (CycloneDX);
@@ -9,6 +9,7 @@ mod check;
 mod contents;
 mod deb;
 mod oci;
+mod package;
 mod release;
 mod rpm;
 mod sbom;
@@ -21,7 +22,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::node::{self, Machine};
 use crate::shell::sh;
 
-use contents::Package;
+use package::{PACKAGES, Package};
 use release::{Release, Tree, tar};
 
 /// Packs a tree.
@@ -35,7 +36,7 @@ pub(crate) fn run(names: &[String], is_debug: bool, is_checked: bool) -> Result<
     let release = Release::new()?;
     let carried = carry(&machines, &release, is_debug)?;
     let mut trees = Vec::new();
-    for package in &contents::PACKAGES {
+    for package in &PACKAGES {
         trees.extend(self::trees(&release, package, &machines, &carried, is_debug)?);
     }
     for tree in &trees {

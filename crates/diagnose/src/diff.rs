@@ -241,8 +241,8 @@ mod tests {
     /// A run in which each pair has a transfer of this rate, made by this send method.
     fn run(rates: &[(&str, f64, &str)]) -> Snapshot {
         let end = |name: &str| {
-            let way = Some(TransferMethod { name: name.to_owned(), ..TransferMethod::default() });
-            Some(Box::new(LoadReport { way, ..LoadReport::default() }))
+            let method = Some(TransferMethod { name: name.to_owned(), ..TransferMethod::default() });
+            Some(Box::new(LoadReport { way: method, ..LoadReport::default() }))
         };
         let sample = |(from, bps, send): &(&str, f64, &str)| {
             let test = Test::new((*from).into(), "z".into(), Layer::Underlay, TcpPlan::single(1000).into());

@@ -1,6 +1,6 @@
 //! Values to bytes and back. A value is kept to a quarter of a percent, as the logarithm that it is shown and
-//! compared in; neighbours differ little, so most differences take one byte. A slot without a value stays one:
-//! "not measured" is a run of its own.
+//! compared in; neighbours differ little, so most differences take one byte. A slot without a value stays
+//! one: "not measured" is a run of its own.
 //!
 //! Bytes come from a file that may be damaged: whatever does not fit gives `None`.
 

@@ -1,9 +1,9 @@
 //! The history of measured series: years of thousands of hosts in one small SQLite file, beside that of runs
 //! and trials and never at their expense.
 //!
-//! What comes in: once a minute what was measured of each series. What goes out: a series between two moments,
-//! each part in the finest resolution that is kept. A minute that is not given was not measured, and comes
-//! back as such.
+//! What comes in: once a minute what was measured of each series. What goes out: a series between two
+//! moments, each part in the finest resolution that is kept. A minute that is not given was not measured, and
+//! comes back as such.
 //!
 //! A minute is one transaction, so a kill loses at most one. Minutes become blocks of their
 //! series once an hour, and summaries once a day ([`Tier`]). The file stops growing at [`FILE_MAX`], and
@@ -28,14 +28,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub use error::HistoryError;
 use error::at;
 pub use point::{HistoryPoint, SeriesId, SeriesKey, Summary};
+use tier::MINUTE_MS;
 pub use tier::Tier;
 
 /// Name of the file in the user's data folder.
 const FILE: &str = "linerate-history.sqlite";
 /// Largest file, bytes: 2 years of 1,000 hosts with 12 series each.
 pub const FILE_MAX: u64 = 2_000_000_000;
-/// Milliseconds of a minute.
-const MINUTE_MS: u64 = 60_000;
 
 /// What the file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,12 +2,11 @@
 
 use rusqlite::{Connection, params};
 
-use super::MINUTE_MS;
 use super::codec::{self, Coded};
 use super::compact;
 use super::error::{HistoryError, at};
 use super::point::{HistoryPoint, SeriesId};
-use super::tier::Tier;
+use super::tier::{MINUTE_MS, Tier};
 
 /// From one minute to another, in time order.
 pub(crate) fn points(

@@ -66,8 +66,8 @@ fn minutes_come_back_and_what_was_not_measured_does_not() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// 100 days with an outage: the last week by minutes, the last season by quarters, the rest by two hours; each
-/// moment once, and summaries that hold what the minutes held.
+/// 100 days with an outage: the last week by minutes, the last season by quarters, the rest by two hours;
+/// each moment once, and summaries that hold what the minutes held.
 #[test]
 fn old_parts_become_summaries_without_a_seam() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn a_kill_loses_the_current_minute_at_most() {
     assert_eq!(points.iter().filter(|p| p.measured.is_some()).count() as u64, last + 1);
 }
 
-/// On a disk of 16 MB of which 6 MB are to stay free: history ends with an error of its own, runs do not.
+/// On a disk of 16 MB where 6 MB are to stay free: history ends with an error of its own, runs do not.
 #[test]
 fn a_full_disk_stops_history_and_not_runs() {
     const FOLDER: &str = "LINERATE_HISTORY_TEST_FULL";

@@ -1,5 +1,8 @@
 //! Resolutions, and how long each is kept. Times are minutes since 1970.
 
+/// Milliseconds of a minute.
+pub(crate) const MINUTE_MS: u64 = 60_000;
+
 /// A resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {

@@ -1,5 +1,5 @@
-//! Clusters over weeks, drawn by chance: how often is a change of a level seen that was made, and how often one
-//! that was not?
+//! Clusters over weeks, drawn by chance: how often is a change of a level seen that was made, and how often
+//! one that was not?
 //!
 //! In: sizes and seeds. Out: counts. Tests have heavy tails, hosts drift and have a daily cycle, single tests
 //! are far off, hosts and tests are missing. Each day all surveys so far are searched, as a person or a watch

@@ -122,7 +122,7 @@ fn a_timer_is_shown_installed_and_undone() {
         report["dry_run"].clone()
     };
     assert_eq!(is_dry_run(), false);
-    // A site that says no is obeyed.
+    // A site that refuses is obeyed.
     std::fs::write("/etc/linerate/checks.toml", "enforce = false\n").unwrap();
     assert_eq!(is_dry_run(), true);
     std::fs::remove_file("/etc/linerate/checks.toml").unwrap();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const COLUMNS: usize = 100;
 
-/// Commands that need nothing but this host and the checkout, of which `ROOT` is the folder.
+/// Commands that need nothing but this host and the checkout, whose folder is `ROOT`.
 const LINES: &[&str] = &[
     "--help",
     "explain",

@@ -1,16 +1,16 @@
 //! Probes between hosts that are watched: a few datagrams a second, each numbered and answered.
 //!
-//! What comes in: who the partners are. What goes out: what arrived from each of them, what did not, and how
-//! long a round trip took. All datagrams of one direction between two hosts, probes and answers, have one
-//! row of numbers, so that the receiver alone knows what was lost on its way. Nothing is sent to an address
-//! that was not named, but an answer to a probe that shows the secret; it ends with its handle.
+//! What comes in: who the partners are. What goes out: what arrived from each of them, what did not, and
+//! their RTTs. All datagrams of one direction between two hosts, probes and answers, have one row of numbers,
+//! so that the receiver alone knows what was lost on its path. Nothing is sent to an address that was not
+//! named, but an answer to a probe that shows the secret; it ends with its handle.
 
 mod counts;
 mod datagram;
 mod worker;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use linerate_model::probe::{
@@ -18,28 +18,14 @@ use linerate_model::probe::{
 };
 
 use crate::job::LoadError;
-use worker::{State, Worker};
+use worker::{Shared, Worker};
 
 /// An answer without a loss comes after this time.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Two answers are at least so far apart: what is lost together is told together.
+/// Two answers are at least so far apart: what is lost together is reported together.
 const ANSWER_MIN: Duration = Duration::from_millis(500);
 /// How soon a stop is noticed.
 const STOP_WAIT: Duration = Duration::from_millis(200);
-
-/// What the thread of probes and its asker share.
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    lost: Condvar,
-    ends: AtomicBool,
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Probes that are sent and answered until this is dropped.
 pub struct Probing {

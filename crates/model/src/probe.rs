@@ -1,4 +1,4 @@
-//! Probes between hosts that are watched: what a node is told, and what it counts.
+//! Probes between hosts that are watched: what a node is reported, and what it counts.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub struct PartnerCounts {
     /// Datagrams that did not: numbers that were left out, and while a partner is silent what is due. Less
     /// again when its next number shows that it had sent less.
     pub lost: u64,
-    /// Round-trip times since the last report, without the time in which the partner held the probe:
+    /// RTTs since the last report, without the time in which the partner held the probe:
     /// microseconds, least, middle and greatest. `None` without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_us: Option<[u32; 3]>,

@@ -1,4 +1,4 @@
-//! What a watch tells: an alarm of loss, and the events of a watch in the order in which they happen.
+//! What a watch reports: an alarm of loss, and the events of a watch in the order in which they happen.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ pub struct LossAlarm {
     pub direction: Direction,
     /// The first loss, Unix milliseconds.
     pub since_ms: u64,
-    /// When it was told, Unix milliseconds.
-    pub told_ms: u64,
+    /// When it was reported, Unix milliseconds.
+    pub reported_ms: u64,
     /// Probes that were lost since.
     pub lost: u64,
     /// Probes that were sent since.
@@ -68,7 +68,7 @@ pub enum WatchEvent {
         /// Settings that changed within the half hour before it, newest first.
         changes: Vec<ChangeBefore>,
     },
-    /// It is more than was told.
+    /// It is more than was reported.
     Widened {
         /// What it is now.
         alarm: LossAlarm,

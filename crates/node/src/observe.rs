@@ -90,7 +90,7 @@ pub(crate) fn answer(
 fn probe(reader: &Reader, request: ProbeRequest, stop: &AtomicBool) -> Result<Option<ProbeReport>, String> {
     let mut probing = reader.probing.lock().unwrap_or_else(PoisonError::into_inner);
     if let ProbeRequest::Begin(spec) = request {
-        // One that was there before ends: its ports are named to nobody any more.
+        // One that was there before ends: its ports are no longer used.
         let begun = probing.insert(Arc::new(Probing::begin(spec).map_err(|error| error.to_string())?));
         return Ok(Some(ProbeReport { ports: begun.ports().to_vec(), partners: Vec::new() }));
     }

@@ -26,7 +26,7 @@ use crate::session_event::SessionEvent;
 const JOBS_MAX: usize = 64;
 /// After the operator is gone (4 s of silence) its loads have this long to end.
 const LOADS_END_MS: u64 = 800;
-/// After the operator is gone its changes have this long to be taken back; then the guardians go on alone.
+/// After the operator is gone its changes have this long to be undone; then the guardians go on alone.
 const CHANGES_END_MS: u64 = 20_000;
 /// Events that wait; more block the thread that sends them, so that a flood costs no memory.
 const EVENTS_MAX: usize = 64;
@@ -309,7 +309,7 @@ impl Node {
         self.session.respond(self.now_ms(), id, Event::failed(&error, false));
     }
 
-    /// Stops all loads, takes back what is not confirmed, and waits for both within bounds; a step under way
+    /// Stops all loads, undoes what is not confirmed, and waits for both within bounds; a step under way
     /// comes to its end, so that its journal says what it did.
     fn end(&mut self, why: &str) {
         self.flush();

@@ -1,4 +1,4 @@
-//! What a watch tells, as lines: alarms of loss, gaps, changes. Events in, text of at most the width out.
+//! What a watch reports, as lines: alarms of loss, gaps, changes. Events in, text of at most the width out.
 
 use std::fmt::Write;
 
@@ -104,7 +104,7 @@ mod tests {
             suspect,
             direction,
             since_ms: 1_780_000_000_000,
-            told_ms: 1_780_000_011_000,
+            reported_ms: 1_780_000_011_000,
             lost: 4,
             sent: 400,
             partners: 3,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_says_who_how_much_and_on_what_it_rests() {
+    fn an_alarm_has_who_how_much_and_on_what_it_rests() {
         let alarm = alarm(Suspect::Host("arc-2".into()), Direction::Rx);
         let text = event(&WatchEvent::Opened { alarm, changes: Vec::new() }, 1_780_000_011_000, 100);
         assert_eq!(

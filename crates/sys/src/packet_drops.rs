@@ -1,8 +1,8 @@
 //! Packets that the kernel drops, by reason: an eBPF program at the tracepoint `skb:kfree_skb`. Needs root of
 //! the machine, and Linux 5.17, which has reasons.
 //!
-//! In: nothing. Out: packets and bytes by reason, EtherType, device and network namespace, since it began, and
-//! what the program cost. Names of reasons are those of the running kernel: their numbers move between
+//! In: nothing. Out: packets and bytes by reason, EtherType, device and network namespace, since it began,
+//! and what the program cost. Names of reasons are those of the running kernel: their numbers move between
 //! versions. Keys are bounded; what does not fit is counted together. What drivers and cards drop themselves
 //! never becomes a packet and is not seen. Nothing is pinned or mounted.
 
@@ -16,7 +16,8 @@ use crate::btf::Btf;
 use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 
 const NAME: &str = "skb/kfree_skb";
-/// Combinations that have a count of their own: some hundred are usual. 64 KiB of keys, and 16 bytes each for each CPU.
+/// Combinations that have a count of their own: some hundred are usual. 64 KiB of keys, and 16 bytes each for
+/// each CPU.
 const KEYS_MAX: u32 = 4096;
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 16;

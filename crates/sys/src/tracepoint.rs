@@ -105,8 +105,8 @@ impl Tracefs {
     }
 }
 
-/// Names of the values of a field in the format for people: `__print_symbolic(REC->reason, { 2, "NO_SOCKET" },
-/// …)`; a value may be written in hexadecimal.
+/// Names of the values of a field in the format for people: `__print_symbolic(REC->reason, { 2, "NO_SOCKET"
+/// }, …)`; a value may be written in hexadecimal.
 fn symbols(format: &str, field: &str) -> BTreeMap<u32, String> {
     let start = format!("__print_symbolic(REC->{field},");
     let Some((_, list)) = format.split_once(&start) else { return BTreeMap::new() };

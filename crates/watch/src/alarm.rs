@@ -9,9 +9,9 @@ use crate::rules::{CLEAN_EXPECTED, CLEAN_MS};
 pub enum Step {
     /// The host and its partners send more probes for [`crate::rules::FASTER_MS`].
     Faster(usize),
-    /// Tell of it.
+    /// Report of it.
     Opened(LossAlarm),
-    /// An alarm that was told is larger than it was told: both directions, or a whole group.
+    /// An alarm that was reported is larger than it was reported: both directions, or a whole group.
     Widened(LossAlarm),
     /// It is over.
     Closed(LossAlarm),
@@ -19,7 +19,7 @@ pub enum Step {
 
 /// What loses, by indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Suspected {
     Host(usize),
     Pair(usize, usize),
     Group(usize),
@@ -29,16 +29,16 @@ pub(crate) enum Place {
 /// An alarm that is not over.
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
-    pub(crate) place: Place,
+    pub(crate) suspected: Suspected,
     pub(crate) alarm: LossAlarm,
     last_loss_ms: u64,
     clean: u64,
 }
 
 impl Open {
-    pub(crate) fn new(place: Place, alarm: LossAlarm) -> Self {
-        let last_loss_ms = alarm.told_ms;
-        Self { place, alarm, last_loss_ms, clean: 0 }
+    pub(crate) fn new(suspected: Suspected, alarm: LossAlarm) -> Self {
+        let last_loss_ms = alarm.reported_ms;
+        Self { suspected, alarm, last_loss_ms, clean: 0 }
     }
 
     pub(crate) fn learn(&mut self, at_ms: u64, sent: u64, lost: u64) {

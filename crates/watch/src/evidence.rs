@@ -4,14 +4,14 @@
 //! never below zero, is Page's cumulative sum; it answers as soon as the evidence is strong enough, after
 //! three losses within half a minute or eight within an hour.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::rules::{
-    APART_MS, HEAVY, HEAVY_MS, HOST_PARTNERS, HOST_SHARE, MEMORY_MS, NORMAL_FACTOR, NORMAL_MAX, NORMAL_MIN,
+    APART_MS, HEAVY, HEAVY_MS, HOST_PARTNERS, MEMORY_MS, NORMAL_FACTOR, NORMAL_MAX, NORMAL_MIN, PAIR_CHANCE,
     PAIR_EVENTS, SCORE, WANTED, WANTED_FACTOR,
 };
 
-/// What is normal, and what is looked for.
+/// What is normal, and what is to be found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Weights {
     /// What each datagram that arrived takes away.
@@ -21,7 +21,7 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// For a fleet of which half of the hosts lose no more than this, 0 to 1.
+    /// For a fleet in which half of the hosts lose no more than this, 0 to 1.
     pub(crate) fn of(median: f64) -> Self {
         let normal = (NORMAL_FACTOR * median).clamp(NORMAL_MIN, NORMAL_MAX);
         let wanted = WANTED.max(WANTED_FACTOR * normal);
@@ -50,6 +50,8 @@ pub(crate) enum Belongs {
 pub(crate) struct Evidence {
     score: f64,
     losses: VecDeque<Loss>,
+    /// All partners that were seen of.
+    known: BTreeSet<usize>,
     /// When a loss counted last.
     counted_ms: Option<u64>,
     /// Since the score left zero.
@@ -60,7 +62,7 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Learns of datagrams of which some were lost. Whether a loss counted.
+    /// Learns of datagrams sent and lost. Whether a loss counted.
     pub(crate) fn learn(
         &mut self,
         at_ms: u64,
@@ -69,6 +71,7 @@ impl Evidence {
         lost: u64,
         weights: Weights,
     ) -> bool {
+        self.known.insert(partner);
         self.recent.0 += sent as f64;
         self.recent.1 += lost as f64;
         self.score -= sent.saturating_sub(lost) as f64 * weights.arrived;
@@ -91,7 +94,7 @@ impl Evidence {
         let counts = self.counted_ms.is_none_or(|counted| at_ms >= counted + APART_MS);
         if counts {
             self.counted_ms = Some(at_ms);
-            // What takes long to be told apart must not take long to be forgotten.
+            // What takes long to be reported apart must not take long to be forgotten.
             self.score = (self.score + weights.lost).min(4.0 * SCORE);
         }
         counts
@@ -129,7 +132,7 @@ impl Evidence {
     }
 
     /// Of whom the losses are, without those with partners that have more evidence against them; `None` until
-    /// it can be told.
+    /// it can be reported.
     pub(crate) fn belongs(&self, is_explained: impl Fn(usize) -> bool) -> Option<Belongs> {
         let mut counts: Vec<(usize, usize)> = self
             .partners()
@@ -140,8 +143,8 @@ impl Evidence {
         counts.sort_unstable();
         let all: usize = counts.iter().map(|(count, _)| count).sum();
         let (most, partner) = *counts.last()?;
-        if most as f64 > HOST_SHARE * all as f64 {
-            return (most >= PAIR_EVENTS).then_some(Belongs::ToPair(partner));
+        if most >= PAIR_EVENTS && chance(most, all, self.known.len()) < PAIR_CHANCE {
+            return Some(Belongs::ToPair(partner));
         }
         (counts.len() >= HOST_PARTNERS).then_some(Belongs::ToHost)
     }
@@ -151,5 +154,39 @@ impl Evidence {
         let (sent, lost) = self.recent;
         self.recent = (sent * keep, lost * keep);
         (sent >= 1.0).then(|| lost / sent)
+    }
+}
+
+/// How often at least so many of all losses fall to one of the partners, when each is as likely as any other,
+/// 0 to 1; of a single partner never by chance.
+fn chance(most: usize, all: usize, partners: usize) -> f64 {
+    if partners < 2 {
+        return 0.0;
+    }
+    let one = 1.0 / partners as f64;
+    // Binomial terms, each from the one before.
+    let mut term = (1.0 - one).powi(all as i32);
+    let mut above = 0.0;
+    for count in 0..=all {
+        if count >= most {
+            above += term;
+        }
+        term *= (all - count) as f64 / (count + 1) as f64 * one / (1.0 - one);
+    }
+    (above * partners as f64).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_one_partner_are_chance_until_they_are_too_many() {
+        assert!(chance(4, 4, 8) < PAIR_CHANCE && chance(3, 3, 8) > PAIR_CHANCE);
+        assert!(chance(8, 8, 2) < PAIR_CHANCE && chance(7, 7, 2) > PAIR_CHANCE);
+        assert!((chance(1, 4, 2) - 1.0).abs() < 1e-9);
+        assert!(chance(4, 4, 1) < 1e-9);
+        // A binomial by hand: twice (5 + 1) of 32.
+        assert!((chance(4, 5, 2) - 12.0 / 32.0).abs() < 1e-9);
     }
 }

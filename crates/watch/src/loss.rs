@@ -1,7 +1,7 @@
 //! Which host, direction, pair or group loses more than is normal.
 //!
-//! In: for each pair what was sent and lost of late. Out: steps. Two directions of each host are tested one by
-//! one; what a partner with stronger evidence explains is not counted twice, and what several members of a
+//! In: for each pair what was sent and lost of late. Out: steps. Two directions of each host are tested one
+//! by one; what a partner with stronger evidence explains is not counted twice, and what several members of a
 //! group lose is the group's.
 
 use std::cmp::Reverse;
@@ -10,12 +10,12 @@ use linerate_model::inventory::{GroupName, HostName};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 
-use crate::alarm::{Open, Place, Step};
+use crate::alarm::{Open, Step, Suspected};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
 use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, SCORE, SUSPECTED};
 
-/// What was sent from one host to another since it was told last.
+/// What was sent from one host to another since it was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairLoss {
     /// When, Unix milliseconds; never goes back.
@@ -48,7 +48,7 @@ pub struct LossWatch {
 }
 
 impl LossWatch {
-    /// Of these hosts; indices are places in the list.
+    /// Of these hosts; indices are positions in the list.
     pub fn new(members: &[Member<'_>]) -> Self {
         let mut groups: Vec<GroupName> =
             members.iter().filter_map(|member| member.group.map(str::to_owned)).collect();
@@ -126,11 +126,11 @@ impl LossWatch {
 
     /// Whether what is lost between two hosts belongs to an alarm.
     fn explains(&self, open: &Open, from: usize, to: usize) -> bool {
-        let (sends, receives) = match open.place {
-            Place::Host(host) => (from == host, to == host),
-            Place::Pair(a, b) => return (from, to) == (a, b),
-            Place::Group(group) => (self.group_of[from] == Some(group), self.group_of[to] == Some(group)),
-            Place::All => return true,
+        let (sends, receives) = match open.suspected {
+            Suspected::Host(host) => (from == host, to == host),
+            Suspected::Pair(a, b) => return (from, to) == (a, b),
+            Suspected::Group(group) => (self.group_of[from] == Some(group), self.group_of[to] == Some(group)),
+            Suspected::All => return true,
         };
         sends && open.alarm.direction != Direction::Rx || receives && open.alarm.direction != Direction::Tx
     }
@@ -143,21 +143,38 @@ impl LossWatch {
         }
         let other = opposite(end.1);
         let belongs = evidence.belongs(|partner| self.evidence((partner, other)).lost > evidence.lost)?;
-        let place = self.wider(end).unwrap_or(match (belongs, end.1) {
-            (Belongs::ToHost, _) => Place::Host(end.0),
-            (Belongs::ToPair(partner), Direction::Tx) => Place::Pair(end.0, partner),
-            (Belongs::ToPair(partner), _) => Place::Pair(partner, end.0),
-        });
-        Some(self.tell(place, end, at_ms))
+        let (end, suspected) = match (self.wider(end), belongs) {
+            (Some(wider), _) => (end, wider),
+            (None, Belongs::ToHost) => (end, Suspected::Host(end.0)),
+            (None, Belongs::ToPair(partner)) => self.one_or_several_pairs(end, partner),
+        };
+        Some(self.report(suspected, end, at_ms))
+    }
+
+    /// A pair; its end, where another pair of that end is reported already.
+    fn one_or_several_pairs(&self, end: End, partner: usize) -> (End, Suspected) {
+        let pair = if end.1 == Direction::Tx { (end.0, partner) } else { (partner, end.0) };
+        for open in &self.open {
+            match open.suspected {
+                Suspected::Pair(from, to) if to == pair.1 && from != pair.0 => {
+                    return ((to, Direction::Rx), Suspected::Host(to));
+                }
+                Suspected::Pair(from, to) if from == pair.0 && to != pair.1 => {
+                    return ((from, Direction::Tx), Suspected::Host(from));
+                }
+                _ => {}
+            }
+        }
+        (end, Suspected::Pair(pair.0, pair.1))
     }
 
     /// The group of a host, or all hosts, where many of them lose in the same direction.
-    fn wider(&self, (host, direction): End) -> Option<Place> {
+    fn wider(&self, (host, direction): End) -> Option<Suspected> {
         let group = self.group_of[host];
         let is_one = |at: usize| {
             self.evidence((at, direction)).score() >= SUSPECTED * SCORE
                 || self.open.iter().any(|open| {
-                    open.place == Place::Host(at)
+                    open.suspected == Suspected::Host(at)
                         && [direction, Direction::Both].contains(&open.alarm.direction)
                 })
         };
@@ -170,23 +187,23 @@ impl LossWatch {
             suspected >= GROUP_MEMBERS && suspected as f64 > GROUP_SHARE * all as f64
         };
         if is_wide(&mut (0..self.names.len())) {
-            return Some(Place::All);
+            return Some(Suspected::All);
         }
         let members = &mut (0..self.names.len()).filter(|at| self.group_of[*at] == group);
-        is_wide(members).then_some(Place::Group(group?))
+        is_wide(members).then_some(Suspected::Group(group?))
     }
 
     /// Opens an alarm, or makes one wider.
-    fn tell(&mut self, place: Place, end: End, at_ms: u64) -> Vec<Step> {
+    fn report(&mut self, suspected: Suspected, end: End, at_ms: u64) -> Vec<Step> {
         let evidence = self.evidence(end);
         let (sent, lost) = (evidence.sent, evidence.lost);
         let partners = evidence.partners().len();
         let since_ms = evidence.since_ms().unwrap_or(at_ms);
         for host in 0..self.names.len() {
-            let is_in = match place {
-                Place::Host(_) | Place::Pair(..) => host == end.0,
-                Place::Group(group) => self.group_of[host] == Some(group),
-                Place::All => true,
+            let is_in = match suspected {
+                Suspected::Host(_) | Suspected::Pair(..) => host == end.0,
+                Suspected::Group(group) => self.group_of[host] == Some(group),
+                Suspected::All => true,
             };
             if is_in {
                 // What its partners lost with it is explained too.
@@ -196,45 +213,49 @@ impl LossWatch {
                 self.forget((host, end.1));
             }
         }
-        let is_part = |open: &Open| match (open.place, place) {
-            (Place::Host(a), Place::Host(b)) | (Place::Group(a), Place::Group(b)) => a == b,
-            (Place::Pair(a, b), Place::Host(host)) => (if end.1 == Direction::Tx { a } else { b }) == host,
-            (Place::Host(host), Place::Group(group)) => self.group_of[host] == Some(group),
-            (_, Place::All) => true,
+        let is_part = |open: &Open| match (open.suspected, suspected) {
+            (Suspected::Host(a), Suspected::Host(b)) | (Suspected::Group(a), Suspected::Group(b)) => a == b,
+            (Suspected::Pair(a, b), Suspected::Host(host)) => {
+                (if end.1 == Direction::Tx { a } else { b }) == host
+            }
+            (Suspected::Host(host), Suspected::Group(group)) => self.group_of[host] == Some(group),
+            (_, Suspected::All) => true,
             _ => false,
         };
         let (parts, rest): (Vec<Open>, Vec<Open>) = self.open.drain(..).partition(is_part);
         self.open = rest;
         let mut parts = parts.into_iter();
         let first = parts.next();
-        let direction = match (&first, place) {
-            (Some(first), _) if first.alarm.direction != end.1 && first.place == place => Direction::Both,
-            (_, Place::Pair(..)) => Direction::Tx,
+        let direction = match (&first, suspected) {
+            (Some(first), _) if first.alarm.direction != end.1 && first.suspected == suspected => {
+                Direction::Both
+            }
+            (_, Suspected::Pair(..)) => Direction::Tx,
             _ => end.1,
         };
         let id = first.as_ref().map_or(self.last_id + 1, |first| first.alarm.id);
         self.last_id = self.last_id.max(id);
         let alarm = LossAlarm {
             id,
-            suspect: self.suspect(place),
+            suspect: self.suspect(suspected),
             direction,
             since_ms: first.as_ref().map_or(since_ms, |first| first.alarm.since_ms.min(since_ms)),
-            told_ms: at_ms,
+            reported_ms: at_ms,
             sent: sent + first.as_ref().map_or(0, |first| first.alarm.sent),
             lost: lost + first.as_ref().map_or(0, |first| first.alarm.lost),
             partners,
         };
-        self.open.push(Open::new(place, alarm.clone()));
-        let told = if first.is_some() { Step::Widened(alarm) } else { Step::Opened(alarm) };
-        std::iter::once(told).chain(parts.map(|part| Step::Closed(part.alarm))).collect()
+        self.open.push(Open::new(suspected, alarm.clone()));
+        let reported = if first.is_some() { Step::Widened(alarm) } else { Step::Opened(alarm) };
+        std::iter::once(reported).chain(parts.map(|part| Step::Closed(part.alarm))).collect()
     }
 
-    fn suspect(&self, place: Place) -> Suspect {
-        match place {
-            Place::Host(host) => Suspect::Host(self.names[host].clone()),
-            Place::Pair(from, to) => Suspect::Pair(self.names[from].clone(), self.names[to].clone()),
-            Place::Group(group) => Suspect::Group(self.groups[group].clone()),
-            Place::All => Suspect::All,
+    fn suspect(&self, suspected: Suspected) -> Suspect {
+        match suspected {
+            Suspected::Host(host) => Suspect::Host(self.names[host].clone()),
+            Suspected::Pair(from, to) => Suspect::Pair(self.names[from].clone(), self.names[to].clone()),
+            Suspected::Group(group) => Suspect::Group(self.groups[group].clone()),
+            Suspected::All => Suspect::All,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use linerate_model::random::Random;
 
-use crate::rules::{RETRY_CALM_MS, RETRY_MS, RETRY_MS_MAX};
+use crate::rules::{RETRY_MS, RETRY_MS_MAX, RETRY_STABLE_MS};
 
 /// The waits of one host.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Retry {
 
     /// The session lasted so long. A short one counts as a failure.
     pub fn lasted(&mut self, ms: u64) {
-        if ms >= RETRY_CALM_MS {
+        if ms >= RETRY_STABLE_MS {
             self.failed = 0;
         }
     }
@@ -38,16 +38,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_five_minutes_and_begin_anew_after_a_calm_session() {
+    fn waits_double_up_to_five_minutes_and_begin_anew_after_a_stable_session() {
         let mut retry = Retry::new(3);
         let waits: Vec<u64> = (0..12).map(|_| retry.wait_ms()).collect();
         for (at, wait) in waits.iter().enumerate() {
             let most = (RETRY_MS << at).min(RETRY_MS_MAX);
             assert!(*wait <= most && *wait >= most / 2, "{waits:?}");
         }
-        retry.lasted(RETRY_CALM_MS - 1);
+        retry.lasted(RETRY_STABLE_MS - 1);
         assert!(retry.wait_ms() > RETRY_MS_MAX / 2 - 1);
-        retry.lasted(RETRY_CALM_MS);
+        retry.lasted(RETRY_STABLE_MS);
         assert!(retry.wait_ms() <= RETRY_MS);
     }
 

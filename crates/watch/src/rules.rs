@@ -1,7 +1,7 @@
 //! The numbers that decide about probes and alarms, each with its unit and source.
 
 /// Partners of a host. Kubenurse went from all pairs to 10 neighbours, Deckhouse proposes 5, for the cost of
-/// all pairs; eight keep a random graph so well connected that two ill hosts are told apart.
+/// all pairs; eight keep a random graph so well connected that two ill hosts are reported apart.
 pub const PARTNERS: usize = 8;
 
 /// Probes that a host sends to each partner, each second. Each is answered: between two partners four
@@ -24,12 +24,12 @@ pub const NORMAL_MAX: f64 = 1e-3;
 /// What counts as normal is so many times what half of the hosts lose.
 pub const NORMAL_FACTOR: f64 = 3.0;
 
-/// Loss that is looked for, 0 to 1, and at least so many times the normal one.
+/// Loss to be found, 0 to 1, and at least so many times the normal one.
 pub const WANTED: f64 = 1e-3;
 /// See [`WANTED`].
 pub const WANTED_FACTOR: f64 = 10.0;
 
-/// Logarithm of how many times likelier the loss is that is looked for than the normal one. A test that
+/// Logarithm of how many times likelier the loss to be found is than the normal one. A test that
 /// begins anew after each decay to zero is wrong in at most one of e^12, 163,000; a host that normally loses
 /// one of 100,000 begins 28 times a day.
 pub const SCORE: f64 = 12.0;
@@ -40,8 +40,8 @@ pub const APART_MS: u64 = 2_000;
 
 /// Share of losses above which they are an interruption, 0 to 1, …
 pub const HEAVY: f64 = 0.05;
-/// … which is told when it lasts, milliseconds: a link that trains anew or a bridge that learns is back after
-/// some seconds.
+/// … which is reported when it lasts, milliseconds: a link that trains anew or a bridge that learns is back
+/// after some seconds.
 pub const HEAVY_MS: u64 = 15_000;
 
 /// What is remembered of losses, milliseconds: 10 minutes. 0.1 % has lost ten datagrams meanwhile.
@@ -50,11 +50,12 @@ pub const MEMORY_MS: u64 = 600_000;
 /// Partners that must have lost something to or from a host before it is the host that loses.
 pub const HOST_PARTNERS: usize = 2;
 
-/// Share of losses with one partner above which it is not the host that loses, 0 to 1.
-pub const HOST_SHARE: f64 = 0.7;
+/// It is the pair that loses, and not the host, when so many losses would fall to one of the host's partners
+/// by chance less often than this, 0 to 1: with eight partners four of four, with two eight of eight.
+pub const PAIR_CHANCE: f64 = 0.01;
 
-/// Losses of a pair before it is the pair that loses: it has an eighth of the datagrams of a host.
-pub const PAIR_EVENTS: usize = 6;
+/// Losses of a pair before it is reported: of a host with one partner nothing else can be.
+pub const PAIR_EVENTS: usize = 4;
 
 /// Share of a group that must be suspected before it is the group, 0 to 1, and its least members.
 pub const GROUP_SHARE: f64 = 0.5;
@@ -79,4 +80,4 @@ pub const RETRY_MS: u64 = 1_000;
 /// Longest wait, milliseconds: 5 minutes.
 pub const RETRY_MS_MAX: u64 = 300_000;
 /// A session that lasted this long has ended the trouble, milliseconds: the next wait is the first again.
-pub const RETRY_CALM_MS: u64 = 60_000;
+pub const RETRY_STABLE_MS: u64 = 60_000;

@@ -1,4 +1,4 @@
-//! A watch over simulated hosts: what it finds, how soon, and what it says of healthy ones.
+//! A watch over simulated hosts: what it finds, how soon, and what it reports of healthy ones.
 //!
 //! Only losses are simulated one by one; what arrives is counted. Everything is drawn from seeds.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -24,8 +24,8 @@ struct Path {
     to: usize,
     /// Share of datagrams that is lost, 0 to 1.
     share: f64,
-    /// Until when what was sent has been told.
-    told_ms: u64,
+    /// Until when what was sent has been reported.
+    reported_ms: u64,
     /// What of a datagram was left over.
     rest: f64,
     /// When more were sent last.
@@ -99,20 +99,20 @@ impl Hosts {
         }
     }
 
-    /// Tells the watch what a path has sent.
-    fn tell(&mut self, path: usize, at_ms: u64, lost: u64) -> Vec<Step> {
+    /// Reports to the watch what a path has sent.
+    fn report(&mut self, path: usize, at_ms: u64, lost: u64) -> Vec<Step> {
         let path = &mut self.paths[path];
-        let faster_ms = path.faster.1.min(at_ms).saturating_sub(path.faster.0.max(path.told_ms));
-        let ms = (at_ms - path.told_ms) as f64 + faster_ms as f64 * (FASTER - 1.0);
+        let faster_ms = path.faster.1.min(at_ms).saturating_sub(path.faster.0.max(path.reported_ms));
+        let ms = (at_ms - path.reported_ms) as f64 + faster_ms as f64 * (FASTER - 1.0);
         let sent = ms * PER_S / 1000.0 + path.rest;
-        (path.told_ms, path.rest) = (at_ms, sent.fract());
+        (path.reported_ms, path.rest) = (at_ms, sent.fract());
         let sent = (sent as u64).max(lost);
         self.watch.learn(PairLoss { at_ms, from: path.from, to: path.to, sent, lost })
     }
 
-    /// Runs until the end, or until `done` says so; gives what was told and when.
+    /// Runs until the end, or until `done`; gives what was reported and when.
     fn run(&mut self, until_ms: u64, done: impl Fn(&Step) -> bool) -> Vec<(u64, Step)> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut next_all = 0;
         while let Some(Reverse((at, path))) = self.losses.pop() {
             if at >= until_ms {
@@ -122,24 +122,24 @@ impl Hosts {
             let mut steps = Vec::new();
             if at >= next_all {
                 next_all = at + 5 * MINUTE_MS;
-                steps.extend((0..self.paths.len()).flat_map(|other| self.tell(other, at, 0)));
+                steps.extend((0..self.paths.len()).flat_map(|other| self.report(other, at, 0)));
             }
             let touched: Vec<usize> =
                 self.of_host[from].iter().chain(&self.of_host[to]).copied().filter(|p| *p != path).collect();
-            steps.extend(touched.into_iter().flat_map(|other| self.tell(other, at, 0)));
-            steps.extend(self.tell(path, at, 1));
+            steps.extend(touched.into_iter().flat_map(|other| self.report(other, at, 0)));
+            steps.extend(self.report(path, at, 1));
             for step in steps {
                 let is_done = done(&step);
                 match step {
                     Step::Faster(host) => self.faster(host, at),
-                    other => told.push((at, other)),
+                    other => reported.push((at, other)),
                 }
                 if is_done {
-                    return told;
+                    return reported;
                 }
             }
         }
-        told
+        reported
     }
 
     fn faster(&mut self, host: usize, at: u64) {
@@ -164,7 +164,7 @@ fn opened(step: &Step) -> Option<&LossAlarm> {
     }
 }
 
-/// Normal loss of each path: a share of which the logarithm is normally distributed.
+/// Normal loss of each path: a share whose logarithm is normally distributed.
 fn normal(hosts: &mut Hosts, median: f64, until_ms: u64) {
     for path in 0..hosts.paths.len() {
         let bell: f64 = (0..12).map(|_| hosts.random.fraction()).sum::<f64>() - 6.0;
@@ -189,15 +189,15 @@ fn named(share: f64, direction: Direction, within_ms: u64, seeds: std::ops::Rang
                 hosts.draw(path, 0, within_ms, PER_S);
             }
         }
-        let told = hosts.run(within_ms, |step| opened(step).is_some());
+        let reported = hosts.run(within_ms, |step| opened(step).is_some());
         let suspect = Suspect::Host(format!("n{ill}"));
-        if let Some((at, alarm)) = told.iter().find_map(|(at, step)| Some((at, opened(step)?)))
+        if let Some((at, alarm)) = reported.iter().find_map(|(at, step)| Some((at, opened(step)?)))
             && alarm.suspect == suspect
             && alarm.direction == direction
         {
             times.push(*at / 1000);
         } else {
-            println!("not so: n{ill}, {direction:?}: {told:?}");
+            println!("not so: n{ill}, {direction:?}: {reported:?}");
         }
     }
     times.sort_unstable();
@@ -244,8 +244,8 @@ fn healthy_hosts_with_bursts_are_left_alone_for_a_month() {
             hosts.burst(host, at, (ms as u64).min(MINUTE_MS));
         }
     }
-    let told = hosts.run(DAYS * DAY_MS, |_| false);
-    let alarms: Vec<_> = told.iter().filter(|(_, step)| matches!(step, Step::Opened(_))).collect();
+    let reported = hosts.run(DAYS * DAY_MS, |_| false);
+    let alarms: Vec<_> = reported.iter().filter(|(_, step)| matches!(step, Step::Opened(_))).collect();
     let per_1000_days = alarms.len() as f64 * 1000.0 / (HOSTS as f64 * DAYS as f64);
     println!("{} alarms in {HOSTS} x {DAYS} host-days: {per_1000_days:.2} per 1,000", alarms.len());
     assert!(per_1000_days <= 1.0, "{alarms:?}");

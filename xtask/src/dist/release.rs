@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::contents::Package;
+use super::package::Package;
 use crate::node::Machine;
 use crate::shell::{output, sh, target, workspace};
 

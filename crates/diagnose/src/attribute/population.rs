@@ -151,8 +151,8 @@ impl Population {
         }
     }
 
-    /// Whether the value is of a device whose name peers lack, such as the port of a guest, and some device of
-    /// theirs has it too.
+    /// Whether the value is of a device whose name peers lack, such as the port of a guest, and some device
+    /// of theirs has it too.
     pub(crate) fn has_its_like(&self, value: &FactValue) -> bool {
         self.mixed && self.same(value) > 0
     }

@@ -24,8 +24,8 @@ pub struct LevelChange {
     pub after: f64,
     /// Whether the new level is worse.
     pub is_worse: bool,
-    /// Probability that chance alone makes such a step in such a series. Of all changes that are listed at most
-    /// one in twenty is expected to be chance.
+    /// Probability that chance alone makes such a step in such a series. Of all changes that are listed at
+    /// most one in twenty is expected to be chance.
     pub chance: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Series of hosts and pairs from the cells of runs. Each pair is compared with its own median over all runs;
-//! what is common to all pairs of a run, to what a host sends and to what it receives is fitted by medians, so
-//! that a slow pair is not taken for a slow host.
+//! what is common to all pairs of a run, to what a host sends and to what it receives is fitted by medians,
+//! so that a slow pair is not taken for a slow host.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +39,8 @@ pub struct SeriesHistory {
     pub metric: Metric,
     /// Unit of the values.
     pub unit: MetricUnit,
-    /// Its value in each run, in the unit of the metric; null where it was not measured. Of a host: the median
-    /// of its pairs, moved by what they have in common.
+    /// Its value in each run, in the unit of the metric; null where it was not measured. Of a host: the
+    /// median of its pairs, moved by what they have in common.
     pub values: Vec<Option<f64>>,
 }
 

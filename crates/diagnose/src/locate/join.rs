@@ -4,7 +4,7 @@
 //!
 //! Located losses come in, the same go out with such paths joined, and with those paths left to a host or
 //! group that is bad anyway. Two places that are broken independently and share an end by chance are far less
-//! likely than one that is bad at times or for some.
+//! likely than one that is bad intermittently or for some.
 
 use std::collections::{BTreeMap, BTreeSet};
 

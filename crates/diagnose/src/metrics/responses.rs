@@ -62,8 +62,8 @@ pub(crate) fn are_refuted(rows: &[&Row], cells: &[CellEvidence<'_>]) -> bool {
     !rows.is_empty() && rows.iter().all(is_refuted)
 }
 
-/// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost at times are
-/// lost, and by chance hardly ever.
+/// Whether what one probe showed was seen in one of its repetitions too: datagrams that are lost
+/// intermittently are lost, and by chance hardly ever.
 fn comes_back(response: Metric, again: &[f64], cell: &CellEvidence<'_>) -> bool {
     let rules = &cell.rules.metrics;
     let reading = Reading::of(response, rules);

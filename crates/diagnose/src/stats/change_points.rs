@@ -137,8 +137,8 @@ fn test(steps: &Steps<'_>, part: &Part, rules: &HistoryRules) -> Option<(Vec<usi
     Some((kept.into_iter().map(|at| part.from + at).collect(), chance))
 }
 
-/// The ends of a stretch at which the medians differ enough, moved to where the values cross from one level to
-/// the other. None where the stretch, or what is beside it, is too short then.
+/// The ends of a stretch at which the medians differ enough, moved to where the values cross from one level
+/// to the other. None where the stretch, or what is beside it, is too short then.
 fn kept_ends(values: &[f64], best: Stretch, effect_min: f64, segment_min: usize) -> Vec<usize> {
     let Some(inside) = median(&values[best.from..best.to]) else { return Vec::new() };
     let outside = |piece: &[f64]| median(piece).filter(|level| (inside - level).abs() >= effect_min);

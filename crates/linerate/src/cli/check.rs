@@ -12,8 +12,6 @@ use linerate_model::exit::ExitCode;
 
 use super::hand_over;
 
-pub(super) use hosts::HostCheck;
-
 /// Check hosts without load, for people, Slurm, Nagios; install that.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -41,7 +41,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::builds::TakenBack;
-use super::check::HostCheck;
 use super::drain::Shown;
 use super::drift::put_back::Done;
 use super::events::Line;
@@ -133,6 +132,17 @@ pub(super) struct Drift<'a> {
     pub(super) rows: &'a [DriftRow],
     /// What was put back.
     pub(super) put_back: &'a [Done],
+}
+
+/// The checks of one host, or why there are none.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct HostCheck {
+    /// Host.
+    pub(super) host: HostName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) report: Option<CheckReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -47,7 +47,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
     let file = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
     if args.dry_run {
-        return planned::run(args, &stored, &snapshot.inventory, file);
+        let kept = super::drift::kept_set(args.into.as_deref(), file);
+        return planned::run(&stored, &snapshot.inventory, kept.as_deref(), args.json);
     }
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
     let inventory = snapshot.inventory.clone();

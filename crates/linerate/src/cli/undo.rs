@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match kind_of(args, name)? {
         Some(Kind::Volume) => volume::run(args, name),
         Some(Kind::Replica) => replica::run(args, name),
-        Some(Kind::Checks) => replica::take_back(args, CHECK, CHECK, "the hosts no longer check themselves"),
+        Some(Kind::Checks) => replica::undo_build(args, CHECK, CHECK, "the hosts no longer check themselves"),
         None => Ok(open::after_interrupt()),
     }
 }

@@ -16,12 +16,12 @@ use super::documents::WatchLine;
 use super::targets::{self, InventoryFile};
 use super::{open, out, quantity};
 use crate::observe::addresses;
-use crate::watch::{Told, Watch};
+use crate::watch::{Output, Watch};
 
-/// Watch hosts: tell loss between them and changes of settings as they happen
+/// Watch hosts: report loss between them and changes of settings as they happen
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate watch -i cluster.toml\n  linerate watch -i cluster.toml --for 7d\n  linerate watch arc-1 arc-2 arc-3 --json\n\nEach host probes eight others once a second, 64 bytes each way: at most 50 kbit/s a host. A host whose\nsession is lost is taken up again. Nothing listens on a host once the watch has ended."
+    after_help = "Examples:\n  linerate watch -i cluster.toml\n  linerate watch -i cluster.toml --for 7d\n  linerate watch arc-1 arc-2 arc-3 --json\n\nEach host probes eight others once a second, 64 bytes in each direction: at most 50 kbit/s a host. A host whose\nsession is lost is taken up again. Nothing listens on a host once the watch has ended."
 )]
 pub(super) struct Args {
     /// Hosts; defaults to all of the inventory
@@ -77,16 +77,16 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
     let mut log = Log::new(cluster, Vec::new());
     out::note(&format!("watching {} hosts; Ctrl-C ends it", watch.totals().hosts));
     loop {
-        let told = tokio::select! {
-            told = watch.next() => told,
+        let reported = tokio::select! {
+            reported = watch.next() => reported,
             () = open::interrupted() => break,
             () = passed(until) => break,
         };
-        for one in told {
+        for one in reported {
             match one {
-                Told::Read(host, facts) => log.begin(&host, &facts),
-                Told::Event(event) => {
-                    tell(args, named, &event)?;
+                Output::Read(host, facts) => log.begin(&host, &facts),
+                Output::Event(event) => {
+                    report(args, named, &event)?;
                     if let WatchEvent::Changed { host, notice } = event {
                         log.notice(&host, notice);
                     }
@@ -98,7 +98,7 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
     Ok(if watch.totals().alarms > 0 { ExitCode::Findings } else { ExitCode::Ok })
 }
 
-fn tell(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
+fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
     let at_ms = clock::now_ms();
     if args.json {
         return out::document_line(WatchLine { at_ms, event });

@@ -1,5 +1,5 @@
 //! `linerate watch`: one long process that holds sessions with all hosts, has them probe each other, and
-//! tells what changes and what is lost.
+//! reports what changes and what is lost.
 //!
 //! In: an inventory and open sessions. Out: events. What is worth an alarm is decided in
 //! `crates/watch`; a session that ends is a gap, and is opened again.
@@ -9,7 +9,6 @@ mod session;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_fleet::{Fleet, NodeLink, clock};
 use linerate_model::fact::HostFacts;
@@ -22,21 +21,19 @@ use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
-use session::{News, Session};
+use session::{FromHost, ORDER_WAIT, Session};
 
-/// News of hosts that wait; more wait on the hosts.
+/// FromHost of hosts that wait; more wait on the hosts.
 const WAITING_MAX: usize = 1024;
 /// Changes that are quoted with an alarm: so many, and no older, milliseconds.
 const QUOTED_MAX: usize = 3;
 const QUOTED_MS: u64 = 30 * 60 * 1000;
-/// A node answers a request that changes its probes within this time.
-const ORDER_WAIT: Duration = Duration::from_secs(10);
 
 /// What comes out of a watch.
-pub(crate) enum Told {
+pub(crate) enum Output {
     /// Something happened.
     Event(WatchEvent),
-    /// A host was read from where on its changes are told.
+    /// A host was read from where on its changes are reported.
     Read(HostName, Box<HostFacts>),
 }
 
@@ -60,11 +57,11 @@ pub(crate) struct Watch {
     /// Pairs of numbers that probe each other.
     pairs: Vec<(usize, usize)>,
     loss: LossWatch,
-    /// What was told of each direction: datagrams that arrived, and the most that were lost.
+    /// What was reported of each direction: datagrams that arrived, and the most that were lost.
     counted: BTreeMap<(usize, usize), (u64, u64)>,
     changes: VecDeque<ChangeBefore>,
     totals: WatchTotals,
-    news: mpsc::Receiver<(usize, News)>,
+    from_hosts: mpsc::Receiver<(usize, FromHost)>,
 }
 
 /// Hosts that can be probed: they have a node and an address.
@@ -83,7 +80,7 @@ impl Watch {
             probed.len()
         );
         let token = clock::random::<16>()?;
-        let (to_us, news) = mpsc::channel(WAITING_MAX);
+        let (to_us, from_hosts) = mpsc::channel(WAITING_MAX);
         let mut hosts = Vec::new();
         for (number, (host, endpoint)) in probed.iter().enumerate() {
             let (wanted, whom) = tokio::sync::watch::channel(Vec::new());
@@ -102,7 +99,7 @@ impl Watch {
                 endpoint: (*endpoint).clone(),
                 token,
                 fleet: Arc::clone(fleet),
-                news: to_us.clone(),
+                from_hosts: to_us.clone(),
                 whom,
             };
             tokio::spawn(session.hold());
@@ -118,37 +115,39 @@ impl Watch {
             changes: VecDeque::new(),
             totals: WatchTotals { hosts: hosts.len(), ..WatchTotals::default() },
             hosts,
-            news,
+            from_hosts,
         })
     }
 
     /// What comes next; waits for it.
-    pub(crate) async fn next(&mut self) -> Vec<Told> {
-        let Some((number, news)) = self.news.recv().await else { return std::future::pending().await };
+    pub(crate) async fn next(&mut self) -> Vec<Output> {
+        let Some((number, from_hosts)) = self.from_hosts.recv().await else {
+            return std::future::pending().await;
+        };
         let host = self.hosts[number].name.clone();
-        if let News::Read(facts) = news {
-            return vec![Told::Read(host, facts)];
+        if let FromHost::Read(facts) = from_hosts {
+            return vec![Output::Read(host, facts)];
         }
-        self.events(number, host, news).into_iter().map(Told::Event).collect()
+        self.events(number, host, from_hosts).into_iter().map(Output::Event).collect()
     }
 
-    fn events(&mut self, number: usize, host: HostName, news: News) -> Vec<WatchEvent> {
-        match news {
-            News::Read(_) => Vec::new(),
-            News::Begun { ports, link } => {
+    fn events(&mut self, number: usize, host: HostName, from_hosts: FromHost) -> Vec<WatchEvent> {
+        match from_hosts {
+            FromHost::Read(_) => Vec::new(),
+            FromHost::Begun { ports, link } => {
                 let watched = &mut self.hosts[number];
                 (watched.ports, watched.link) = (ports, Some(link));
                 let gap_ms = watched.gap_since_ms.take().map(|since| clock::now_ms().saturating_sub(since));
                 self.begin_anew(number);
                 vec![WatchEvent::Watched { host, gap_ms }]
             }
-            News::Counted(report) => self.counted(number, &report),
-            News::Changed(notice) => {
+            FromHost::Counted(report) => self.counted(number, &report),
+            FromHost::Changed(notice) => {
                 self.totals.changes += notice.changes.len() as u64;
                 self.remember(&host, &notice);
                 vec![WatchEvent::Changed { host, notice }]
             }
-            News::Ended(reason) => {
+            FromHost::Ended(reason) => {
                 let watched = &mut self.hosts[number];
                 watched.ports.clear();
                 watched.link = None;
@@ -176,7 +175,7 @@ impl Watch {
         for other in std::iter::once(number).chain(self.partners_of(number)) {
             let list =
                 self.partners_of(other).take(PARTNERS_MAX).filter_map(|one| self.partner(one)).collect();
-            // Nobody listens while its session is away; the next one begins with this list.
+            // No session reads it while there is none; the next one begins with this list.
             self.hosts[other].wanted.send_replace(list);
         }
     }
@@ -200,16 +199,16 @@ impl Watch {
         let mut events = Vec::new();
         for counts in &report.partners {
             let from = counts.number as usize;
-            // Of a host that is not watched silence says nothing.
+            // The silence of a host that is not watched means nothing.
             if self.hosts.get(from).is_none_or(|host| host.ports.is_empty())
                 || self.hosts[to].ports.is_empty()
             {
                 continue;
             }
-            let told = self.counted.entry((from, to)).or_default();
-            let arrived = counts.arrived.saturating_sub(told.0);
-            let lost = counts.lost.saturating_sub(told.1);
-            *told = (counts.arrived, counts.lost.max(told.1));
+            let reported = self.counted.entry((from, to)).or_default();
+            let arrived = counts.arrived.saturating_sub(reported.0);
+            let lost = counts.lost.saturating_sub(reported.1);
+            *reported = (counts.arrived, counts.lost.max(reported.1));
             let sent = arrived.saturating_add(lost);
             self.totals.probes = self.totals.probes.saturating_add(sent);
             self.totals.lost = self.totals.lost.saturating_add(lost);
@@ -243,7 +242,7 @@ impl Watch {
         for other in std::iter::once(number).chain(self.partners_of(number)) {
             if let Some(link) = self.hosts[other].link.clone() {
                 let request = ObserveRequest::Probe(request.clone());
-                // A session that is lost meanwhile says so itself.
+                // A session that is lost meanwhile is reported by its own task.
                 tokio::spawn(async move { drop(link.request(request, ORDER_WAIT).await) });
             }
         }

@@ -13,15 +13,15 @@ use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
-use super::ORDER_WAIT;
-
+/// A node answers a request that changes its probes within this time.
+pub(super) const ORDER_WAIT: Duration = Duration::from_secs(10);
 /// Reading all facts may take this long.
 const READ_WAIT: Duration = Duration::from_secs(60);
-/// A node answers after half a minute, also when it has nothing to tell.
+/// A node answers after half a minute, also when it has nothing to report.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
-/// What a host has to tell.
-pub(super) enum News {
+/// What a host has to report.
+pub(super) enum FromHost {
     /// It answers probes.
     Begun {
         /// On these ports.
@@ -29,7 +29,7 @@ pub(super) enum News {
         /// Its session.
         link: Arc<NodeLink>,
     },
-    /// All facts of it, from where on changes are told.
+    /// All facts of it, from where on changes are reported.
     Read(Box<HostFacts>),
     /// What came from its partners.
     Counted(ProbeReport),
@@ -39,14 +39,14 @@ pub(super) enum News {
     Ended(String),
 }
 
-/// A host, and where its news go.
+/// A host, and where its from_hosts go.
 pub(super) struct Session {
     pub(super) number: usize,
     pub(super) host: Host,
     pub(super) endpoint: Endpoint,
     pub(super) token: [u8; 16],
     pub(super) fleet: Arc<Fleet>,
-    pub(super) news: mpsc::Sender<(usize, News)>,
+    pub(super) from_hosts: mpsc::Sender<(usize, FromHost)>,
     pub(super) whom: watch::Receiver<Vec<ProbePartner>>,
 }
 
@@ -62,7 +62,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             let Err(error) = ended else { return };
-            if self.news.send((self.number, News::Ended(error.reason()))).await.is_err() {
+            if self.from_hosts.send((self.number, FromHost::Ended(error.reason()))).await.is_err() {
                 return;
             }
             retry.lasted(begun.elapsed().as_millis() as u64);
@@ -76,6 +76,14 @@ impl Session {
 
     /// One session. `Ok`: the watch has ended.
     async fn one(&self, link: &Arc<NodeLink>) -> Result<(), LinkError> {
+        // First: from when a host is watched its changes are reported too.
+        for event in link.request(ObserveRequest::Follow { prefixes: Vec::new() }, READ_WAIT).await? {
+            if let Event::Facts(facts) = event
+                && self.from_hosts.send((self.number, FromHost::Read(facts))).await.is_err()
+            {
+                return Ok(());
+            }
+        }
         let Endpoint { address: bind, netns, .. } = self.endpoint.clone();
         let spec = ProbeSpec { bind, netns, token: self.token, number: self.number as u32 };
         let begun = link.request(ObserveRequest::Probe(ProbeRequest::Begin(spec)), ORDER_WAIT).await?;
@@ -85,13 +93,18 @@ impl Session {
         }) else {
             return Ok(());
         };
-        if self.news.send((self.number, News::Begun { ports, link: Arc::clone(link) })).await.is_err() {
+        if self
+            .from_hosts
+            .send((self.number, FromHost::Begun { ports, link: Arc::clone(link) }))
+            .await
+            .is_err()
+        {
             return Ok(());
         }
         tokio::select! {
             ended = self.count(link) => ended,
             ended = self.pass_partners_on(link) => ended,
-            ended = self.follow(link) => ended,
+            ended = self.notices(link) => ended,
         }
     }
 
@@ -99,7 +112,7 @@ impl Session {
         loop {
             for event in link.request(ObserveRequest::Probe(ProbeRequest::Counts), ANSWER_WAIT).await? {
                 if let Event::Probed(report) = event
-                    && self.news.send((self.number, News::Counted(report))).await.is_err()
+                    && self.from_hosts.send((self.number, FromHost::Counted(report))).await.is_err()
                 {
                     return Ok(());
                 }
@@ -119,19 +132,12 @@ impl Session {
         }
     }
 
-    async fn follow(&self, link: &NodeLink) -> Result<(), LinkError> {
-        for event in link.request(ObserveRequest::Follow { prefixes: Vec::new() }, READ_WAIT).await? {
-            if let Event::Facts(facts) = event
-                && self.news.send((self.number, News::Read(facts))).await.is_err()
-            {
-                return Ok(());
-            }
-        }
+    async fn notices(&self, link: &NodeLink) -> Result<(), LinkError> {
         loop {
             for event in link.request(ObserveRequest::Notices, ANSWER_WAIT).await? {
                 let Event::Noticed(notices) = event else { continue };
                 for notice in notices {
-                    if self.news.send((self.number, News::Changed(notice))).await.is_err() {
+                    if self.from_hosts.send((self.number, FromHost::Changed(notice))).await.is_err() {
                         return Ok(());
                     }
                 }

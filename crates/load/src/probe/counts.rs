@@ -13,7 +13,7 @@ const LATE: Duration = Duration::from_millis(500);
 const SILENT: Duration = Duration::from_secs(3);
 /// What is expected of a silent partner: a probe and an answer each second.
 const EXPECTED: Duration = Duration::from_millis(500);
-/// Round-trip times that are kept for a report.
+/// RTTs that are kept for a report.
 const KEPT: usize = 256;
 
 /// One partner.
@@ -28,7 +28,7 @@ pub(super) struct Counts {
     silent: u64,
     /// Numbers that were left out, and since when.
     missing: VecDeque<(Instant, u64)>,
-    heard: Instant,
+    seen: Instant,
     rtts_us: Vec<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Counts {
             lost: 0,
             silent: 0,
             missing: VecDeque::new(),
-            heard: now,
+            seen: now,
             rtts_us: Vec::new(),
         }
     }
@@ -50,8 +50,8 @@ impl Counts {
     /// A datagram came.
     pub(super) fn arrived(&mut self, run: u64, sequence: u64, now: Instant) {
         self.arrived += 1;
-        self.heard = now;
-        // Its number tells better than the clock what was lost: a busy partner had sent less.
+        self.seen = now;
+        // Its number reports better than the clock what was lost: a busy partner had sent less.
         self.lost -= std::mem::take(&mut self.silent);
         if self.run != Some(run) {
             // The first, or a new run of its program: what came before it is not known.
@@ -88,7 +88,7 @@ impl Counts {
         while self.missing.front().is_some_and(|(since, _)| now >= *since + LATE) {
             self.lost += self.missing.pop_front().map_or(0, |(_, count)| count);
         }
-        if let Some(silence) = now.saturating_duration_since(self.heard).checked_sub(SILENT) {
+        if let Some(silence) = now.saturating_duration_since(self.seen).checked_sub(SILENT) {
             let due = silence.div_duration_f64(EXPECTED) as u64;
             self.lost += due.saturating_sub(self.silent);
             self.silent = self.silent.max(due);
@@ -96,7 +96,7 @@ impl Counts {
         self.lost > before
     }
 
-    /// So far; round-trip times since the last report.
+    /// So far; RTTs since the last report.
     pub(super) fn report(&mut self, number: u32) -> PartnerCounts {
         let mut rtts = std::mem::take(&mut self.rtts_us);
         rtts.sort_unstable();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_partner_loses_two_a_second_until_its_numbers_tell() {
+    fn a_silent_partner_loses_two_a_second_until_its_numbers_are_known() {
         let start = Instant::now();
         let mut counts = Counts::new(start);
         assert_eq!(after(&mut counts, start, 0, &[0]), 0);
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(after(&mut counts, start, 8000, &[]), 10);
         assert_eq!(after(&mut counts, start, 8000, &[17]), 0);
         assert_eq!(after(&mut counts, start, 8600, &[18]), 16);
-        // It had nothing to say for a while: nothing was lost.
+        // It had sent nothing for a while: nothing was lost.
         assert_eq!(after(&mut counts, start, 14_000, &[]), 20);
         assert_eq!(after(&mut counts, start, 14_500, &[19]), 16);
     }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_times_are_those_since_the_last_report() {
+    fn rtts_are_those_since_the_last_report() {
         let mut counts = Counts::new(Instant::now());
         for rtt_us in [30, 10, 20] {
             counts.answered(rtt_us);

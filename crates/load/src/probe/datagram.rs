@@ -6,7 +6,7 @@ use crate::token::Stamp;
 /// Bytes of each.
 pub(super) const BYTES: usize = 64;
 
-/// What a datagram says. Times are nanoseconds of the sender's clock or differences of them.
+/// What a datagram carries. Times are nanoseconds of the sender's clock or differences of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Probe {
     /// Number of the sender in this watch.

@@ -17,7 +17,7 @@ fn at(number: u32, probing: &Probing) -> ProbePartner {
     ProbePartner { number, at: probing.ports().iter().map(|port| SocketAddr::new(HERE, *port)).collect() }
 }
 
-/// Reports until one of a partner says so; each of them comes after ten seconds at the latest.
+/// Reports until one of a partner fits; each of them comes after ten seconds at the latest.
 fn until(probing: &Probing, done: impl Fn(&PartnerCounts) -> bool) -> PartnerCounts {
     let go_on = AtomicBool::new(false);
     for _ in 0..6 {
@@ -26,7 +26,7 @@ fn until(probing: &Probing, done: impl Fn(&PartnerCounts) -> bool) -> PartnerCou
             return counts;
         }
     }
-    panic!("no report says so");
+    panic!("no report fits");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_partner_that_ended_is_silent_and_counted_as_lost() {
 }
 
 #[test]
-fn a_stranger_is_not_answered_and_counts_for_nobody() {
+fn a_stranger_is_not_answered_and_not_counted() {
     let one = begin(1);
     let two = begin(2);
     one.set_partners(&[at(2, &two)]).unwrap();
@@ -63,7 +63,7 @@ fn a_stranger_is_not_answered_and_counts_for_nobody() {
     for length in [0, 1, 32, 56, 64, 1400] {
         stranger.send_to(&vec![7; length], SocketAddr::new(HERE, one.ports()[0])).unwrap();
     }
-    // Two knows no partner, so that it answers nobody: all that one hears is nothing.
+    // Two has no partner and answers none, so that nothing arrives at one.
     let counts = until(&one, |counts| counts.lost > 0);
     assert_eq!(counts.arrived, 0, "{counts:?}");
     assert!(stranger.recv_from(&mut [0; 64]).is_err());

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::probe::{PROBE_PORTS, PartnerCounts, ProbePartner, ProbeSpec};
 use linerate_sys::datagram::{DatagramRead, Trains, set_time_stamps};
 use linerate_sys::socket::{Ready, wait};
 
-use super::Shared;
 use super::counts::Counts;
 use super::datagram::{BYTES, Probe};
 use crate::job::{LoadError, enter, is_passing};
@@ -21,7 +22,7 @@ const PER_S: f64 = 1.0;
 const SLICE: Duration = Duration::from_millis(200);
 /// Datagrams that are read at a time.
 const READ: usize = 16;
-/// Round-trip times above this are a clock that was set, microseconds.
+/// RTTs above this are a clock that was set, microseconds.
 const RTT_US_MAX: u64 = 10_000_000;
 
 /// A partner that is probed.
@@ -46,10 +47,10 @@ impl State {
     pub(super) fn set_partners(&mut self, wanted: &[ProbePartner], now: Instant) {
         let mut old = std::mem::take(&mut self.partners);
         let count = wanted.len().max(1) as u32;
-        for (place, one) in wanted.iter().enumerate() {
+        for (position, one) in wanted.iter().enumerate() {
             let partner = old.remove(&one.number).filter(|partner| partner.at == one.at);
             // One after the other within the second.
-            let due = now + Duration::from_secs(1) * place as u32 / count;
+            let due = now + Duration::from_secs(1) * position as u32 / count;
             let new =
                 || Partner { at: one.at.clone(), counts: Counts::new(now), sequence: 0, probes: 0, due };
             self.partners.insert(one.number, partner.unwrap_or_else(new));
@@ -72,6 +73,21 @@ impl State {
     fn pause(&self, now: Instant) -> Duration {
         let per_s = self.faster.filter(|(_, until)| now < *until).map_or(PER_S, |(per_s, _)| per_s);
         Duration::from_secs_f64(1.0 / per_s)
+    }
+}
+
+/// What the thread of probes and its asker share.
+#[derive(Default)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// Something was lost.
+    pub(super) lost: Condvar,
+    pub(super) ends: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,32 +160,32 @@ impl Worker {
     }
 
     fn probe(&self, partner: &mut Partner) {
-        let way = partner.probes % PROBE_PORTS;
+        let port = partner.probes % PROBE_PORTS;
         partner.probes += 1;
-        self.send(partner, way, None, now_ns());
+        self.send(partner, port, None, now_ns());
     }
 
-    fn send(&self, partner: &mut Partner, way: usize, answers: Option<u64>, time_ns: u64) {
+    fn send(&self, partner: &mut Partner, port: usize, answers: Option<u64>, time_ns: u64) {
         let probe = Probe { from: self.number, run: self.run, sequence: partner.sequence, answers, time_ns };
         partner.sequence += 1;
-        // What the kernel refuses to send is lost on the way too.
-        let _ = self.sockets[way].send_to(&probe.bytes(&self.stamp), partner.at[way]);
+        // What the kernel refuses to send is lost too.
+        let _ = self.sockets[port].send_to(&probe.bytes(&self.stamp), partner.at[port]);
     }
 
     /// Takes what came, and answers probes to where their sender is known to be.
     fn take(&mut self, shared: &Shared) {
         let mut read = std::mem::replace(&mut self.read, Trains::new(1, 1));
-        for way in 0..self.sockets.len() {
+        for port in 0..self.sockets.len() {
             loop {
-                match read.receive(&self.sockets[way]) {
+                match read.receive(&self.sockets[port]) {
                     Ok(count) => {
-                        read.iter().for_each(|datagram| self.took(way, &datagram, shared));
+                        read.iter().for_each(|datagram| self.took(port, &datagram, shared));
                         if count < READ {
                             break;
                         }
                     }
                     Err(error) if is_passing(&error) => break,
-                    // The echo of a probe that nobody took; the next read goes on.
+                    // The echo of a probe that was not taken; the next read goes on.
                     Err(_) => {}
                 }
             }
@@ -177,7 +193,7 @@ impl Worker {
         self.read = read;
     }
 
-    fn took(&self, way: usize, datagram: &DatagramRead<'_>, shared: &Shared) {
+    fn took(&self, port: usize, datagram: &DatagramRead<'_>, shared: &Shared) {
         let now_ns = now_ns();
         let Some(probe) = Probe::read(&self.stamp, datagram.bytes) else { return };
         let mut state = shared.state();
@@ -185,7 +201,7 @@ impl Worker {
         partner.counts.arrived(probe.run, probe.sequence, Instant::now());
         let taken_ns = datagram.taken_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(now_ns);
         match probe.answers {
-            None => self.send(partner, way, Some(probe.time_ns), now_ns.saturating_sub(taken_ns)),
+            None => self.send(partner, port, Some(probe.time_ns), now_ns.saturating_sub(taken_ns)),
             Some(sent_ns) => {
                 let rtt_us = taken_ns.saturating_sub(sent_ns).saturating_sub(probe.time_ns) / 1000;
                 if rtt_us > 0 && rtt_us < RTT_US_MAX {

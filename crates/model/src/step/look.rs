@@ -1,5 +1,5 @@
-//! Looks: what a host is asked about its volumes, replicas and health that stands in no file of the kernel. A
-//! look changes nothing but the past of the checks.
+//! Queries: what a host is asked about its volumes, replicas and health that stands in no file of the kernel.
+//! A query changes nothing but the past of the checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

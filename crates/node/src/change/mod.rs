@@ -19,6 +19,7 @@ mod memory;
 pub(crate) mod persist;
 pub(crate) mod setting;
 pub(crate) mod undo;
+pub(crate) mod unit;
 
 use std::path::PathBuf;
 

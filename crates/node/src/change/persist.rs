@@ -13,6 +13,7 @@ use super::ChangeError;
 use super::host::{Content, Host};
 use super::lines::{find, with_line};
 use super::setting::{FileError, FileSyntax, Persist};
+use super::unit::unit_text;
 
 /// One line of a file that several settings share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,30 +276,6 @@ fn store<H: Host>(host: &H, name: &str, path: &Path, content: Option<&Content>) 
         path: path.to_owned(),
         source,
     })
-}
-
-/// What sets the same values at boot comes first; a unit that does not start delays nothing.
-const AFTER: [&str; 4] =
-    ["network.target", "network-online.target", "NetworkManager-wait-online.service", "tuned.service"];
-
-/// The lines that a unit runs.
-pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| line.strip_prefix("ExecStart="))
-}
-
-pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
-    let mut text = format!(
-        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter={}\n\n\
-         [Service]\nType=oneshot\nRemainAfterExit=yes\n",
-        AFTER.join(" ")
-    );
-    for line in exec {
-        text.push_str("ExecStart=");
-        text.push_str(line);
-        text.push('\n');
-    }
-    text.push_str("\n[Install]\nWantedBy=multi-user.target\n");
-    text
 }
 
 #[cfg(test)]

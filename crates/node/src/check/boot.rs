@@ -12,10 +12,10 @@ use linerate_sys::{sched, spawn};
 
 use super::checks::kept_set::KeptSet;
 use super::config::Config;
-use super::core;
 use super::kind::Check;
 use super::options::Options;
 use super::past::Memory;
+use super::reading;
 
 /// How long what sets values at boot may take, seconds: below the deadline of a call.
 const WAIT_S: u64 = 25;
@@ -34,10 +34,10 @@ pub(super) fn report(
     let until_ns = begun_ns + WAIT_S * SECOND_NS;
     let asked: [&dyn Check; 1] = [&KeptSet];
     loop {
-        let now = core::moment(&root);
+        let now = reading::moment(&root);
         let mut memory = Memory::default();
-        let outcome = core::read(&root, &asked, config, &mut memory, make, until_ns, now);
-        let mut results = core::judged(&asked, config, &outcome, &mut memory, now);
+        let outcome = reading::read(&root, &asked, config, &mut memory, make, until_ns, now);
+        let mut results = reading::judged(&asked, config, &outcome, &mut memory, now);
         let is_in_force = results.iter().all(|one| matches!(one.state, CheckState::Ok | CheckState::Off));
         let ended_ns = sched::monotonic_ns();
         if !is_in_force && ended_ns < until_ns {
@@ -49,10 +49,10 @@ pub(super) fn report(
         }
         return CheckReport {
             version: CHECK_REPORT_VERSION,
-            host: core::host_name(options),
+            host: reading::host_name(options),
             at_unix_s: now.unix_s,
             boot_id: root.line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
-            dry_run: core::is_dry_run(options, config),
+            dry_run: reading::is_dry_run(options, config),
             results,
             notes: outcome.notes,
             took_ms: (ended_ns - begun_ns) / 1_000_000,

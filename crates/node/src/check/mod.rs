@@ -25,6 +25,7 @@ mod list;
 mod options;
 mod past;
 mod policy;
+mod reading;
 mod rule;
 mod settings;
 mod worker;
@@ -87,7 +88,7 @@ pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, lexopt::Error> {
 
 /// Jitter by the name of the host, so that a thousand hosts do not ask one file server at once.
 fn wait_for_turn(options: &Options) {
-    let name = core::host_name(options);
+    let name = reading::host_name(options);
     let wait_s = options::jitter_s(&name, options.jitter_s);
     std::thread::sleep(std::time::Duration::from_secs(wait_s));
 }

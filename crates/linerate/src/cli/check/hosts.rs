@@ -8,11 +8,9 @@ use linerate_fleet::{Fleet, LinkError};
 use linerate_model::check::CheckReport;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::HostName;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::build;
-use crate::cli::documents::HostChecks;
+use crate::cli::documents::{HostCheck, HostChecks};
 use crate::cli::hosts::{Hosts, Needs};
 use crate::cli::out;
 use crate::observe::join;
@@ -25,17 +23,6 @@ struct OnHosts {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The checks of one host, or why there are none.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(in crate::cli) struct HostCheck {
-    /// Host.
-    pub(in crate::cli) host: HostName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) report: Option<CheckReport>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::cli) error: Option<String>,
 }
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<CheckReport, LinkError>> + 'a>>;

@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The larger code says more about what is left on hosts.
+/// The larger code is about what is left on hosts.
 fn worst(one: ExitCode, other: ExitCode) -> ExitCode {
     if one as u8 > other as u8 { one } else { other }
 }

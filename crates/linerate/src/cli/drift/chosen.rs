@@ -27,7 +27,7 @@ impl ProfileValues for ChosenProfiles<'_> {
         let Ok(profile) = named::find(profile) else { return Vec::new() };
         let settings = profile.groups.iter().flat_map(|group| &group.set);
         let literal = |key: &String| key.split('*').next().unwrap_or_default().to_owned();
-        // The addresses of NICs say which of them is meant.
+        // The addresses of NICs identify the one that is meant.
         std::iter::once("nic.".to_owned()).chain(settings.flat_map(keys).map(literal)).collect()
     }
 

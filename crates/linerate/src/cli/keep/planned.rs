@@ -1,4 +1,5 @@
-//! `linerate keep --dry-run`: what would be written where. Each host plans its files itself; nothing is written.
+//! `linerate keep --dry-run`: what would be written where. Each host plans its files itself; nothing is
+//! written.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,14 +13,13 @@ use linerate_model::trial::Trial;
 use linerate_report::card;
 
 use super::super::documents::{KeepPlan, KeepPlanOfHost};
-use super::super::{drift, open, out};
-use super::Args;
+use super::super::{open, out};
 
 pub(super) fn run(
-    args: &Args,
     trial: &Trial,
     inventory: &Inventory,
-    file: Option<&Path>,
+    kept: Option<&Path>,
+    json: bool,
 ) -> anyhow::Result<ExitCode> {
     let hosts = open::runtime()?.block_on(async {
         let changed = |name: &str| trial.remedy.changes.iter().any(|change| change.host == name);
@@ -27,9 +27,8 @@ pub(super) fn run(
         open::with_fleet(fleet, async |fleet| of_hosts(fleet, inventory, trial).await).await
     })?;
     let Some(hosts) = hosts else { return Ok(open::after_interrupt()) };
-    let kept = drift::kept_set(args.into.as_deref(), file);
-    let plan = KeepPlan { trial: &trial.id, hosts, kept: kept.as_deref() };
-    if args.json {
+    let plan = KeepPlan { trial: &trial.id, hosts, kept };
+    if json {
         out::document(plan)?;
     } else {
         out::print(&text(&plan, trial))?;

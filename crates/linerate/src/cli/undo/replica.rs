@@ -9,11 +9,11 @@ use crate::cli::hosts::Needs;
 
 pub(super) fn run(args: &Args, resource: &str) -> anyhow::Result<ExitCode> {
     let warning = format!("{resource} is not replicated any more after this, and its metadata are gone");
-    take_back(args, resource, &format!("{DRBD}{resource}"), &warning)
+    undo_build(args, resource, &format!("{DRBD}{resource}"), &warning)
 }
 
 /// A build that is undone on all of its hosts, when its name is typed once more.
-pub(super) fn take_back(args: &Args, name: &str, build: &str, warning: &str) -> anyhow::Result<ExitCode> {
+pub(super) fn undo_build(args: &Args, name: &str, build: &str, warning: &str) -> anyhow::Result<ExitCode> {
     let discard = args.discard.as_deref();
     builds::confirm(name, args.yes.as_deref(), discard, warning)?;
     args.hosts.with(Needs::Sessions, async |fleet, _| {

@@ -1,5 +1,5 @@
-//! NetworkManager: keyfiles of the connections that it brings up at boot (nm-settings-keyfile(5)). What such a
-//! file sets is set after `.link` files; what it does not name is left as it is.
+//! NetworkManager: keyfiles of the connections that it brings up at boot (nm-settings-keyfile(5)). What such
+//! a file sets is set after `.link` files; what it does not name is left as it is.
 
 use super::super::view::split_key;
 use super::nic_words;
@@ -48,7 +48,8 @@ impl Owner for NetworkManager {
         let profiles = profiles(host)?;
         let mut of_nic = of_nic(host, &profiles, &nic);
         let (Some(profile), None) = (of_nic.pop(), of_nic.pop()) else {
-            // None, or which one it takes is not known from here: a line of one of them then refuses the value.
+            // None, or which one it takes is not known from here: a line of one of them then refuses the
+            // value.
             return Ok(None);
         };
         let is_own =

@@ -1,5 +1,5 @@
-//! systemd-networkd: the MTU of `.network` files, set after that of `.link` files. The first file that matches
-//! a device is the only one that counts (systemd.network(5)). Those that netplan makes are netplan's.
+//! systemd-networkd: the MTU of `.network` files, set after that of `.link` files. The first file that
+//! matches a device is the only one that counts (systemd.network(5)). Those that netplan makes are netplan's.
 
 use std::path::Path;
 

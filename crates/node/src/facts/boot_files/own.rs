@@ -3,8 +3,8 @@
 
 use super::super::setting_for;
 use super::owner::{HostFiles, Line, Owner};
-use crate::change::persist;
 use crate::change::setting::Persist;
+use crate::change::unit;
 
 /// The owner.
 pub(super) struct Own;
@@ -31,7 +31,7 @@ impl Owner for Own {
             };
             let path = tree.etc(&format!("systemd/system/{name}.service"));
             let is_enabled = wants.contains(&format!("{name}.service"));
-            let is_own = |text: &String| persist::unit_exec(text).eq(exec.iter().map(String::as_str));
+            let is_own = |text: &String| unit::unit_exec(text).eq(exec.iter().map(String::as_str));
             let found = tree.read(&path)?.filter(|_| is_enabled).filter(is_own).map(|_| format!("{path}:1"));
             lines.extend(found.map(|at| Line { key: key.clone(), value: now.to_string(), at }));
         }

@@ -1,0 +1,26 @@
+//! The unit of systemd that sets at boot what no file of an owner can.
+
+/// What sets the same values at boot comes first; a unit that does not start delays nothing.
+const AFTER: [&str; 4] =
+    ["network.target", "network-online.target", "NetworkManager-wait-online.service", "tuned.service"];
+
+/// The lines that a unit runs.
+pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("ExecStart="))
+}
+
+/// Its text, with the lines that it runs.
+pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
+    let mut text = format!(
+        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter={}\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\n",
+        AFTER.join(" ")
+    );
+    for line in exec {
+        text.push_str("ExecStart=");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push_str("\n[Install]\nWantedBy=multi-user.target\n");
+    text
+}
