@@ -87,8 +87,8 @@ impl Probing {
     /// # Errors
     /// It is too much, or for too long.
     pub fn faster(&self, per_s: f64, for_ms: u32) -> Result<(), LoadError> {
-        if !(per_s > 0.0 && per_s <= PER_S_MAX) {
-            return Err(out_of("number of probes a second", per_s, "more than 0, at most 10"));
+        if !(1.0..=PER_S_MAX).contains(&per_s) {
+            return Err(out_of("number of probes a second", per_s, "1 to 10"));
         }
         if for_ms > FASTER_MS_MAX {
             return Err(out_of("time of more probes in ms", f64::from(for_ms), "0 to 120000"));

@@ -42,13 +42,13 @@ impl Open {
     }
 
     pub(crate) fn learn(&mut self, at_ms: u64, sent: u64, lost: u64) {
-        self.alarm.sent += sent;
-        self.alarm.lost += lost;
+        self.alarm.sent = self.alarm.sent.saturating_add(sent);
+        self.alarm.lost = self.alarm.lost.saturating_add(lost);
         if lost > 0 {
             self.last_loss_ms = at_ms;
             self.clean = 0;
         } else {
-            self.clean += sent;
+            self.clean = self.clean.saturating_add(sent);
         }
     }
 

@@ -80,13 +80,13 @@ impl Evidence {
         }
         if lost == 0 {
             if self.score > 0.0 {
-                self.sent += sent;
+                self.sent = self.sent.saturating_add(sent);
             }
             return false;
         }
         // How much of it was sent before the first loss is not known.
-        self.sent += if self.lost == 0 { lost } else { sent };
-        self.lost += lost;
+        self.sent = self.sent.saturating_add(if self.lost == 0 { lost } else { sent });
+        self.lost = self.lost.saturating_add(lost);
         self.losses.push_back(Loss { at_ms, partner });
         while self.losses.front().is_some_and(|first| first.at_ms + MEMORY_MS < at_ms) {
             self.losses.pop_front();

@@ -241,8 +241,8 @@ impl LossWatch {
             direction,
             since_ms: first.as_ref().map_or(since_ms, |first| first.alarm.since_ms.min(since_ms)),
             reported_ms: at_ms,
-            sent: sent + first.as_ref().map_or(0, |first| first.alarm.sent),
-            lost: lost + first.as_ref().map_or(0, |first| first.alarm.lost),
+            sent: first.as_ref().map_or(sent, |first| first.alarm.sent.saturating_add(sent)),
+            lost: first.as_ref().map_or(lost, |first| first.alarm.lost.saturating_add(lost)),
             partners,
         };
         self.open.push(Open::new(suspected, alarm.clone()));

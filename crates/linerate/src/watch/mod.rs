@@ -14,7 +14,7 @@ use linerate_fleet::{Fleet, NodeLink, clock};
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Endpoint, Host, HostName, Inventory, TransportSpec};
 use linerate_model::notice::FactNotice;
-use linerate_model::probe::{PARTNERS_MAX, ProbePartner, ProbeReport, ProbeRequest};
+use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest};
 use linerate_model::watch::{ChangeBefore, WatchEvent, WatchTotals};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
@@ -54,8 +54,8 @@ struct Watched {
 /// All that a watch knows.
 pub(crate) struct Watch {
     hosts: Vec<Watched>,
-    /// Pairs of numbers that probe each other.
-    pairs: Vec<(usize, usize)>,
+    /// Whom each host probes, by number.
+    partners: Vec<Vec<usize>>,
     loss: LossWatch,
     /// What was reported of each direction: datagrams that arrived, and the most that were lost.
     counted: BTreeMap<(usize, usize), (u64, u64)>,
@@ -68,6 +68,16 @@ pub(crate) struct Watch {
 fn probed(inventory: &Inventory) -> Vec<(&Host, &Endpoint)> {
     let has_node = |host: &&Host| !matches!(host.transport, TransportSpec::Iperf3 { .. });
     inventory.hosts.iter().filter(has_node).filter_map(|host| Some((host, host.endpoints.first()?))).collect()
+}
+
+/// Pairs as a list for each host.
+fn of_each(pairs: &[(usize, usize)], hosts: usize) -> Vec<Vec<usize>> {
+    let mut partners = vec![Vec::new(); hosts];
+    for (a, b) in pairs {
+        partners[*a].push(*b);
+        partners[*b].push(*a);
+    }
+    partners
 }
 
 impl Watch {
@@ -109,7 +119,7 @@ impl Watch {
             .map(|(host, _)| Member { name: &host.name, group: host.groups.first().map(String::as_str) })
             .collect();
         Ok(Self {
-            pairs: partners(&members),
+            partners: of_each(&partners(&members), members.len()),
             loss: LossWatch::new(&members),
             counted: BTreeMap::new(),
             changes: VecDeque::new(),
@@ -171,20 +181,21 @@ impl Watch {
     /// A host came or went: who probes it changes, and what was suspected of it is not known.
     fn begin_anew(&mut self, number: usize) {
         self.loss.forget_host(number);
-        self.counted.retain(|(from, to), _| *from != number && *to != number);
-        for other in std::iter::once(number).chain(self.partners_of(number)) {
-            let list =
-                self.partners_of(other).take(PARTNERS_MAX).filter_map(|one| self.partner(one)).collect();
+        for other in &self.partners[number] {
+            self.counted.remove(&(number, *other));
+            self.counted.remove(&(*other, number));
+        }
+        for other in self.with_partners(number) {
+            let partners = self.partners[other].iter().take(PARTNERS_MAX);
+            let list = partners.filter_map(|one| self.partner(*one)).collect();
             // No session reads it while there is none; the next one begins with this list.
             self.hosts[other].wanted.send_replace(list);
         }
     }
 
-    fn partners_of(&self, number: usize) -> impl Iterator<Item = usize> + use<> {
-        let with = move |(a, b): (usize, usize)| {
-            if a == number { Some(b) } else { (b == number).then_some(a) }
-        };
-        self.pairs.clone().into_iter().filter_map(with)
+    /// A host and those that it probes.
+    fn with_partners(&self, number: usize) -> Vec<usize> {
+        std::iter::once(number).chain(self.partners[number].iter().copied()).collect()
     }
 
     fn partner(&self, number: usize) -> Option<ProbePartner> {
@@ -197,18 +208,26 @@ impl Watch {
     fn counted(&mut self, to: usize, report: &ProbeReport) -> Vec<WatchEvent> {
         let at_ms = clock::now_ms();
         let mut events = Vec::new();
-        for counts in &report.partners {
-            let from = counts.number as usize;
+        // Once each, and of its partners alone: a node cannot blame others.
+        let counts: BTreeMap<usize, &PartnerCounts> =
+            report.partners.iter().map(|counts| (counts.number as usize, counts)).collect();
+        for from in self.partners[to].clone() {
+            let Some(counts) = counts.get(&from) else { continue };
             // The silence of a host that is not watched means nothing.
-            if self.hosts.get(from).is_none_or(|host| host.ports.is_empty())
-                || self.hosts[to].ports.is_empty()
-            {
+            if self.hosts[from].ports.is_empty() || self.hosts[to].ports.is_empty() {
                 continue;
             }
-            let reported = self.counted.entry((from, to)).or_default();
-            let arrived = counts.arrived.saturating_sub(reported.0);
-            let lost = counts.lost.saturating_sub(reported.1);
-            *reported = (counts.arrived, counts.lost.max(reported.1));
+            let key = (from, to);
+            let before = self.counted.get(&key).copied();
+            let most = before.map_or(counts.lost, |before| before.1.max(counts.lost));
+            self.counted.insert(key, (counts.arrived, most));
+            // The first counts of a session are where it begins; those of one before may still be on their path.
+            let Some((arrived, lost)) = before.filter(|before| counts.arrived >= before.0) else {
+                self.counted.insert(key, (counts.arrived, counts.lost));
+                continue;
+            };
+            let arrived = counts.arrived - arrived;
+            let lost = counts.lost.saturating_sub(lost);
             let sent = arrived.saturating_add(lost);
             self.totals.probes = self.totals.probes.saturating_add(sent);
             self.totals.lost = self.totals.lost.saturating_add(lost);
@@ -239,7 +258,7 @@ impl Watch {
         }
         self.hosts[number].faster_until_ms = at_ms + FASTER_MS;
         let request = ProbeRequest::Faster { per_s: PROBES_PER_S * FASTER, for_ms: FASTER_MS as u32 };
-        for other in std::iter::once(number).chain(self.partners_of(number)) {
+        for other in self.with_partners(number) {
             if let Some(link) = self.hosts[other].link.clone() {
                 let request = ObserveRequest::Probe(request.clone());
                 // A session that is lost meanwhile is reported by its own task.

@@ -7,7 +7,7 @@ use linerate_fleet::{Fleet, LinkError, NodeLink};
 use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Endpoint, Host};
 use linerate_model::notice::FactNotice;
-use linerate_model::probe::{ProbePartner, ProbeReport, ProbeRequest, ProbeSpec};
+use linerate_model::probe::{PROBE_PORTS, ProbePartner, ProbeReport, ProbeRequest, ProbeSpec};
 use linerate_watch::Retry;
 use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::{mpsc, watch};
@@ -87,11 +87,15 @@ impl Session {
         let Endpoint { address: bind, netns, .. } = self.endpoint.clone();
         let spec = ProbeSpec { bind, netns, token: self.token, number: self.number as u32 };
         let begun = link.request(ObserveRequest::Probe(ProbeRequest::Begin(spec)), ORDER_WAIT).await?;
-        let Some(ports) = begun.into_iter().find_map(|event| match event {
+        let ports = begun.into_iter().find_map(|event| match event {
             Event::Probed(report) => Some(report.ports),
             _ => None,
-        }) else {
-            return Ok(());
+        });
+        // Its partners would be sent there, and end their sessions if they could not.
+        let is_usable = |ports: &Vec<u16>| ports.len() == PROBE_PORTS && !ports.contains(&0);
+        let Some(ports) = ports.filter(is_usable) else {
+            let reason = format!("it answers probes on no {PROBE_PORTS} ports");
+            return Err(LinkError::Lost { host: self.host.name.clone(), reason });
         };
         if self
             .from_hosts

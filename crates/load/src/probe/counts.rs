@@ -13,6 +13,8 @@ const LATE: Duration = Duration::from_millis(500);
 const SILENT: Duration = Duration::from_secs(3);
 /// What is expected of a silent partner: a probe and an answer each second.
 const EXPECTED: Duration = Duration::from_millis(500);
+/// Numbers that are left out at a time at most: of an hour at the highest pace.
+const LEFT_OUT_MAX: u64 = 72_000;
 /// RTTs that are kept for a report.
 const KEPT: usize = 256;
 
@@ -52,7 +54,7 @@ impl Counts {
         self.arrived += 1;
         self.seen = now;
         // Its number reports better than the clock what was lost: a busy partner had sent less.
-        self.lost -= std::mem::take(&mut self.silent);
+        self.lost = self.lost.saturating_sub(std::mem::take(&mut self.silent));
         if self.run != Some(run) {
             // The first, or a new run of its program: what came before it is not known.
             (self.run, self.next) = (Some(run), sequence.saturating_add(1));
@@ -68,7 +70,8 @@ impl Counts {
             }
             return;
         }
-        let left_out = sequence - self.next;
+        // A partner that lies loses no more than an hour of probes at once.
+        let left_out = (sequence - self.next).min(LEFT_OUT_MAX);
         if left_out > 0 {
             self.missing.push_back((now, left_out));
         }
@@ -86,11 +89,11 @@ impl Counts {
     pub(super) fn pass(&mut self, now: Instant) -> bool {
         let before = self.lost;
         while self.missing.front().is_some_and(|(since, _)| now >= *since + LATE) {
-            self.lost += self.missing.pop_front().map_or(0, |(_, count)| count);
+            self.lost = self.lost.saturating_add(self.missing.pop_front().map_or(0, |(_, count)| count));
         }
         if let Some(silence) = now.saturating_duration_since(self.seen).checked_sub(SILENT) {
             let due = silence.div_duration_f64(EXPECTED) as u64;
-            self.lost += due.saturating_sub(self.silent);
+            self.lost = self.lost.saturating_add(due.saturating_sub(self.silent));
             self.silent = self.silent.max(due);
         }
         self.lost > before

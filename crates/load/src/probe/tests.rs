@@ -72,7 +72,7 @@ fn a_stranger_is_not_answered_and_not_counted() {
 #[test]
 fn what_is_too_much_is_refused() {
     let one = begin(1);
-    for (per_s, for_ms) in [(11.0, 1), (0.0, 1), (f64::NAN, 1), (1.0, 120_001)] {
+    for (per_s, for_ms) in [(11.0, 1), (0.0, 1), (1e-30, 1), (f64::NAN, 1), (1.0, 120_001)] {
         assert!(one.faster(per_s, for_ms).is_err(), "{per_s} {for_ms}");
     }
     let partner = at(1, &one);

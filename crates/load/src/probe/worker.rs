@@ -22,6 +22,8 @@ const PER_S: f64 = 1.0;
 const SLICE: Duration = Duration::from_millis(200);
 /// Datagrams that are read at a time.
 const READ: usize = 16;
+/// Reads of a port in a turn: what strangers send holds up neither the other ports nor the end.
+const BATCHES: usize = 16;
 /// RTTs above this are a clock that was set, microseconds.
 const RTT_US_MAX: u64 = 10_000_000;
 
@@ -176,7 +178,7 @@ impl Worker {
     fn take(&mut self, shared: &Shared) {
         let mut read = std::mem::replace(&mut self.read, Trains::new(1, 1));
         for port in 0..self.sockets.len() {
-            loop {
+            for _ in 0..BATCHES {
                 match read.receive(&self.sockets[port]) {
                     Ok(count) => {
                         read.iter().for_each(|datagram| self.took(port, &datagram, shared));

@@ -161,23 +161,58 @@ impl StepOperation for InstallStep {
                 wrong("the length of the file", &text.len().to_string(), "at most 4 MiB")
             }
             Self::Reload | Self::Enable { .. } | Self::File { file: InstalledFile::KeptSet, .. } => Ok(()),
-            Self::File { text, .. } => {
-                let runs = |line: &&str| line.starts_with("Exec") || line.starts_with("exec");
-                let own = |line: &str| {
-                    let command = line.strip_prefix("ExecStart=").or_else(|| line.strip_prefix("exec "));
-                    let words = command.and_then(|command| command.strip_prefix(CHECK_PROGRAM));
-                    words.is_some_and(|words| {
-                        words.starts_with(" check ")
-                            && words.bytes().all(|b| b.is_ascii_alphanumeric() || b" -./_".contains(&b))
-                    })
-                };
-                match text.lines().map(str::trim_start).filter(runs).find(|line| !own(line)) {
-                    Some(line) => wrong("the command", line, "a check of the installed program"),
-                    None => Ok(()),
-                }
-            }
+            Self::File { file, text } => match text.split('\n').find(|line| !is_own(*file, line)) {
+                Some(line) => wrong("the line", line, "a line of an installation of the checks"),
+                None => Ok(()),
+            },
         }
     }
+}
+
+/// Keys of the units that this program writes, each with what its value may be; empty: plain words.
+const KEYS: [(&str, &[&str]); 14] = [
+    ("Description", &[]),
+    ("After", &[]),
+    ("Before", &["slurmd.service"]),
+    ("Type", &["oneshot"]),
+    ("RemainAfterExit", &["yes"]),
+    ("SuccessExitStatus", &["3"]),
+    ("KillMode", &["process"]),
+    ("TimeoutStartSec", &["60"]),
+    ("Nice", &["10"]),
+    ("OnBootSec", &["2min"]),
+    ("OnUnitActiveSec", &["5min"]),
+    ("RandomizedDelaySec", &["60"]),
+    ("WantedBy", &["timers.target"]),
+    ("RequiredBy", &["slurmd.service"]),
+];
+/// What a check may be called with.
+const WORDS: [&str; 4] = ["--enforce", "--as", "slurm", "boot"];
+
+/// Whether a line is one that an installation has: whatever else runs a program is refused, also what systemd
+/// takes for the end of a line and this program does not.
+fn is_own(file: InstalledFile, line: &str) -> bool {
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b" -._".contains(&b));
+    let runs_check = |start: &str| {
+        let words = line.strip_prefix(start).and_then(|rest| rest.strip_prefix(CHECK_PROGRAM));
+        let words = words.and_then(|rest| rest.strip_prefix(" check"));
+        words.is_some_and(|words| words.split(' ').skip(1).all(|word| WORDS.contains(&word)))
+            && words.is_some_and(|words| words.is_empty() || words.starts_with(' '))
+    };
+    let is_remark = line.starts_with("# ") && line.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'\\');
+    if line.is_empty() || is_remark {
+        return true;
+    }
+    if file == InstalledFile::SlurmCheck {
+        let guard = line.strip_prefix("[ -x ").and_then(|rest| rest.strip_suffix(" ] || exit 0"));
+        return line == "#!/bin/sh" || guard == Some(CHECK_PROGRAM) || runs_check("exec ");
+    }
+    let is_key = |(key, values): &(&str, &[&str])| {
+        let value = line.strip_prefix(key).and_then(|rest| rest.strip_prefix('='));
+        value.is_some_and(|value| if values.is_empty() { is_plain(value) } else { values.contains(&value) })
+    };
+    let is_section = ["[Unit]", "[Service]", "[Timer]", "[Install]"].contains(&line);
+    is_section || runs_check("ExecStart=") || KEYS.iter().any(is_key)
 }
 
 /// A step of each kind.
@@ -206,9 +241,17 @@ mod tests {
             format!("ExecStart={CHECK_PROGRAM} check --as slurm\nExecStop=/bin/x\n"),
             format!("  exec {CHECK_PROGRAM} check; reboot\n"),
             format!("ExecStart={CHECK_PROGRAM} build\n"),
+            format!("ExecStart={CHECK_PROGRAM} check --to /etc/shadow\n"),
+            format!("ExecStart={CHECK_PROGRAM} checks\n"),
+            "Type=oneshot\rExecStart=/bin/sh -c id\n".to_owned(),
+            "# a remark\\\nExecStart=/bin/sh\n".to_owned(),
+            "Unit=reboot.target\n".to_owned(),
+            "#!/bin/sh\nid >/root/x\n".to_owned(),
         ] {
-            let step = InstallStep::File { file: InstalledFile::CheckService, text: text.clone() };
-            assert!(step.check().is_err(), "{text}");
+            for file in [InstalledFile::CheckService, InstalledFile::CheckTimer, InstalledFile::SlurmCheck] {
+                let step = InstallStep::File { file, text: text.clone() };
+                assert!(step.check().is_err(), "{file:?} {text}");
+            }
         }
         for sha256 in ["", "0F", "../x"] {
             assert!(InstallStep::Program { sha256: sha256.to_owned() }.check().is_err(), "{sha256}");

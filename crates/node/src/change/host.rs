@@ -126,6 +126,9 @@ fn put(fresh: &Path, path: &Path, content: &Content) -> io::Result<()> {
     let old = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
     // netplan wants files that root alone can read: they may hold passwords.
     let new = if path.extension().is_some_and(|e| e == "yaml") { NETPLAN_MODE } else { SETTINGS_MODE };
+    if let Some(old) = &old {
+        std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()))?;
+    }
     let mode = old.map_or(new, |old| old.mode() & 0o777);
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;

@@ -129,6 +129,11 @@ fn add_line<H: Host>(
 /// Puts the files of a kept trial in place and reads them back.
 pub(crate) fn write<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Result<(), ChangeError> {
     for file in files {
+        let now = load(host, name, &file.path)?;
+        if now != file.before && now.as_ref() != Some(&file.after) {
+            let reason = FileError::Changed;
+            return Err(ChangeError::StrayFile { host: name.to_owned(), path: file.path.clone(), reason });
+        }
         store(host, name, &file.path, Some(&file.after))?;
         if load(host, name, &file.path)?.as_ref() != Some(&file.after) {
             let reason = FileError::NotReadBack;
@@ -211,7 +216,12 @@ fn is_folder(pattern: &str, folder: &Path) -> bool {
 /// none of them runs a program.
 pub(crate) fn check_edit<H: Host>(host: &H, etc_dir: &Path, file: &FileEdit) -> Result<(), FileError> {
     check(host, etc_dir, &file.path)?;
-    let (Content::Text(after), false) = (&file.after, file.lines.is_empty()) else { return Ok(()) };
+    if file.lines.is_empty() {
+        // All of a file is ours alone only where its name is.
+        let is_unit = file.path.starts_with(etc_dir.join("systemd/system"));
+        return if is_unit { Ok(()) } else { Err(FileError::OtherText) };
+    }
+    let Content::Text(after) = &file.after else { return Ok(()) };
     let before = match &file.before {
         Some(Content::Text(text)) => text.clone(),
         _ => file.preamble.clone(),

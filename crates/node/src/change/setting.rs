@@ -100,6 +100,8 @@ pub(crate) enum FileError {
     Link,
     #[error("what was written does not read back")]
     NotReadBack,
+    #[error("somebody has written it meanwhile")]
+    Changed,
     #[error("the text to write is not that of the lines to write")]
     OtherText,
     #[error("it is no file of persistent settings below {}", .0.display())]

@@ -33,14 +33,18 @@ pub(super) fn report(
     let root = Root::live();
     let until_ns = begun_ns + WAIT_S * SECOND_NS;
     let asked: [&dyn Check; 1] = [&KeptSet];
+    let mut stuck = Vec::new();
     loop {
         let now = reading::moment(&root);
+        // What hangs is not started again.
         let mut memory = Memory::default();
+        memory.stuck = std::mem::take(&mut stuck);
         let outcome = reading::read(&root, &asked, config, &mut memory, make, until_ns, now);
         let mut results = reading::judged(&asked, config, &outcome, &mut memory, now);
         let is_in_force = results.iter().all(|one| matches!(one.state, CheckState::Ok | CheckState::Off));
         let ended_ns = sched::monotonic_ns();
         if !is_in_force && ended_ns < until_ns {
+            stuck = memory.stuck;
             std::thread::sleep(PAUSE);
             continue;
         }
