@@ -79,8 +79,7 @@ pub struct Cli {
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("LINERATE_COMMIT"));
 
 const AFTER_HELP: &str = "\
-Start with `linerate survey HOST HOST`. Exit codes and files: `linerate --help`.
-Without a cluster: `linerate demo`, which needs the package linerate-lab.";
+Start: `linerate survey HOST HOST`; without a cluster `linerate demo` (package linerate-lab).";
 
 const AFTER_LONG_HELP: &str = "\
 Examples:

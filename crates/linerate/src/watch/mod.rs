@@ -86,7 +86,7 @@ impl Watch {
         let probed = probed(inventory);
         anyhow::ensure!(
             probed.len() >= 2,
-            "{} host of the inventory can be probed; a watch needs 2\nhint: `linerate inventory --check` shows the addresses",
+            "{} host of the inventory can be probed; a watch needs 2\nhint: `linerate inventory FILE` shows the addresses",
             probed.len()
         );
         let token = clock::random::<16>()?;

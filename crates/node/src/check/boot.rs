@@ -39,14 +39,16 @@ pub(super) fn report(
         // What hangs is not started again.
         let mut memory = Memory::default();
         memory.stuck = std::mem::take(&mut stuck);
-        let outcome = reading::read(&root, &asked, config, &mut memory, make, until_ns, now);
+        let outcome = reading::read(&root, &asked, config, &mut memory, make, until_ns + SECOND_NS, now);
         let mut results = reading::judged(&asked, config, &outcome, &mut memory, now);
         let is_in_force = results.iter().all(|one| matches!(one.state, CheckState::Ok | CheckState::Off));
         let ended_ns = sched::monotonic_ns();
         if !is_in_force && ended_ns < until_ns {
             stuck = memory.stuck;
             std::thread::sleep(PAUSE);
-            continue;
+            if sched::monotonic_ns() < until_ns {
+                continue;
+            }
         }
         for one in results.iter_mut().filter(|one| one.state == CheckState::Suspect) {
             one.state = CheckState::Failing;

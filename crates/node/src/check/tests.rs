@@ -100,11 +100,10 @@ fn a_child_that_ends_or_answers_something_else_costs_one_answer() {
 
 #[test]
 fn behind_the_deadline_nothing_is_asked() {
-    let lanes = vec![vec![job("hang", 60_000), job("a", 5_000)]];
-    let begun = sched::monotonic_ns();
-    let outcome = lanes::run(lanes, &child, begun + SECOND_NS / 5);
-    assert_eq!(words(&outcome.answers, "hang"), "silent");
+    let lanes = vec![vec![job("a", 5_000), job("b", 5_000)]];
+    let outcome = lanes::run(lanes, &child, sched::monotonic_ns());
     assert_eq!(words(&outcome.answers, "a"), "not asked");
+    assert_eq!(words(&outcome.answers, "b"), "not asked");
 }
 
 #[test]
