@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::finding::{Diagnosis, Direction, Finding, LossLocation, Metric, Suspect};
 use linerate_model::inventory::{Endpoint, Host, Inventory, Layer, TransportSpec};
 use linerate_model::kind::RttPlan;
@@ -104,6 +105,11 @@ impl Site {
         let mut store = Store::open(&self.path("data/linerate.sqlite")).unwrap();
         store.begin_run(&snapshot, None).unwrap();
         store.add_samples(&snapshot.id, &snapshot.samples).unwrap();
+        // A run without facts is one of `measure`, which locates nothing.
+        let mut facts = HostFacts::default();
+        facts.readings.insert("nic.eth0.mtu".into(), FactValue::Int(1500));
+        let hosts: Vec<_> = NODES.iter().map(|node| (*node).to_owned()).collect();
+        store.add_facts(&snapshot.id, hosts.iter().map(|host| (host, &facts))).unwrap();
         store.finish(&snapshot, &diagnosis).unwrap();
     }
 }
