@@ -216,14 +216,14 @@ mod tests {
             who: Some("tuned.service".into()),
         };
         let names: Vec<String> = (0..10).map(|day| format!("run-{day}")).collect();
-        let runs = names.iter().zip(0..).map(|(name, day)| (name.as_str(), day * 86_400_000)).collect();
+        let runs = names.iter().zip(1..).map(|(name, day)| (name.as_str(), day * 86_400_000)).collect();
         let settings = vec![&setting; 6];
         let moved = vec![MovedView { change: &change, settings }];
         let view = HistoryView { cluster: "three", runs, series: &all, moved, asked: vec![&all[0]] };
         let text = text(&view, Style::PLAIN);
         for expected in [
-            "three: 10 surveys, 1970-01-01 00:00 to 1970-01-10 00:00 UTC: 1 change\n",
-            "\nhost arc-1, what it receives: worse between 1970-01-05 00:00 and 1970-01-07 00:00 UTC\n",
+            "three: 10 surveys, 1970-01-02 00:00 to 1970-01-11 00:00 UTC: 1 change\n",
+            "\nhost arc-1, what it receives: worse between 1970-01-06 00:00 and 1970-01-08 00:00 UTC\n",
             "9.4 Gbit/s -> 4.7 Gbit/s (-50 %)",
             "█████·▅▅▅▅\n",
             "\n  changed  arc-1 eth0 ring.rx 4096 -> 256 by tuned.service\n",
@@ -234,7 +234,7 @@ mod tests {
         }
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let colour = super::text(&view, Style { colour: true, ..Style::PLAIN });
-        assert!(colour.contains(&Style { colour: true, ..Style::PLAIN }.square("▅", Heat::Bad)), "{colour}");
+        assert!(colour.contains(&Style { colour: true, ..Style::PLAIN }.square("▅", Heat::Low)), "{colour}");
     }
 
     #[test]
