@@ -221,7 +221,8 @@ impl Watch {
             let before = self.counted.get(&key).copied();
             let most = before.map_or(counts.lost, |before| before.1.max(counts.lost));
             self.counted.insert(key, (counts.arrived, most));
-            // The first counts of a session are where it begins; those of one before may still be on their path.
+            // The first counts of a session are where it begins; those of one before may still be on their
+            // path.
             let Some((arrived, lost)) = before.filter(|before| counts.arrived >= before.0) else {
                 self.counted.insert(key, (counts.arrived, counts.lost));
                 continue;

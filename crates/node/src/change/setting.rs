@@ -100,7 +100,7 @@ pub(crate) enum FileError {
     Link,
     #[error("what was written does not read back")]
     NotReadBack,
-    #[error("somebody has written it meanwhile")]
+    #[error("it was written meanwhile")]
     Changed,
     #[error("the text to write is not that of the lines to write")]
     OtherText,
