@@ -118,6 +118,14 @@ fn signals() -> std::io::Result<watch::Receiver<bool>> {
     Ok(wanted)
 }
 
+/// Ends at this time; without one never.
+pub(super) async fn passed(until: Option<tokio::time::Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for work; `None` when it was interrupted. What the work had begun ends with it: the sessions of
 /// hosts close.
 pub(super) async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {

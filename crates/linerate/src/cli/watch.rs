@@ -80,7 +80,7 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
         let reported = tokio::select! {
             reported = watch.next() => reported,
             () = open::interrupted() => break,
-            () = passed(until) => break,
+            () = open::passed(until) => break,
         };
         for one in reported {
             match one {
@@ -95,7 +95,11 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
         }
     }
     out::note(&words::totals(watch.totals()));
-    Ok(if watch.totals().alarms > 0 { ExitCode::Findings } else { ExitCode::Ok })
+    Ok(match watch.totals() {
+        totals if totals.alarms > 0 => ExitCode::Findings,
+        totals if totals.gaps > 0 => ExitCode::PartlyBlind,
+        _ => ExitCode::Ok,
+    })
 }
 
 fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
@@ -111,11 +115,4 @@ fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
         out::note(&format!("hint: linerate survey {named}"));
     }
     Ok(())
-}
-
-async fn passed(until: Option<Instant>) {
-    match until {
-        Some(until) => tokio::time::sleep_until(until).await,
-        None => std::future::pending().await,
-    }
 }

@@ -94,7 +94,7 @@ impl Session {
         // Its partners would be sent there, and end their sessions if they could not.
         let is_usable = |ports: &Vec<u16>| ports.len() == PROBE_PORTS && !ports.contains(&0);
         let Some(ports) = ports.filter(is_usable) else {
-            let reason = format!("it answers probes on no {PROBE_PORTS} ports");
+            let reason = format!("it does not answer probes on {PROBE_PORTS} ports");
             return Err(LinkError::Lost { host: self.host.name.clone(), reason });
         };
         if self

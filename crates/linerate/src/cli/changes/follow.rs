@@ -49,7 +49,7 @@ pub(super) async fn run(
     let ended = tokio::select! {
         ended = log.all(&mut reported, json) => ended,
         () = open::interrupted() => Ok(()),
-        () = passed(until) => Ok(()),
+        () = open::passed(until) => Ok(()),
     };
     let is_whole = fleet.gaps.is_empty();
     fleet.bye().await;
@@ -57,13 +57,6 @@ pub(super) async fn run(
     anyhow::ensure!(log.hosts > 0, "no host can be followed\nhint: the lines above name the reasons");
     out::note(&format!("{} changes seen on {} hosts; `linerate changes` lists them", log.seen, log.hosts));
     Ok(if is_whole { ExitCode::Ok } else { ExitCode::PartlyBlind })
-}
-
-async fn passed(until: Option<Instant>) {
-    match until {
-        Some(until) => tokio::time::sleep_until(until).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Asks all hosts; their events come out until the sessions end.
