@@ -340,6 +340,7 @@ mod tests {
         let snapshot = snapshot();
         let text = super::super::single::tables(
             &snapshot,
+            true,
             super::super::heat::Style { width: 100, ..Default::default() },
         );
         for words in [

@@ -62,6 +62,43 @@ fn verdicts(fronts: &[FrontEnd]) -> Vec<String> {
     lines
 }
 
+/// The steps of each front end: medians, below them the ranges. Empty where nothing was downloaded.
+fn table(fronts: &[FrontEnd]) -> String {
+    let mut out = String::new();
+    let steps: Vec<HttpStep> = HttpStep::ALL
+        .into_iter()
+        .filter(|step| fronts.iter().any(|f| f.steps.iter().any(|s| s.step == *step)))
+        .collect();
+    if steps.is_empty() {
+        return out;
+    }
+    let _ = write!(out, "{:<20}", "through");
+    for step in &steps {
+        let title = match step {
+            HttpStep::Dns => "name",
+            HttpStep::Connect => "connect",
+            HttpStep::Tls => "TLS",
+            HttpStep::FirstByte => "first byte",
+            HttpStep::Rate => "bit/s",
+        };
+        let _ = write!(out, " {title:>WIDTH$}");
+    }
+    out.push('\n');
+    for front in fronts {
+        let cells: Vec<(String, String)> = steps.iter().map(|step| cell(front, *step)).collect();
+        let _ = write!(out, "{:<20}", printable::clean(&names::cut(&front.name, 20)));
+        for (median, _) in &cells {
+            let _ = write!(out, " {median:>WIDTH$}");
+        }
+        let _ = write!(out, "\n{:<20}", format!("  {} times", front.downloads.0));
+        for (_, range) in &cells {
+            let _ = write!(out, " {range:>WIDTH$}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
 impl View for Http {
     fn kind(&self) -> &'static str {
         "http"
@@ -84,35 +121,7 @@ impl View for Http {
 
     fn text(&self, sample: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
         let fronts = front_ends::compare(&tx.http);
-        let mut out = String::new();
-        let steps: Vec<HttpStep> = HttpStep::ALL
-            .into_iter()
-            .filter(|step| fronts.iter().any(|f| f.steps.iter().any(|s| s.step == *step)))
-            .collect();
-        let _ = write!(out, "{:<20}", "through");
-        for step in &steps {
-            let title = match step {
-                HttpStep::Dns => "name",
-                HttpStep::Connect => "connect",
-                HttpStep::Tls => "TLS",
-                HttpStep::FirstByte => "first byte",
-                HttpStep::Rate => "bit/s",
-            };
-            let _ = write!(out, " {title:>WIDTH$}");
-        }
-        out.push('\n');
-        for front in &fronts {
-            let cells: Vec<(String, String)> = steps.iter().map(|step| cell(front, *step)).collect();
-            let _ = write!(out, "{:<20}", printable::clean(&names::cut(&front.name, 20)));
-            for (median, _) in &cells {
-                let _ = write!(out, " {median:>WIDTH$}");
-            }
-            let _ = write!(out, "\n{:<20}", format!("  {} times", front.downloads.0));
-            for (_, range) in &cells {
-                let _ = write!(out, " {range:>WIDTH$}");
-            }
-            out.push('\n');
-        }
+        let mut out = table(&fronts);
         for line in verdicts(&fronts).into_iter().chain(remarks(sample, tx)) {
             out += &line;
             out.push('\n');

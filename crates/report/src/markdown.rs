@@ -50,7 +50,7 @@ impl Format for Markdown {
             out.push_str("\n## Drives\n");
             preformatted(&mut out, &drives);
         }
-        let tables = super::single::tables(m.snapshot, super::heat::Style::default());
+        let tables = super::single::tables(m.snapshot, true, super::heat::Style::default());
         if !tables.is_empty() {
             preformatted(&mut out, &tables);
         }

@@ -1,9 +1,7 @@
 //! The largest packets of a path in words.
 
-use std::fmt::Write;
-
 use linerate_model::load::LoadReport;
-use linerate_model::path_mtu::SizeLimit;
+use linerate_model::path_mtu::{MtuProbe, PathMtu, SizeLimit};
 use linerate_model::printable;
 use linerate_model::sample::Sample;
 use maud::{Markup, html};
@@ -32,6 +30,22 @@ fn words(limit: &SizeLimit) -> String {
     format!("{largest}, {}", above(limit))
 }
 
+/// Each direction with the hosts in its order.
+fn directions<'a>(sample: &Sample, found: &'a PathMtu) -> [(String, &'a SizeLimit); 2] {
+    let pair = |from: &str, to: &str| printable::clean(&format!("{from} to {to}"));
+    let (from, to) = (&sample.test.from, &sample.test.to);
+    [(pair(from, to), &found.forward), (pair(to, from), &found.backward)]
+}
+
+fn tried(probe: &MtuProbe) -> String {
+    let mark = match (probe.answered, probe.refused_mtu) {
+        (1.., _) => "",
+        (0, Some(_)) => " refused",
+        (0, None) => " lost",
+    };
+    format!("{}{mark}", probe.bytes)
+}
+
 impl View for PathMtuView {
     fn kind(&self) -> &'static str {
         "path-mtu"
@@ -52,32 +66,22 @@ impl View for PathMtuView {
     }
 
     fn text(&self, sample: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
-        let mut out = String::new();
-        let Some(found) = &tx.path_mtu else { return out };
-        let ways = [
-            (&sample.test.from, &sample.test.to, &found.forward),
-            (&sample.test.to, &sample.test.from, &found.backward),
-        ];
-        for (from, to, limit) in ways {
-            let pair = printable::clean(&format!("{from} to {to}"));
-            let _ = writeln!(out, "{pair:<24}  {}", words(limit));
-            let tried: Vec<String> = limit
-                .probes
-                .iter()
-                .map(|p| {
-                    let mark = if p.answered > 0 {
-                        ""
-                    } else if p.refused_mtu.is_some() {
-                        " refused"
-                    } else {
-                        " lost"
-                    };
-                    format!("{}{mark}", p.bytes)
-                })
-                .collect();
-            let _ = writeln!(out, "tried: {}", tried.join(", "));
+        let Some(found) = &tx.path_mtu else { return String::new() };
+        // The headline has said it.
+        if words(&found.forward) == words(&found.backward) {
+            return String::new();
         }
-        out
+        let lines = directions(sample, found).map(|(pair, limit)| format!("{pair:<24}  {}\n", words(limit)));
+        lines.concat()
+    }
+
+    fn details(&self, sample: &Sample, tx: &LoadReport) -> String {
+        let Some(found) = &tx.path_mtu else { return String::new() };
+        let lines = directions(sample, found).map(|(pair, limit)| {
+            let tried: Vec<String> = limit.probes.iter().map(tried).collect();
+            format!("{pair}: tried {}\n", tried.join(", "))
+        });
+        lines.concat()
     }
 
     fn drawings(&self, _: &LoadReport, _: &LoadReport) -> Markup {

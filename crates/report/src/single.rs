@@ -67,9 +67,9 @@ pub fn is_single(snapshot: &Snapshot) -> bool {
 pub fn headline(samples: &[Sample]) -> String {
     let words = |sample: &Sample| match (ends(sample), view(sample)) {
         (Ok((tx, rx)), Some(view)) => format!("{}: {}", view.title(sample), view.headline(sample, &tx, &rx)),
-        (Err(reason), Some(view)) => format!("{}: {reason}", view.title(sample)),
+        (Err(reason), Some(view)) => format!("{}: {}", view.title(sample), printable::without_hint(reason).0),
         (Ok(_), None) => pair(sample),
-        (Err(reason), None) => format!("{}: {reason}", pair(sample)),
+        (Err(reason), None) => format!("{}: {}", pair(sample), printable::without_hint(reason).0),
     };
     let chosen = samples.iter().find(|s| is_wrong(s)).or_else(|| samples.first());
     chosen.map_or_else(|| "nothing was tested".to_owned(), words)
@@ -107,18 +107,27 @@ pub fn exit_code(samples: &[Sample]) -> ExitCode {
     }
 }
 
-/// The tables of a run of single tests; empty for a survey.
-pub fn tables(snapshot: &Snapshot, style: Style) -> String {
+/// The tables of a run of single tests; empty for a survey. Without details each table ends with how many
+/// lines these are.
+pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
     let mut out = String::new();
+    let said = headline(samples(snapshot));
     for sample in samples(snapshot) {
         let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) else { continue };
+        let facts = snapshot.facts.get(&sample.test.from);
+        let mut text = view.text_on(sample, (&tx, &rx), facts);
+        let details = view.details(sample, &tx);
+        if with_details {
+            text += &details;
+        } else if !details.is_empty() {
+            let _ = writeln!(text, "`-v` prints {} lines more", details.lines().count());
+        }
         out.push('\n');
         if snapshot.samples.len() > 1 {
             out += &style.bold(&view.title(sample));
             out.push('\n');
         }
-        let facts = snapshot.facts.get(&sample.test.from);
-        for line in view.text_on(sample, (&tx, &rx), facts).lines() {
+        for line in text.lines().filter(|line| line.is_empty() || !said.ends_with(line)) {
             // Sentences are wrapped; tables keep their columns.
             if line.contains("  ") {
                 out += line.trim_end();
@@ -146,7 +155,8 @@ pub fn sections(snapshot: &Snapshot) -> Markup {
             @if let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) {
                 h2 { (view.title(sample)) }
                 @let facts = snapshot.facts.get(&sample.test.from);
-                pre.wide { (view.text_on(sample, (&tx, &rx), facts).trim_end()) }
+                @let text = view.text_on(sample, (&tx, &rx), facts) + &view.details(sample, &tx);
+                pre.wide { (text.trim_end()) }
                 div.scroll { (view.drawings(&tx, &rx)) }
             }
         }

@@ -88,7 +88,7 @@ pub fn screen(snapshot: &Snapshot, diagnosis: &Diagnosis, more: &str, style: Sty
     };
     // Single tests have no matrix; without a finding their tables are the answer.
     if verdict.findings.is_empty() && diagnosis.cells.is_empty() {
-        out += &super::single::tables(snapshot, style);
+        out += &super::single::tables(snapshot, false, style);
     }
     // What an older version stored has its headline only.
     let is_old = diagnosis.summary.overall == Overall::Nothing && !diagnosis.cells.is_empty();
@@ -125,13 +125,22 @@ fn matrices(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
 
 /// Matrix, verdict and gaps of a run, all of it.
 pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+    sheet(snapshot, diagnosis, true, style)
+}
+
+/// The same of single tests without what only a closer look needs.
+pub fn brief(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
+    sheet(snapshot, diagnosis, false, style)
+}
+
+fn sheet(snapshot: &Snapshot, diagnosis: &Diagnosis, with_details: bool, style: Style) -> String {
     let mut out = matrices(snapshot, diagnosis, style);
     out += &verdict(diagnosis, &snapshot.inventory, style);
     let drives = super::disk_survey::of(snapshot, diagnosis);
     if !drives.is_empty() {
         let _ = write!(out, "\n{drives}");
     }
-    out += &super::single::tables(snapshot, style);
+    out += &super::single::tables(snapshot, with_details, style);
     let mut rest = Vec::new();
     let mut add = |label, lines: &[String], max| rest.extend(some(lines, max).map(|line| (label, line)));
     add("Advice", &advice(diagnosis), LINES_MAX);
@@ -141,7 +150,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
         add("Not understood", &super::imported::unread(imported), LINES_MAX);
     }
     add("Not used", &diagnosis.refused, REFUSED_MAX);
-    add("Not seen", &blind_spots(snapshot, diagnosis), LINES_MAX);
+    add("Not seen", &unsaid(blind_spots(snapshot, diagnosis), &diagnosis.headline), LINES_MAX);
     add("Left out", &snapshot.left_out, LINES_MAX);
     if !rest.is_empty() {
         out.push('\n');
@@ -151,6 +160,18 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     }
     out += &super::imported::missing(diagnosis, style);
     out
+}
+
+/// What could not be seen without what the headline has said: of that the hint alone.
+fn unsaid(lines: Vec<String>, headline: &str) -> Vec<String> {
+    let rest = |line: String| {
+        let reason = line.split_once(": ").map_or(line.as_str(), |(_, reason)| reason);
+        match printable::without_hint(reason) {
+            (said, hint) if headline.contains(said) => hint.map(|hint| format!("hint: {hint}")),
+            _ => Some(line),
+        }
+    };
+    lines.into_iter().filter_map(rest).collect()
 }
 
 /// Headline and findings.

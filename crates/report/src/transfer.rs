@@ -63,8 +63,11 @@ impl View for Transfer {
         line(&mut text, "connection", &connection(measurement(sample), tx, rx));
         line(&mut text, "bytes", &bytes(tx, rx));
         line(&mut text, "copied", &copied(&tx.calibration));
-        text.push_str(&turns(&tx.calibration));
         text
+    }
+
+    fn details(&self, _: &Sample, tx: &LoadReport) -> String {
+        turns(&tx.calibration)
     }
 
     fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup {

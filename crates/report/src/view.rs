@@ -25,6 +25,10 @@ pub trait View: Sync {
     fn text_on(&self, sample: &Sample, ends: (&LoadReport, &LoadReport), _: Option<&HostFacts>) -> String {
         self.text(sample, ends.0, ends.1)
     }
+    /// What only a closer look needs: every turn, every probe. Lines below the text.
+    fn details(&self, _: &Sample, _: &LoadReport) -> String {
+        String::new()
+    }
     /// Drawings.
     fn drawings(&self, tx: &LoadReport, rx: &LoadReport) -> Markup;
     /// Whether it shows something that is wrong.

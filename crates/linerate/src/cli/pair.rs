@@ -32,6 +32,9 @@ pub(super) struct Output {
     /// Print samples as JSON
     #[arg(long)]
     json: bool,
+    /// Print every turn and probe too
+    #[arg(short, long, conflicts_with = "json", hide_short_help = true)]
+    verbose: bool,
     /// Also write one HTML file with histograms and time series
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     html: Option<PathBuf>,
@@ -188,7 +191,8 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
             samples: &snapshot.samples,
         });
     }
-    out::print(&report::text::page(snapshot, diagnosis, report::heat::Style::detect()))?;
+    let page = if output.verbose { report::text::page } else { report::text::brief };
+    out::print(&page(snapshot, diagnosis, report::heat::Style::detect()))?;
     if !snapshot.id.is_empty() {
         out::note(&format!("run {0}: `linerate show {0} --html` draws it", snapshot.id));
     }
