@@ -87,6 +87,7 @@ pub fn of_host(
                                 one.key, one.value, other.value, other.line
                             ),
                             hint: "make the cohorts exclude each other, or their values the same".to_owned(),
+                            others: Vec::new(),
                         });
                     }
                 }

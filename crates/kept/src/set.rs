@@ -107,70 +107,72 @@ impl KeptSet {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong with it, with its line.
+    /// All that is wrong with it, with its lines.
     pub fn parse(file: &str, text: &str) -> Result<Self, KeptError> {
-        let error = |at: usize, problem: String, hint: &str| KeptError {
-            file: file.to_owned(),
-            line: line_of(text, at),
-            problem,
-            hint: hint.to_owned(),
-        };
         let raw: RawSet = toml::from_str(text).map_err(|e| {
             let what = e.message().lines().next().unwrap_or("not TOML").to_owned();
-            error(e.span().map_or(0, |span| span.start), what, "")
+            error(file, text, e.span().map_or(0, |span| span.start), what, "")
         })?;
-        let mut cohorts = Vec::new();
-        let mut count = 0;
-        for raw in raw.cohort {
-            let at = raw.span().start;
-            let raw = raw.into_inner();
-            if raw.hosts.is_empty() && raw.group.is_none() && raw.driver.is_none() && raw.speed.is_none() {
-                let hint = "give `hosts`, `group`, `driver` or `speed`";
-                return Err(error(at, "a cohort that chooses no hosts".to_owned(), hint));
-            }
-            let speed_mbit = raw.speed.map(|speed| {
-                mbit(speed.get_ref()).ok_or_else(|| {
-                    let what = format!("`{}` is not a speed", speed.get_ref().escape_debug());
-                    error(speed.span().start, what, "such as \"25G\", \"1000M\"")
-                })
-            });
-            let mut settings = Vec::new();
-            for setting in raw.setting {
-                count += 1;
-                let at = setting.key.span().start;
-                let key = setting.key.into_inner();
-                if writable(&key).is_none() {
-                    let what = format!("`{}` is not a setting that can be kept", key.escape_debug());
-                    return Err(error(at, what, "`linerate explain` and docs/reference/facts.md list them"));
-                }
-                if count > SETTINGS_MAX {
-                    return Err(error(at, format!("more than {SETTINGS_MAX} settings"), "use cohorts"));
-                }
-                let (policy, trial) = (setting.policy.unwrap_or(raw.policy), setting.trial);
-                settings.push(CohortSetting {
-                    key,
-                    value: setting.value,
-                    policy,
-                    trial,
-                    line: line_of(text, at),
-                });
-            }
-            let profile = raw.profile.map(|name| CohortProfile {
-                line: line_of(text, name.span().start),
-                name: name.into_inner(),
-                policy: raw.policy,
-            });
-            cohorts.push(Cohort {
-                profile,
-                hosts: raw.hosts,
-                group: raw.group,
-                driver: raw.driver,
-                speed_mbit: speed_mbit.transpose()?,
-                settings,
-                line: line_of(text, at),
-            });
+        let mut errors = Vec::new();
+        let mut wrong = |at: usize, what: String, hint: &str| errors.push(error(file, text, at, what, hint));
+        let count: usize = raw.cohort.iter().map(|cohort| cohort.get_ref().setting.len()).sum();
+        if count > SETTINGS_MAX {
+            wrong(0, format!("{count} settings, at most {SETTINGS_MAX}"), "use cohorts");
         }
-        Ok(Self { file: file.to_owned(), cohorts })
+        let cohorts = raw.cohort.into_iter().map(|cohort| cohort_of(cohort, text, &mut wrong)).collect();
+        match KeptError::all(errors) {
+            Some(error) => Err(error),
+            None => Ok(Self { file: file.to_owned(), cohorts }),
+        }
+    }
+}
+
+fn error(file: &str, text: &str, at: usize, problem: String, hint: &str) -> KeptError {
+    let (file, hint) = (file.to_owned(), hint.to_owned());
+    KeptError { file, line: line_of(text, at), problem, hint, others: Vec::new() }
+}
+
+/// A cohort as far as it can be understood; what is wrong with it goes to `wrong`, with its byte.
+fn cohort_of(raw: Spanned<RawCohort>, text: &str, wrong: &mut impl FnMut(usize, String, &str)) -> Cohort {
+    let at = raw.span().start;
+    let raw = raw.into_inner();
+    if raw.hosts.is_empty() && raw.group.is_none() && raw.driver.is_none() && raw.speed.is_none() {
+        let hint = "give `hosts`, `group`, `driver` or `speed`";
+        wrong(at, "a cohort that chooses no hosts".to_owned(), hint);
+    }
+    let speed_mbit = raw.speed.and_then(|speed| {
+        let value = mbit(speed.get_ref());
+        if value.is_none() {
+            let what = format!("`{}` is not a speed", speed.get_ref().escape_debug());
+            wrong(speed.span().start, what, "such as \"25G\", \"1000M\"");
+        }
+        value
+    });
+    let mut settings = Vec::new();
+    for setting in raw.setting {
+        let at = setting.key.span().start;
+        let key = setting.key.into_inner();
+        if writable(&key).is_none() {
+            let what = format!("`{}` is not a setting that can be kept", key.escape_debug());
+            wrong(at, what, "`linerate explain` and docs/reference/facts.md list them");
+        }
+        let policy = setting.policy.unwrap_or(raw.policy);
+        let (value, trial) = (setting.value, setting.trial);
+        settings.push(CohortSetting { key, value, policy, trial, line: line_of(text, at) });
+    }
+    let profile = raw.profile.map(|name| CohortProfile {
+        line: line_of(text, name.span().start),
+        name: name.into_inner(),
+        policy: raw.policy,
+    });
+    Cohort {
+        profile,
+        hosts: raw.hosts,
+        group: raw.group,
+        driver: raw.driver,
+        speed_mbit,
+        settings,
+        line: line_of(text, at),
     }
 }
 

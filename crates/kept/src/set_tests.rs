@@ -46,6 +46,22 @@ fn cohorts_have_conditions_settings_and_policies() {
 }
 
 #[test]
+fn all_that_is_wrong_is_named_at_once_in_the_order_of_the_file() {
+    let text =
+        "[[cohort]]\nspeed = 'fast'\n[[cohort]]\n[[cohort.setting]]\nkey = 'nic.*.colour'\nvalue = 1\n";
+    let error = KeptSet::parse("kept.toml", text).unwrap_err().to_string();
+    let lines: Vec<&str> = error.lines().filter(|line| !line.starts_with("hint: ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "kept.toml:2: `fast` is not a speed",
+            "kept.toml:3: a cohort that chooses no hosts",
+            "kept.toml:5: `nic.*.colour` is not a setting that can be kept",
+        ]
+    );
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_line() {
     for (text, line, what) in [
         ("[[cohort]]\nhosts = ['a']\nrole = 'x'\n", 3, "unknown field `role`"),

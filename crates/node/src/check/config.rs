@@ -1,6 +1,6 @@
 //! `/etc/linerate/checks.toml`: kill switches and thresholds, checked strictly.
 //!
-//! In: the text of the file. Out: settings by check, or the first flaw with its line. Unknown names are
+//! In: the text of the file. Out: settings by check, or all flaws with their lines. Unknown names are
 //! errors: a misspelled kill switch must not be silently without effect.
 
 use std::collections::BTreeMap;
@@ -11,6 +11,8 @@ use toml::de::{DeTable, DeValue};
 use super::kind::{About, Check};
 use super::settings::{RULE_KEYS, Settings};
 
+/// Most flaws that are reported.
+const FLAWS_MAX: usize = 20;
 /// Most subjects in a list.
 const LIST_MAX: usize = 1024;
 
@@ -32,58 +34,74 @@ impl Config {
 /// A flaw with its offset in the text.
 struct Flaw(usize, String);
 
-/// Reads a file; an error is `line N: flaw`.
-pub(super) fn parse(text: &str, checks: &[&dyn Check]) -> Result<Config, String> {
+/// Reads a file; an error has a `line N: flaw` for each flaw.
+pub(super) fn parse(text: &str, checks: &[&dyn Check]) -> Result<Config, Vec<String>> {
+    let said = |Flaw(at, flaw): Flaw| format!("line {}: {flaw}", line_of(text, at));
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        format!("line {}: {}", line_of(text, at), error.message().replace('\n', ", "))
+        vec![said(Flaw(at, error.message().replace('\n', ", ")))]
     })?;
-    read(table.get_ref(), checks).map_err(|Flaw(at, flaw)| format!("line {}: {flaw}", line_of(text, at)))
+    let mut flaws = Vec::new();
+    let config = read(table.get_ref(), checks, &mut flaws);
+    flaws.sort_by_key(|Flaw(at, _)| *at);
+    if flaws.is_empty() { Ok(config) } else { Err(flaws.into_iter().take(FLAWS_MAX).map(said).collect()) }
 }
 
 fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-fn read(table: &DeTable<'_>, checks: &[&dyn Check]) -> Result<Config, Flaw> {
+/// What can be understood.
+fn read(table: &DeTable<'_>, checks: &[&dyn Check], flaws: &mut Vec<Flaw>) -> Config {
     let mut config = Config::default();
     for (name, value) in table {
         let at = name.span().start;
         let name: &str = name.get_ref();
         if name == "enforce" {
-            config.enforce = Some(flag(value)?);
+            config.enforce = understood(flag(value), flaws);
             continue;
         }
         let about = checks.iter().map(|check| check.about()).find(|about| about.id == name);
         let Some(about) = about else {
             let ids: Vec<&str> = checks.iter().map(|check| check.about().id).collect();
-            return Err(Flaw(at, format!("unknown check `{name}`; known: {}", ids.join(", "))));
+            flaws.push(Flaw(at, format!("unknown check `{name}`; known: {}", ids.join(", "))));
+            continue;
         };
         let DeValue::Table(inner) = value.get_ref() else {
-            return Err(Flaw(at, format!("`{name}` is not a table; write [{name}]")));
+            flaws.push(Flaw(at, format!("`{name}` is not a table; write [{name}]")));
+            continue;
         };
-        config.settings.insert(name.to_owned(), settings(inner, about)?);
+        config.settings.insert(name.to_owned(), settings(inner, about, flaws));
     }
-    Ok(config)
+    config
 }
 
-fn settings(table: &DeTable<'_>, about: &About) -> Result<Settings, Flaw> {
+fn settings(table: &DeTable<'_>, about: &About, flaws: &mut Vec<Flaw>) -> Settings {
     let mut settings = Settings::default();
     for (name, value) in table {
         let at = name.span().start;
         let name: &str = name.get_ref();
         match name {
-            "off" => settings.off = Some(flag(value)?),
-            "warn_only" => settings.warn_only = flag(value)?,
-            "except" => settings.except = list(value)?,
-            "expect" if about.takes_expected => settings.expect = list(value)?,
-            _ if RULE_KEYS.contains(&name) || about.thresholds.iter().any(|known| known.name == name) => {
-                settings.numbers.insert(name.to_owned(), number(value)?);
+            "off" => settings.off = understood(flag(value), flaws),
+            "warn_only" => settings.warn_only = understood(flag(value), flaws).unwrap_or_default(),
+            "except" => settings.except = understood(list(value), flaws).unwrap_or_default(),
+            "expect" if about.takes_expected => {
+                settings.expect = understood(list(value), flaws).unwrap_or_default();
             }
-            _ => return Err(Flaw(at, format!("unknown key `{name}` of check `{}`", about.id))),
+            _ if RULE_KEYS.contains(&name) || about.thresholds.iter().any(|known| known.name == name) => {
+                settings
+                    .numbers
+                    .extend(understood(number(value), flaws).map(|number| (name.to_owned(), number)));
+            }
+            _ => flaws.push(Flaw(at, format!("unknown key `{name}` of check `{}`", about.id))),
         }
     }
-    Ok(settings)
+    settings
+}
+
+/// The value, or its flaw beside the others.
+fn understood<T>(value: Result<T, Flaw>, flaws: &mut Vec<Flaw>) -> Option<T> {
+    value.map_err(|flaw| flaws.push(flaw)).ok()
 }
 
 fn flag(value: &Spanned<DeValue<'_>>) -> Result<bool, Flaw> {
@@ -139,8 +157,15 @@ mod tests {
             ("[mounts]\n\noff = \n", "line 3: "),
             ("[mounts]\n[mounts]\n", "line 2: "),
         ] {
-            let flaw = parse(text, CHECKS).unwrap_err();
-            assert!(flaw.starts_with(words), "{text:?}: {flaw}");
+            let flaws = parse(text, CHECKS).unwrap_err();
+            assert!(matches!(&flaws[..], [flaw] if flaw.starts_with(words)), "{text:?}: {flaws:?}");
         }
+    }
+
+    #[test]
+    fn all_flaws_are_named_in_the_order_of_the_file() {
+        let flaws = parse("[mounts]\nstrikes = -1\noff = 1\n[link-sped]\n", CHECKS).unwrap_err();
+        let lines: Vec<&str> = flaws.iter().filter_map(|flaw| flaw.split(':').next()).collect();
+        assert_eq!(lines, ["line 2", "line 3", "line 4"]);
     }
 }

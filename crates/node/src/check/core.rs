@@ -101,7 +101,7 @@ fn read_config(options: &Options) -> Result<Config, String> {
         Trusted::new().check(folder, &meta).map_err(|error| error.to_string())?;
     }
     let text = String::from_utf8(bytes).map_err(|_| named("not UTF-8".to_owned()))?;
-    config::parse(&text, CHECKS).map_err(named)
+    config::parse(&text, CHECKS).map_err(|flaws| flaws.into_iter().map(named).collect::<Vec<_>>().join("\n"))
 }
 
 /// The folder of the past, locked.
