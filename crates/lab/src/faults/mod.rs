@@ -112,8 +112,7 @@ pub static ALL: &[&dyn Fault] = &[
 /// The fault of this name.
 pub fn find(name: &str) -> Result<&'static dyn Fault> {
     ALL.iter().copied().find(|f| f.about().name == name).ok_or_else(|| {
-        let names: Vec<_> = ALL.iter().map(|f| f.about().name).collect();
-        LabError::Unknown(format!("no fault {name:?}\nhint: there are {}", names.join(", ")))
+        LabError::Unknown(format!("no fault {name:?}\nhint: `linerate-lab faults` lists them"))
     })
 }
 

@@ -80,6 +80,10 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
     let folder = File::open(path).map_err(|e| bad(e.to_string()))?;
     let system = block::filesystem(&folder).map_err(|e| bad(e.to_string()))?;
     let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
+    if system.free_bytes == 0 {
+        let reason = "its filesystem has no room for files".to_owned();
+        return Err(refused(path, "take another folder (--in)")(reason));
+    }
     if bytes > system.free_bytes / 2 {
         let reason = format!(
             "a file of {bytes} bytes is more than half of the {} bytes that are free",
