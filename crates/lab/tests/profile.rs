@@ -161,6 +161,7 @@ fn a_profile_has_a_proven_group_one_without_effect_and_one_that_harms() {
 
     let (code, planned) = cluster.json(&[&trial[..], &["--dry-run"]].concat());
     assert_eq!(code, Some(ExitCode::Ok as i32), "{planned}");
+    linerate_testkit::schemas::hold("profile-try", &planned);
     assert_eq!(group(&planned, "buffers")["result"], "planned");
     assert_eq!(group(&planned, "interrupts")["result"], "missing");
     let before: Vec<String> = [RMEM, "net.ipv4.tcp_window_scaling"].map(|key| cluster.value(1, key)).into();
@@ -168,6 +169,7 @@ fn a_profile_has_a_proven_group_one_without_effect_and_one_that_harms() {
 
     let (code, tried) = cluster.json(&[&trial[..], &["--keep-proven", "--yes"]].concat());
     assert_eq!(code, Some(ExitCode::Ok as i32), "{tried}");
+    linerate_testkit::schemas::hold("profile-try", &tried);
     let buffers = group(&tried, "buffers");
     assert_eq!(
         (&buffers["result"], &buffers["trial"]["status"]),
@@ -216,6 +218,7 @@ fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
     assert_eq!(cluster.value(1, RMEM), "4096 65536 131072", "a dry run writes nothing");
     let (code, done) = cluster.json(&[&rollout[..], &["--yes"]].concat());
     assert_eq!(code, Some(ExitCode::RolledBack as i32), "{done}");
+    linerate_testkit::schemas::hold("rollout", &done);
     let (first, second) = (&done["waves"][0], &done["waves"][1]);
     assert_eq!((&first["status"], &first["hosts"][0]["result"]), (&"done".into(), &"kept".into()), "{done}");
     assert_eq!(

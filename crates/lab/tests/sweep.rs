@@ -50,6 +50,7 @@ fn the_best_of_several_values_is_named_and_the_old_one_is_back() {
     let (code, text, errors) = run(&sweep);
     assert_eq!(code, Some(ExitCode::Ok as i32), "{text}{errors}");
     let sweep: serde_json::Value = serde_json::from_str(&text).unwrap();
+    linerate_testkit::schemas::hold("sweep", &sweep);
     let trials = sweep["sweep"]["trials"].as_array().unwrap();
     assert_eq!(trials.len(), VALUES.len(), "{sweep}");
     for (trial, value) in trials.iter().zip(VALUES) {

@@ -178,6 +178,7 @@ fn found_fixed_and_undone(scene: &Scene) {
     let (tried, text) = scene.run(&["try", CAUSE, "--on", VICTIM, "--json", "--quiet"]);
     let trial: serde_json::Value =
         serde_json::from_slice(&tried.stdout).unwrap_or_else(|e| panic!("{e}: {text}"));
+    linerate_testkit::schemas::hold("trial", &trial);
     assert_eq!(tried.status.code(), Some(ExitCode::Ok as i32), "{text}");
     assert_eq!(scene.value(), scene.broken, "a trial puts the old value back");
     assert_eq!(scene.files(), Vec::<PathBuf>::new());

@@ -209,6 +209,7 @@ fn hosts_are_checked_over_their_sessions() {
     let (code, out, err) = site.run("check local --json");
     assert!([0, 1, 3].contains(&code), "{out}{err}");
     let value: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+    linerate_testkit::schemas::hold("checks", &value);
     let host = &value["hosts"][0];
     assert_eq!((&host["host"], &host["report"]["version"]), (&"local".into(), &1.into()), "{value}");
     assert!(host["report"]["results"].as_array().unwrap().len() > 10, "{value}");

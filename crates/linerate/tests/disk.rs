@@ -172,6 +172,7 @@ fn a_folder_is_measured_stored_and_left_as_it_was() {
     // 20 MB of a file of 4 MB: what a cache answers is no evidence.
     assert_eq!(output.status.code(), Some(3), "{shown}");
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    linerate_testkit::schemas::hold("disk-bench", &json);
     let tests = json["tests"].as_array().unwrap();
     assert_eq!(tests.len(), 3, "{json}");
     for test in tests {
@@ -289,6 +290,7 @@ fn drives_are_surveyed_beside_their_equals_and_not_written() {
     let output = survey(&["--json", "--promised", "1000000000iops"]);
     let shown = linerate_testkit::text(&output.stderr);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {shown}"));
+    linerate_testkit::schemas::hold("disk-survey", &json);
     let drives = json["drives"].as_array().unwrap();
     assert_eq!(drives.len(), 4, "{json}");
     assert_eq!(output.status.code(), Some(1), "{shown}");

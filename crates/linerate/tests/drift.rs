@@ -91,6 +91,7 @@ impl Cluster {
     fn drift(&self, more: &[&str]) -> (i32, Vec<String>, Value) {
         let (code, out, err) = self.run(&[&["drift", "--json"], more].concat());
         let value: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"));
+        linerate_testkit::schemas::hold("drift", &value);
         let state = |row: &Value| row["state"].as_str().unwrap_or_default().to_owned();
         let states = value["rows"].as_array().unwrap().iter().map(state).collect();
         (code, states, value)

@@ -45,6 +45,7 @@ impl Stage {
         let (code, shown, errors) = self.run(&[&["write", "test", "--records", records], &fast[..]].concat());
         assert_eq!(code, Some(0), "{errors}");
         let promises: Value = serde_json::from_str(&shown).unwrap();
+        linerate_testkit::schemas::hold("durability-promises", &promises);
         let boot = promises["place"]["boot"].as_str().unwrap();
         let text = fs::read_to_string(&list).unwrap().replace(boot, "another-start");
         fs::write(list, text).unwrap();
@@ -53,7 +54,9 @@ impl Stage {
 
     fn checked(&self) -> (Option<i32>, Value) {
         let (code, shown, errors) = self.run(&["check", "--promises", "list", "--json"]);
-        (code, serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {shown}{errors}")))
+        let checked = serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {shown}{errors}"));
+        linerate_testkit::schemas::hold("durability-check", &checked);
+        (code, checked)
     }
 }
 
@@ -214,6 +217,7 @@ fn what_earlier_power_cuts_have_left_is_counted() {
     assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
     let (code, shown, _) = audit(&["--json", "--sums"]);
     let report: Value = serde_json::from_str(&shown).unwrap();
+    linerate_testkit::schemas::hold("durability-audit", &report);
     assert_eq!((code, &report["found"]["classes"]["empty-alone"]["count"]), (Some(1), &Value::from(1)));
     let (code, _, errors) = stage.run(&["--audit", "none"]);
     assert!(code == Some(2) && errors.contains("cannot look at"), "{errors}");

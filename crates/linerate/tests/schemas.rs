@@ -11,17 +11,17 @@ use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 use linerate_store::{FactReading, ReadScope, Store};
+use linerate_testkit::schemas::Schemas;
 use serde_json::Value;
 
 struct Site {
     folder: tempfile::TempDir,
-    published: Value,
+    published: Schemas,
 }
 
 impl Site {
     fn new() -> Self {
-        let published = std::fs::read_to_string(root().join("docs/reference/schemas.json")).unwrap();
-        Self { folder: tempfile::tempdir().unwrap(), published: serde_json::from_str(&published).unwrap() }
+        Self { folder: tempfile::tempdir().unwrap(), published: Schemas::published() }
     }
 
     fn output(&self, line: &str) -> Output {
@@ -33,11 +33,7 @@ impl Site {
 
     /// Why a value is not the document of this name.
     fn flaws(&self, document: &str, value: &Value) -> Vec<String> {
-        let mut schema = self.published.clone();
-        assert!(schema["$defs"][document].is_object(), "no schema of {document}");
-        schema["$ref"] = format!("#/$defs/{document}").into();
-        let schema = jsonschema::validator_for(&schema).unwrap();
-        schema.iter_errors(value).map(|flaw| format!("{}: {flaw}", flaw.instance_path())).collect()
+        self.published.flaws(document, value)
     }
 
     /// Runs the command; what it prints is the document of this name.
@@ -85,6 +81,7 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
         ("disk plan --raid10 --drives 8 --size 3T --json", "disk-plan"),
         ("disk durability patterns --json", "durability-patterns"),
         ("undo --json", "undo-list"),
+        ("clean local --json", "clean"),
         ("check --as json", "check"),
         ("check local --json", "checks"),
         ("profile --json", "profiles"),

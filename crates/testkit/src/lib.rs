@@ -7,6 +7,8 @@
 #![deny(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::missing_panics_doc)]
 
+pub mod schemas;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -27,7 +27,9 @@ fn refusal(scene: &Scene, words: &[&str]) -> String {
 
 fn status(scene: &Scene) -> serde_json::Value {
     let text = drbd(scene, &[0, FOUND, 3], &["status", "--json"]);
-    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+    let status = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    linerate_testkit::schemas::hold("drbd-status", &status);
+    status
 }
 
 /// All replicas; connected ones at rest are `Established`.
@@ -52,6 +54,7 @@ fn loses_speed_where_it_is_reported(scene: &Scene) {
     assert!(refusal(scene, &["bench", "r0", "--in", "/tmp"]).contains("is not on /dev/drbd0"));
     // Large writes are so slow under emulation that there may be too few of them for a figure (exit code 3).
     let bench: serde_json::Value = serde_json::from_str(&drbd(scene, &[0, FOUND, 3], &words)).unwrap();
+    linerate_testkit::schemas::hold("drbd-bench", &bench);
     let shares = bench["shares"].as_array().unwrap();
     let patterns: Vec<&str> = shares.iter().map(|s| s["pattern"].as_str().unwrap()).collect();
     assert!(patterns.ends_with(&["random-write", "sync-write"]), "{bench}");

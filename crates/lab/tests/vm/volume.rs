@@ -73,6 +73,7 @@ fn undo(scene: &Scene) {
     assert!(listed.contains(&format!("linerate undo data -i {inventory} store")), "{listed}");
     let words = ["disk", "undo", "data", "--really", "data", "-i", &inventory, "--json"];
     let undone = json(&printed(&scene.linerate(&words), &[0]));
+    linerate_testkit::schemas::hold("disk-undo", &undone);
     assert_eq!(undone["drives"][0]["drives"], DRIVES, "{undone}");
     assert_eq!(undone["drives"][0]["not_empty"], Value::Array(Vec::new()), "{undone}");
     for number in 1..=DRIVES {
