@@ -45,6 +45,9 @@ pub(crate) fn run() -> Result<()> {
         if NAMES_FORBIDDEN.contains(&stem) {
             breaches.push(format!("{file}: the name says nothing about what is inside"));
         }
+        if is_example(&text) {
+            breaches.push(format!("{file}: an example in a comment, which nothing runs; write a test"));
+        }
         if text.contains(concat!("#[", "ignore")) {
             breaches.push(format!("{file}: an ignored test; print SKIPPED with the reason instead"));
         }
@@ -55,6 +58,21 @@ pub(crate) fn run() -> Result<()> {
     ensure!(breaches.is_empty(), "tidy:\n  {}", breaches.join("\n  "));
     println!("tidy: fine");
     Ok(())
+}
+
+/// Whether a comment has code that rustdoc would run: a block without a language, or of Rust.
+fn is_example(text: &str) -> bool {
+    let mut fences = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("/// ```").or_else(|| line.strip_prefix("//! ```"))
+    });
+    // Every second one ends a block.
+    std::iter::from_fn(|| {
+        let begin = fences.next()?;
+        fences.next();
+        Some(begin)
+    })
+    .any(|language| !language.starts_with("text"))
 }
 
 fn read(file: &str) -> Result<String> {
