@@ -9,39 +9,48 @@ use linerate_sys::inotify::Inotify;
 use super::source::{Notice, Opened, Source};
 
 /// Folders of sysctl, systemd, `NetworkManager`, netplan, ifupdown, tuned, udev, modprobe and irqbalance, as
-/// their manual pages name them.
-const FOLDERS: [&str; 22] = [
+/// their manual pages name them, each with what is below it: drop-ins, and the profiles of tuned.
+const FOLDERS: [&str; 31] = [
     "/etc/sysctl.d",
     "/run/sysctl.d",
+    "/usr/local/lib/sysctl.d",
     "/usr/lib/sysctl.d",
     "/etc/systemd/network",
     "/run/systemd/network",
+    "/usr/local/lib/systemd/network",
     "/usr/lib/systemd/network",
     "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
     "/etc/NetworkManager",
-    "/etc/NetworkManager/conf.d",
-    "/etc/NetworkManager/system-connections",
-    "/etc/NetworkManager/dispatcher.d",
+    "/run/NetworkManager/conf.d",
+    "/run/NetworkManager/system-connections",
+    "/usr/lib/NetworkManager",
     "/etc/netplan",
     "/run/netplan",
+    "/usr/lib/netplan",
     "/etc/network",
-    "/etc/network/interfaces.d",
     "/etc/tuned",
+    "/usr/lib/tuned",
     "/etc/udev/rules.d",
     "/run/udev/rules.d",
+    "/usr/lib/udev/rules.d",
     "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/lib/modprobe.d",
     "/etc/default",
     "/etc/sysconfig",
-    "/etc/sysconfig/network-scripts",
+    "/etc/drbd.d",
 ];
-/// Watched by itself: its folder has too much else.
+/// Watched by themselves: their folder has too much else.
 const FILES: [&str; 2] = ["/etc/sysctl.conf", "/etc/drbd.conf"];
 
 struct Files(Inotify);
 
 pub(super) fn open() -> Opened {
-    let paths = FOLDERS.iter().chain(&FILES).map(PathBuf::from);
-    let watch = Inotify::on(paths).map_err(|error| format!("inotify: {error}"))?;
+    let watch = Inotify::on(FOLDERS.map(PathBuf::from), FILES.map(PathBuf::from));
+    let watch = watch.map_err(|error| format!("inotify: {error}"))?;
     Ok(Box::new(Files(watch)))
 }
 
