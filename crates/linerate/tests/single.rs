@@ -170,6 +170,26 @@ fn a_slow_front_end_is_named() {
 }
 
 #[test]
+fn a_call_that_failed_is_no_run() {
+    let Some(home) = Home::new("a_call_that_failed_is_no_run") else { return };
+    // One host of two cannot be reached: no test runs. A folder takes no file.
+    for (code, words) in [
+        (3, &["survey", "--quiet", "localhost", "nowhere.invalid"][..]),
+        (2, &["measure", "disk", "--quiet", "--in", "/proc"]),
+    ] {
+        let output = home.run(words);
+        let shown = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {shown}");
+        assert!(!shown.contains("linerate show"), "{shown}");
+        assert!(home.shown(0, &["runs"]).contains("no runs yet"), "{words:?}");
+    }
+    // With a run the last one is still that one.
+    home.shown(0, &["measure", "latency", "localhost", "localhost", "-t", "200ms"]);
+    home.run(&["survey", "--quiet", "localhost", "nowhere.invalid"]);
+    assert_eq!(home.shown(0, &["runs"]).lines().count(), 1);
+}
+
+#[test]
 fn what_cannot_be_asked_is_code_2_with_a_hint() {
     let Some(home) = Home::new("what_cannot_be_asked_is_code_2_with_a_hint") else { return };
     for wrong in [

@@ -133,6 +133,27 @@ fn a_reading_that_ends_late_does_not_undo_a_newer_one() {
     assert!(log.contains(&"nic.eth0.mtu 9000>1400 30".to_owned()), "{log:?}");
 }
 
+#[test]
+fn a_change_that_a_call_without_a_result_saw_stays_without_its_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = store(&folder);
+    read(&mut store, 10, ReadScope::All, &facts(&[("nic.eth0.mtu", 1500)]));
+    store.begin_run(&Snapshot { id: "r1".into(), ..Snapshot::default() }, None).unwrap();
+    let reading = FactReading {
+        cluster: "c",
+        started_ms: 20,
+        ended_ms: 21,
+        seen_by: SeenBy::Run("r1".into()),
+        scope: ReadScope::All,
+        who: None,
+    };
+    store.log_facts(&reading, [(&"a".to_owned(), &facts(&[("nic.eth0.mtu", 9000)]))]).unwrap();
+    store.discard("r1").unwrap();
+    let log = store.list_changes(&[], 0, "").unwrap();
+    assert_eq!(log.changes.len(), 1);
+    assert_eq!(log.changes[0].change.seen_by, SeenBy::Facts);
+}
+
 /// Readings by chance: the log replayed over the first facts gives the last ones.
 #[test]
 fn the_log_replayed_over_the_first_facts_gives_the_last() {

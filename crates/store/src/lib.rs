@@ -241,7 +241,8 @@ impl Store {
         change.commit().map_err(at("finish a run"))
     }
 
-    /// Removes a run that ended before it measured anything. A finished run stays.
+    /// Removes a run that ended before it measured anything; the changes that it saw stay in the log. A
+    /// finished run stays.
     pub fn discard(&mut self, run: &str) -> Result<(), StoreError> {
         let failed = "discard a run";
         let change = self.connection.transaction().map_err(at(failed))?;
@@ -253,6 +254,8 @@ impl Store {
             for table in ["sample", "facts", "gap", "finding"] {
                 change.execute(&format!("delete from {table} where run = ?1"), [run]).map_err(at(failed))?;
             }
+            let log = "update fact_change set run = null where run = ?1";
+            change.execute(log, [run]).map_err(at(failed))?;
             change.execute("delete from run where id = ?1", [run]).map_err(at(failed))?;
         }
         change.commit().map_err(at(failed))

@@ -153,8 +153,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some((snapshot, diagnosis)) = surveyed else { return Ok(open::after_interrupt()) };
     if let Some(path) = &args.snapshot {
         // A very large run keeps less in memory than in the store.
-        let whole = store.load_snapshot(&snapshot.id)?;
-        std::fs::write(path, serde_json::to_vec_pretty(&whole)?)
+        let stored = (!snapshot.id.is_empty()).then(|| store.load_snapshot(&snapshot.id)).transpose()?;
+        std::fs::write(path, serde_json::to_vec_pretty(stored.as_ref().unwrap_or(&snapshot))?)
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if args.json {
@@ -162,7 +162,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::print(&report::json::page(&snapshot, &diagnosis, path.as_deref()))?;
     } else {
         open::print_verdict(&snapshot, &diagnosis, args.verbose, "linerate diagnose -v")?;
-        out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
+        if !snapshot.id.is_empty() {
+            out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
+        }
     }
     Ok(code(&disks::surveyed_in(&snapshot), open::verdict_code(&snapshot, &diagnosis)))
 }

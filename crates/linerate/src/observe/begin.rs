@@ -1,6 +1,7 @@
 //! How a run begins that is no survey: the snapshot with its hosts, stored with those that could not be
-//! reached.
+//! reached; and how every run ends.
 
+use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::Inventory;
 use linerate_model::snapshot::Snapshot;
 
@@ -26,4 +27,23 @@ pub(super) fn begin(fleet: &Fleet, inventory: &Inventory, store: &mut Store) -> 
         store.add_gap(&snapshot.id, gap)?;
     }
     Ok(snapshot)
+}
+
+/// Ends a run: stored with its diagnosis. A call that failed is no run: it is not stored, and has no id.
+///
+/// # Errors
+/// The store cannot be written.
+pub(super) fn end(
+    store: &mut Store,
+    snapshot: &mut Snapshot,
+    diagnosis: &mut Diagnosis,
+    has_failed: bool,
+) -> Result<(), StoreError> {
+    if has_failed {
+        store.discard(&snapshot.id)?;
+        snapshot.id.clear();
+        diagnosis.run.clear();
+        return Ok(());
+    }
+    store.finish(snapshot, diagnosis)
 }

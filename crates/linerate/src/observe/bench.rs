@@ -15,7 +15,7 @@ use linerate_model::sample::Sample;
 use linerate_model::snapshot::Snapshot;
 use tokio::time::Instant;
 
-use super::begin::begin;
+use super::begin::{begin, end};
 use super::context::{Context, with_progress};
 use super::run::read_facts;
 use super::{join, measure};
@@ -70,21 +70,18 @@ pub async fn run(
     context.progress.end();
     context.store.add_samples(&snapshot.id, &snapshot.samples)?;
     context.store.set_measurement(&snapshot.id)?;
-    // A call that failed is no run.
-    if snapshot.samples.iter().all(|sample| matches!(sample.outcome, Outcome::Gap { .. })) {
-        context.store.discard(&snapshot.id)?;
-        snapshot.id.clear();
-    }
-    let diagnosis = Diagnosis {
+    let mut diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: headline(&snapshot),
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    if !snapshot.id.is_empty() {
-        context.store.finish(&snapshot, &diagnosis)?;
-    }
+    // A load on disks that ended no request shows nothing.
+    let is_measured =
+        |sample: &Sample| matches!(sample.outcome, Outcome::Measured(_) | Outcome::Invalid { .. });
+    let has_failed = !snapshot.samples.iter().any(is_measured);
+    end(context.store, &mut snapshot, &mut diagnosis, has_failed)?;
     Ok((snapshot, diagnosis))
 }
 

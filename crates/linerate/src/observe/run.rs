@@ -39,7 +39,7 @@ use super::limits::{Ledger, Limits};
 use super::measure::Patience;
 use super::methods::Question;
 use super::slow::SmallTestTimes;
-use super::{disturb, gather, join, measure, methods, nic, owned, plan};
+use super::{begin, disturb, gather, join, measure, methods, nic, owned, plan};
 use linerate_fleet::clock;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::{Fleet, NodeLink};
@@ -141,10 +141,17 @@ pub async fn survey(
     survey.lost_hosts().await?;
     survey.drives().await?;
     survey.snapshot.left_out.extend(survey.slow.left_out().chain(survey.ledger.left_out()));
-    let diagnosis = linerate_report::words::diagnose(&survey.snapshot, knowledge);
-    let snapshot = survey.snapshot;
-    store.finish(&snapshot, &diagnosis)?;
+    let mut diagnosis = linerate_report::words::diagnose(&survey.snapshot, knowledge);
+    let mut snapshot = survey.snapshot;
+    let has_failed = !order.drives && shows_nothing(&snapshot, &diagnosis);
+    begin::end(store, &mut snapshot, &mut diagnosis, has_failed)?;
     Ok((snapshot, diagnosis))
+}
+
+/// Whether no test ran and nothing is blamed.
+fn shows_nothing(snapshot: &Snapshot, diagnosis: &Diagnosis) -> bool {
+    let has_run = |sample: &Sample| !matches!(sample.outcome, Outcome::Gap { .. });
+    diagnosis.findings.is_empty() && !snapshot.samples.iter().any(has_run)
 }
 
 struct Survey<'a> {

@@ -15,7 +15,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::tuning::{CALIBRATION_MS_MAX, Tuning};
 use tokio::time::Instant;
 
-use super::begin::begin;
+use super::begin::{begin, end};
 use super::context::{Context, with_progress};
 use super::measure;
 use linerate_fleet::Fleet;
@@ -59,20 +59,14 @@ pub async fn run(
     }
     context.progress.end();
     context.store.set_measurement(&snapshot.id)?;
-    // A call that failed is no run.
-    if snapshot.samples.iter().all(|sample| matches!(sample.outcome, Outcome::Gap { .. })) {
-        context.store.discard(&snapshot.id)?;
-        snapshot.id.clear();
-    }
-    let diagnosis = Diagnosis {
+    let mut diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         headline: headline(&snapshot.samples),
         blind: snapshot.gaps.clone(),
         ..Diagnosis::default()
     };
-    if !snapshot.id.is_empty() {
-        context.store.finish(&snapshot, &diagnosis)?;
-    }
+    let has_failed = snapshot.samples.iter().all(|sample| matches!(sample.outcome, Outcome::Gap { .. }));
+    end(context.store, &mut snapshot, &mut diagnosis, has_failed)?;
     Ok((snapshot, diagnosis))
 }
