@@ -104,7 +104,7 @@ fn a_timer_is_shown_installed_and_undone() {
     let before = files();
     let (code, out, err) = site.run("check install local");
     assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("| ExecStart=/usr/local/sbin/linerate-node check --enforce"), "{out}");
+    assert!(out.contains("| ExecStart=/usr/local/sbin/linerate-node check --enforce --jitter 60\n"), "{out}");
     assert!(err.contains("dry run: nothing was written"), "{err}");
     assert_eq!((files(), site.asked()), (before.clone(), Vec::new()));
 

@@ -170,7 +170,7 @@ impl StepOperation for InstallStep {
 }
 
 /// Keys of the units that this program writes, each with what its value may be; empty: plain words.
-const KEYS: [(&str, &[&str]); 14] = [
+const KEYS: [(&str, &[&str]); 13] = [
     ("Description", &[]),
     ("After", &[]),
     ("Before", &["slurmd.service"]),
@@ -178,16 +178,15 @@ const KEYS: [(&str, &[&str]); 14] = [
     ("RemainAfterExit", &["yes"]),
     ("SuccessExitStatus", &["3"]),
     ("KillMode", &["process"]),
-    ("TimeoutStartSec", &["60"]),
+    ("TimeoutStartSec", &["60", "120"]),
     ("Nice", &["10"]),
     ("OnBootSec", &["2min"]),
     ("OnUnitActiveSec", &["5min"]),
-    ("RandomizedDelaySec", &["60"]),
     ("WantedBy", &["timers.target"]),
     ("RequiredBy", &["slurmd.service"]),
 ];
 /// What a check may be called with.
-const WORDS: [&str; 4] = ["--enforce", "--as", "slurm", "boot"];
+const WORDS: [&str; 6] = ["--enforce", "--as", "slurm", "boot", "--jitter", "60"];
 
 /// Whether a line is one that an installation has: whatever else runs a program is refused, also what systemd
 /// takes for the end of a line and this program does not.
