@@ -17,10 +17,30 @@ pub const QUOTED_MS: u64 = 14 * 86_400_000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeenBy {
-    /// A run: a survey, a watch.
+    /// A run: a survey, a watch of disks.
     Run(RunId),
     /// A reading of facts without a run.
     Facts,
+    /// `linerate watch`.
+    Watch,
+    /// `linerate changes --follow`.
+    Follow,
+    /// A comparison with the kept set.
+    Drift,
+}
+
+impl SeenBy {
+    /// As lists name it: the run, or the command.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Run(run) => format!("run {run}"),
+            Self::Facts => "facts".to_owned(),
+            Self::Watch => "watch".to_owned(),
+            Self::Follow => "changes --follow".to_owned(),
+            Self::Drift => "drift".to_owned(),
+        }
+    }
 }
 
 /// A fact of a host that changed between two readings.
@@ -40,7 +60,7 @@ pub struct FactChange {
     pub seen_ms: u64,
     /// What read it.
     pub seen_by: SeenBy,
-    /// Who changed it, where that is known: `trial ID`.
+    /// Who changed it, where that is known: `trial ID`, `tuned.service`, `a reboot`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
 }

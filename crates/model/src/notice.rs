@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKey, FactValue};
 
+/// Who changed what is different after a boot.
+pub const BY_REBOOT: &str = "a reboot";
+
 /// What reported a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -22,6 +25,8 @@ pub enum NoticeSource {
     File,
     /// Nothing reported it: all was read again.
     Reading,
+    /// The host has booted: all was read again.
+    Reboot,
 }
 
 /// The process that wrote.
@@ -74,4 +79,13 @@ pub struct FactNotice {
     pub writer: Option<Writer>,
     /// What is different now. Empty for a file: what it changes shows at the next boot or restart.
     pub changes: Vec<ValueChange>,
+}
+
+impl FactNotice {
+    /// Who changed what is different, where that is known.
+    #[must_use]
+    pub fn who(&self) -> Option<String> {
+        let boot = (self.source == NoticeSource::Reboot).then(|| BY_REBOOT.to_owned());
+        self.writer.as_ref().map(Writer::name).or(boot)
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use linerate_model::fact::FactValue;
 use linerate_model::fact_change::{FactChange, SeenBy};
-use linerate_model::notice::{FactNotice, NoticeSource, Writer};
+use linerate_model::notice::{FactNotice, NoticeSource};
 use linerate_model::printable::one_line;
 use linerate_model::units::{date, date_minute, day_minute};
 
@@ -27,10 +27,7 @@ pub fn text(changes: &[OfCluster<'_>], unlisted: &[(&str, u64, u64)], width: usi
     let several = clusters.len() > 1;
     let head = |(cluster, change): &OfCluster<'_>| {
         let of = if several { format!(" ({})", one_line(cluster)) } else { String::new() };
-        let by = match &change.seen_by {
-            SeenBy::Run(run) => format!("run {run}"),
-            SeenBy::Facts => "facts".to_owned(),
-        };
+        let by = change.seen_by.name();
         format!("{}{of}: {}, seen by {}", one_line(&change.host), between(change), one_line(&by))
     };
     let mut last = String::new();
@@ -65,6 +62,7 @@ pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
         NoticeSource::Firewall => about("firewall"),
         NoticeSource::File => about("file"),
         NoticeSource::Reading => "read again".to_owned(),
+        NoticeSource::Reboot => "read again after a reboot".to_owned(),
     };
     let second: String =
         date(notice.at_ms).chars().skip("2026-11-21 ".len()).take("08:30:15".len()).collect();
@@ -78,7 +76,7 @@ pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
             after_ms: notice.at_ms,
             seen_ms: notice.at_ms,
             seen_by: SeenBy::Facts,
-            who: notice.writer.as_ref().map(Writer::name),
+            who: notice.who(),
         };
         for line in line(&change, width) {
             let _ = writeln!(out, "{line}");
@@ -144,7 +142,7 @@ pub fn clauses(change: &FactChange) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::notice::ValueChange;
+    use linerate_model::notice::{ValueChange, Writer};
 
     use super::*;
 
@@ -179,6 +177,11 @@ mod tests {
         assert!(lines[0].ends_with(":15 arc-1: written: /proc/sys/vm/swappiness"), "{text}");
         assert!(lines[1].trim_start().starts_with("sysctl.vm.swappiness "), "{text}");
         assert!(lines[1].ends_with("60 -> 10   by tuned.service"), "{text}");
+        let boot =
+            FactNotice { source: NoticeSource::Reboot, about: String::new(), writer: None, ..one.clone() };
+        let text = notice("arc-1", &boot, 100);
+        assert!(text.lines().next().unwrap().ends_with(" arc-1: read again after a reboot"), "{text}");
+        assert!(text.ends_with("60 -> 10   by a reboot\n"), "{text}");
         let file = FactNotice { source: NoticeSource::File, writer: None, changes: Vec::new(), ..one };
         assert_eq!(notice("arc-1", &file, 100).lines().count(), 1);
     }

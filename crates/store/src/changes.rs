@@ -87,12 +87,14 @@ struct KnownRow {
 
 impl Store {
     /// Compares the facts of hosts with what is known of them, writes what changed, and remembers the new
-    /// values. A host that was never read changes nothing.
+    /// values. A host that was never read changes nothing. Gives what was written: up to the bound of a
+    /// reading, changed values before what came and went.
     pub fn log_facts<'a>(
         &mut self,
         reading: &FactReading<'_>,
         facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<FactChange>, StoreError> {
+        let mut written = Vec::new();
         let change = self.connection.transaction().map_err(at(WRITE))?;
         let when = ReadSpan { started_ms: reading.started_ms, ended_ms: reading.ended_ms };
         let mut trials: Option<Vec<(Trial, u64)>> = None;
@@ -105,11 +107,13 @@ impl Store {
                 if trials.is_none() {
                     trials = Some(load_trials(&change, reading.cluster)?);
                 }
-                write(&change, reading, host, &changed, trials.as_deref().unwrap_or_default())?;
+                let trials = trials.as_deref().unwrap_or_default();
+                written.extend(write(&change, reading, host, changed, trials)?);
             }
             save_known(&change, reading.cluster, host, &known)?;
         }
-        change.commit().map_err(at(WRITE))
+        change.commit().map_err(at(WRITE))?;
+        Ok(written)
     }
 
     /// Changes seen from a moment on, of these hosts (all without names), of keys with this prefix.
@@ -120,7 +124,8 @@ impl Store {
         prefix: &str,
     ) -> Result<ChangeLog, StoreError> {
         let wanted = |host: &HostName| hosts.is_empty() || hosts.contains(host);
-        let query = "select host, key, old, new, after_ms, seen_ms, run, who, cluster from fact_change
+        let query =
+            "select host, key, old, new, after_ms, seen_ms, run, who, seen_by, cluster from fact_change
                      where seen_ms >= ?1 and substr(key, 1, length(?2)) = ?2
                      order by seen_ms desc, cluster, host, after_ms desc, key";
         let mut statement = self.connection.prepare(query).map_err(at(READ))?;
@@ -129,7 +134,7 @@ impl Store {
         while let Some(row) = rows.next().map_err(at(READ))? {
             let change = change_of(row)?;
             if wanted(&change.host) {
-                log.changes.push(LoggedChange { cluster: row.get(8).map_err(at(READ))?, change });
+                log.changes.push(LoggedChange { cluster: row.get(9).map_err(at(READ))?, change });
             }
         }
         let query = "select cluster, host, seen_ms, count from fact_change_beyond
@@ -148,7 +153,7 @@ impl Store {
     /// The newest change of each fact that may be quoted beside the findings of a run: seen by it, or in the
     /// 14 days before.
     pub fn changes_before(&self, run: &Snapshot) -> Result<Vec<FactChange>, StoreError> {
-        let query = "select host, key, old, new, after_ms, seen_ms, run, who from fact_change
+        let query = "select host, key, old, new, after_ms, seen_ms, run, who, seen_by from fact_change
                      where cluster = ?1 and seen_ms >= ?2 and (seen_ms <= ?3 or run = ?4)
                      order by seen_ms desc, seq desc limit ?5";
         let from_ms = run.start_ms.saturating_sub(QUOTED_MS);
@@ -179,6 +184,11 @@ fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
     let value = |column| -> Result<Option<FactValue>, StoreError> {
         text(column)?.map(|json| from_json("a changed value", &json)).transpose()
     };
+    let seen_by = match (text(6)?, text(8)?) {
+        (Some(run), _) => SeenBy::Run(run),
+        (None, Some(json)) => from_json("what saw a change", &json)?,
+        (None, None) => SeenBy::Facts,
+    };
     let moment = |column: usize| row.get::<_, i64>(column).map_err(at(READ)).map(unsigned);
     Ok(FactChange {
         host: row.get(0).map_err(at(READ))?,
@@ -187,7 +197,7 @@ fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
         to: value(3)?,
         after_ms: moment(4)?,
         seen_ms: moment(5)?,
-        seen_by: text(6)?.map_or(SeenBy::Facts, SeenBy::Run),
+        seen_by,
         who: text(7)?,
     })
 }
@@ -197,27 +207,38 @@ fn write(
     connection: &Connection,
     reading: &FactReading<'_>,
     host: &HostName,
-    changed: &[Changed],
+    mut changed: Vec<Changed>,
     trials: &[(Trial, u64)],
-) -> Result<(), StoreError> {
+) -> Result<Vec<FactChange>, StoreError> {
+    changed.sort_by_key(|one| one.from.is_none() || one.to.is_none());
+    let beyond = changed.len().saturating_sub(CHANGES_MAX);
+    changed.truncate(CHANGES_MAX);
+    let of = |one: Changed| FactChange {
+        host: host.clone(),
+        who: who(host, &one, trials).or_else(|| reading.who.map(str::to_owned)),
+        key: one.key,
+        from: one.from,
+        to: one.to,
+        after_ms: one.after_ms,
+        seen_ms: reading.ended_ms.max(one.after_ms),
+        seen_by: reading.seen_by.clone(),
+    };
+    let changes: Vec<FactChange> = changed.into_iter().map(of).collect();
     let put = || -> rusqlite::Result<()> {
         let mut insert = connection.prepare_cached(
-            "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who)
-             values (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+            "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who, seen_by)
+             values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
         )?;
-        let run = match &reading.seen_by {
-            SeenBy::Run(run) => Some(run),
-            SeenBy::Facts => None,
+        let (run, seen_by) = match &reading.seen_by {
+            SeenBy::Run(run) => (Some(run), None),
+            other => (None, Some(to_json(other))),
         };
-        let mut order: Vec<&Changed> = changed.iter().collect();
-        order.sort_by_key(|one| one.from.is_none() || one.to.is_none());
-        for one in order.iter().take(CHANGES_MAX) {
+        for one in &changes {
             let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
-            let (after, seen) = (one.after_ms as i64, reading.ended_ms.max(one.after_ms) as i64);
-            let who = who(host, one, trials).or_else(|| reading.who.map(str::to_owned));
-            insert.execute(params![reading.cluster, host, one.key, old, new, after, seen, run, who])?;
+            let (after, seen) = (one.after_ms as i64, one.seen_ms as i64);
+            let row = params![reading.cluster, host, one.key, old, new, after, seen, run, one.who, seen_by];
+            insert.execute(row)?;
         }
-        let beyond = changed.len().saturating_sub(CHANGES_MAX);
         if beyond > 0 {
             connection.execute(
                 "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)",
@@ -226,7 +247,8 @@ fn write(
         }
         Ok(())
     };
-    put().map_err(at(WRITE))
+    put().map_err(at(WRITE))?;
+    Ok(changes)
 }
 
 /// The trial that made a change: saved after the old value was read, and in force or undone as the values

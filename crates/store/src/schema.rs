@@ -101,4 +101,8 @@ pub(super) const STEPS: &[&str] = &[
         count integer not null
     ) strict;
 ",
+    // What saw a change, where that is neither a run nor a plain reading.
+    "
+    alter table fact_change add column seen_by text;
+",
 ];

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
+use linerate_model::fact_change::SeenBy;
 use linerate_model::inventory::Inventory;
 use linerate_model::watch::WatchEvent;
 use linerate_report::heat::Style;
@@ -74,7 +75,7 @@ async fn watch(args: &Args, mut inventory: Inventory) -> anyhow::Result<ExitCode
 /// Prints and logs until it is time to end.
 async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> anyhow::Result<ExitCode> {
     let until = args.time.map(|time| Instant::now() + time);
-    let mut log = Log::new(cluster, Vec::new());
+    let mut log = Log::new(cluster, Vec::new(), SeenBy::Watch);
     out::note(&format!("watching {} hosts; Ctrl-C ends it", watch.totals().hosts));
     loop {
         let reported = tokio::select! {
@@ -84,7 +85,11 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
         };
         for one in reported {
             match one {
-                Output::Read(host, facts) => log.begin(&host, &facts),
+                Output::Read { host, facts, has_booted } => {
+                    if let Some(notice) = log.begin(&host, &facts, has_booted) {
+                        report(args, named, &watch.changed(host, notice))?;
+                    }
+                }
                 Output::Event(event) => {
                     report(args, named, &event)?;
                     if let WatchEvent::Changed { host, notice } = event {

@@ -21,7 +21,8 @@ use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
-use session::{FromHost, ORDER_WAIT, Session};
+pub(crate) use session::{FromHost, Session};
+use session::{ORDER_WAIT, Probing};
 
 /// FromHost of hosts that wait; more wait on the hosts.
 const WAITING_MAX: usize = 1024;
@@ -34,7 +35,14 @@ pub(crate) enum Output {
     /// Something happened.
     Event(WatchEvent),
     /// A host was read from where on its changes are reported.
-    Read(HostName, Box<HostFacts>),
+    Read {
+        /// Which.
+        host: HostName,
+        /// All of it.
+        facts: Box<HostFacts>,
+        /// It has booted since its session before this one.
+        has_booted: bool,
+    },
 }
 
 /// A host of the watch.
@@ -106,11 +114,10 @@ impl Watch {
             let session = Session {
                 number,
                 host: (*host).clone(),
-                endpoint: (*endpoint).clone(),
-                token,
                 fleet: Arc::clone(fleet),
                 from_hosts: to_us.clone(),
-                whom,
+                follow: ObserveRequest::Follow { prefixes: Vec::new() },
+                probing: Some(Probing { endpoint: (*endpoint).clone(), token, whom }),
             };
             tokio::spawn(session.hold());
         }
@@ -135,15 +142,15 @@ impl Watch {
             return std::future::pending().await;
         };
         let host = self.hosts[number].name.clone();
-        if let FromHost::Read(facts) = from_hosts {
-            return vec![Output::Read(host, facts)];
+        if let FromHost::Read { facts, has_booted } = from_hosts {
+            return vec![Output::Read { host, facts, has_booted }];
         }
         self.events(number, host, from_hosts).into_iter().map(Output::Event).collect()
     }
 
     fn events(&mut self, number: usize, host: HostName, from_hosts: FromHost) -> Vec<WatchEvent> {
         match from_hosts {
-            FromHost::Read(_) => Vec::new(),
+            FromHost::Read { .. } => Vec::new(),
             FromHost::Begun { ports, link } => {
                 let watched = &mut self.hosts[number];
                 (watched.ports, watched.link) = (ports, Some(link));
@@ -152,11 +159,7 @@ impl Watch {
                 vec![WatchEvent::Watched { host, gap_ms }]
             }
             FromHost::Counted(report) => self.counted(number, &report),
-            FromHost::Changed(notice) => {
-                self.totals.changes += notice.changes.len() as u64;
-                self.remember(&host, &notice);
-                vec![WatchEvent::Changed { host, notice }]
-            }
+            FromHost::Changed(notice) => vec![self.changed(host, notice)],
             FromHost::Ended(reason) => {
                 let watched = &mut self.hosts[number];
                 watched.ports.clear();
@@ -171,6 +174,13 @@ impl Watch {
                 vec![WatchEvent::Gap { host, reason }]
             }
         }
+    }
+
+    /// A change, reported by its host or found after a gap: alarms quote it.
+    pub(crate) fn changed(&mut self, host: HostName, notice: FactNotice) -> WatchEvent {
+        self.totals.changes += notice.changes.len() as u64;
+        self.remember(&host, &notice);
+        WatchEvent::Changed { host, notice }
     }
 
     /// What was done so far.

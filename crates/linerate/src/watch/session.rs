@@ -1,4 +1,5 @@
-//! The session with one watched host: begun, held, and opened again when it ends.
+//! The session with one watched host: begun, held, and opened again when it ends. With probes for a watch,
+//! without them for `linerate changes --follow`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ const READ_WAIT: Duration = Duration::from_secs(60);
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
 /// What a host has to report.
-pub(super) enum FromHost {
+pub(crate) enum FromHost {
     /// It answers probes.
     Begun {
         /// On these ports.
@@ -30,7 +31,12 @@ pub(super) enum FromHost {
         link: Arc<NodeLink>,
     },
     /// All facts of it, from where on changes are reported.
-    Read(Box<HostFacts>),
+    Read {
+        /// Them.
+        facts: Box<HostFacts>,
+        /// It has booted since its session before this one.
+        has_booted: bool,
+    },
     /// What came from its partners.
     Counted(ProbeReport),
     /// A setting changed.
@@ -40,25 +46,35 @@ pub(super) enum FromHost {
 }
 
 /// A host, and where its from_hosts go.
-pub(super) struct Session {
-    pub(super) number: usize,
-    pub(super) host: Host,
-    pub(super) endpoint: Endpoint,
-    pub(super) token: [u8; 16],
-    pub(super) fleet: Arc<Fleet>,
-    pub(super) from_hosts: mpsc::Sender<(usize, FromHost)>,
-    pub(super) whom: watch::Receiver<Vec<ProbePartner>>,
+pub(crate) struct Session {
+    pub(crate) number: usize,
+    pub(crate) host: Host,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) from_hosts: mpsc::Sender<(usize, FromHost)>,
+    /// What it follows.
+    pub(crate) follow: ObserveRequest,
+    /// `None`: it probes no others.
+    pub(crate) probing: Option<Probing>,
+}
+
+/// How a host probes others and answers them.
+pub(crate) struct Probing {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) token: [u8; 16],
+    pub(crate) whom: watch::Receiver<Vec<ProbePartner>>,
 }
 
 impl Session {
     /// Until the watch ends.
-    pub(super) async fn hold(self) {
+    pub(crate) async fn hold(self) {
         let mut retry = Retry::new(self.number);
         let mut link = self.fleet.link(&self.host.name);
+        // The boot in which it was read last.
+        let mut boot = None;
         loop {
             let begun = Instant::now();
             let ended = match link {
-                Ok(link) => self.one(&link).await,
+                Ok(link) => self.one(&link, &mut boot).await,
                 Err(error) => Err(error),
             };
             let Err(error) = ended else { return };
@@ -75,17 +91,28 @@ impl Session {
     }
 
     /// One session. `Ok`: the watch has ended.
-    async fn one(&self, link: &Arc<NodeLink>) -> Result<(), LinkError> {
+    async fn one(&self, link: &Arc<NodeLink>, boot: &mut Option<String>) -> Result<(), LinkError> {
+        let now = link.hello().boot_id.clone();
+        let has_booted = boot.is_some() && now.is_some() && *boot != now;
         // First: from when a host is watched its changes are reported too.
-        for event in link.request(ObserveRequest::Follow { prefixes: Vec::new() }, READ_WAIT).await? {
+        for event in link.request(self.follow.clone(), READ_WAIT).await? {
             if let Event::Facts(facts) = event
-                && self.from_hosts.send((self.number, FromHost::Read(facts))).await.is_err()
+                && self.from_hosts.send((self.number, FromHost::Read { facts, has_booted })).await.is_err()
             {
                 return Ok(());
             }
         }
-        let Endpoint { address: bind, netns, .. } = self.endpoint.clone();
-        let spec = ProbeSpec { bind, netns, token: self.token, number: self.number as u32 };
+        *boot = now.or(boot.take());
+        match &self.probing {
+            Some(probing) => self.probe(link, probing).await,
+            None => self.notices(link).await,
+        }
+    }
+
+    /// Has a host answer and make probes, and follows it.
+    async fn probe(&self, link: &Arc<NodeLink>, probing: &Probing) -> Result<(), LinkError> {
+        let Endpoint { address: bind, netns, .. } = probing.endpoint.clone();
+        let spec = ProbeSpec { bind, netns, token: probing.token, number: self.number as u32 };
         let begun = link.request(ObserveRequest::Probe(ProbeRequest::Begin(spec)), ORDER_WAIT).await?;
         let ports = begun.into_iter().find_map(|event| match event {
             Event::Probed(report) => Some(report.ports),
@@ -107,7 +134,7 @@ impl Session {
         }
         tokio::select! {
             ended = self.count(link) => ended,
-            ended = self.pass_partners_on(link) => ended,
+            ended = pass_partners_on(link, probing.whom.clone()) => ended,
             ended = self.notices(link) => ended,
         }
     }
@@ -124,18 +151,6 @@ impl Session {
         }
     }
 
-    /// One list after the other: an older one never overtakes a newer one.
-    async fn pass_partners_on(&self, link: &NodeLink) -> Result<(), LinkError> {
-        let mut whom = self.whom.clone();
-        loop {
-            let partners = whom.borrow_and_update().clone();
-            link.request(ObserveRequest::Probe(ProbeRequest::Partners { partners }), ORDER_WAIT).await?;
-            if whom.changed().await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-
     async fn notices(&self, link: &NodeLink) -> Result<(), LinkError> {
         loop {
             for event in link.request(ObserveRequest::Notices, ANSWER_WAIT).await? {
@@ -146,6 +161,20 @@ impl Session {
                     }
                 }
             }
+        }
+    }
+}
+
+/// One list after the other: an older one never overtakes a newer one.
+async fn pass_partners_on(
+    link: &NodeLink,
+    mut whom: watch::Receiver<Vec<ProbePartner>>,
+) -> Result<(), LinkError> {
+    loop {
+        let partners = whom.borrow_and_update().clone();
+        link.request(ObserveRequest::Probe(ProbeRequest::Partners { partners }), ORDER_WAIT).await?;
+        if whom.changed().await.is_err() {
+            return Ok(());
         }
     }
 }

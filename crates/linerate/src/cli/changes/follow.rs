@@ -1,34 +1,30 @@
-//! `linerate changes --follow`: what hosts report of changes as they happen, printed and logged.
+//! `linerate changes --follow`: what hosts report of changes as they happen, printed and logged. A host whose
+//! session is lost is read again when it returns.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_fleet::{Fleet, LinkError, clock};
+use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
-use linerate_model::fact::{FactKey, HostFacts};
-use linerate_model::fact_change::SeenBy;
-use linerate_model::inventory::{HostName, Inventory};
-use linerate_model::notice::{FactNotice, Writer};
+use linerate_model::fact::{FactKey, GapSubject, HostFacts};
+use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::inventory::{Host, HostName, Inventory};
+use linerate_model::notice::{BY_REBOOT, FactNotice, NoticeSource, ValueChange};
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_report::changes;
 use linerate_report::heat::Style;
 use linerate_store::{FactReading, ReadScope, Store};
-use linerate_wire::message::{Event, ObserveRequest};
+use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::cli::documents::NoticeOfHost;
 use crate::cli::{open, out};
+use crate::watch::{FromHost, Session};
 
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
-
-/// Reading all facts may take this long.
-const READ_WAIT: Duration = Duration::from_secs(60);
-/// A host answers after half a minute, with or without a notice.
-const ANSWER_WAIT: Duration = Duration::from_secs(60);
-
-/// What one host reports, or why it reports nothing more.
-type Reported = (HostName, Result<Event, String>);
 
 /// Follows hosts until Ctrl-C, or for a time; keys with one of these prefixes; all without prefixes.
 pub(super) async fn run(
@@ -41,124 +37,199 @@ pub(super) async fn run(
         return Ok(open::after_interrupt());
     };
     fleet.notes.iter().for_each(|note| out::note(note));
-    fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
-    let mut reported = start(&fleet, &keys);
-    let mut log = Log::new(&inventory.name, keys);
+    if fleet.hosts().is_empty() {
+        fleet.gaps.iter().for_each(|gap| out::note(&format!("{}: {}", gap.what, gap.reason)));
+        anyhow::bail!("no host can be followed\nhint: the lines above name the reasons");
+    }
+    // A host that cannot be reached is named by its session.
+    fleet.gaps.iter().filter(|gap| !matches!(gap.what, GapSubject::Host(_))).for_each(|gap| {
+        out::note(&format!("{}: {}", gap.what, gap.reason));
+    });
+    let fleet = Arc::new(fleet);
+    let has_node = |host: &&Host| inventory.iperf3_port(&host.name).is_none();
+    let hosts: Vec<&Host> = inventory.hosts.iter().filter(has_node).collect();
+    let mut follower = Follower {
+        names: hosts.iter().map(|host| host.name.clone()).collect(),
+        from_hosts: start(&fleet, &hosts, &keys),
+        log: Log::new(&inventory.name, keys, SeenBy::Follow),
+        lost: BTreeSet::new(),
+        has_gap: !fleet.gaps.is_empty(),
+        json,
+    };
     let until = time.map(|time| Instant::now() + time);
     // The usual end is Ctrl-C.
     let ended = tokio::select! {
-        ended = log.all(&mut reported, json) => ended,
+        ended = follower.all() => ended,
         () = open::interrupted() => Ok(()),
         () = open::passed(until) => Ok(()),
     };
-    let is_whole = fleet.gaps.is_empty();
-    fleet.bye().await;
+    // Sessions that are just being opened end with the runtime.
+    for host in fleet.hosts() {
+        fleet.leave(&host).await;
+    }
     ended?;
-    anyhow::ensure!(log.hosts > 0, "no host can be followed\nhint: the lines above name the reasons");
-    out::note(&format!("{} changes seen on {} hosts; `linerate changes` lists them", log.seen, log.hosts));
-    Ok(if is_whole { ExitCode::Ok } else { ExitCode::PartlyBlind })
+    let log = &follower.log;
+    out::note(&format!(
+        "{} changes seen on {} hosts; `linerate changes` lists them",
+        log.seen,
+        log.hosts.len()
+    ));
+    Ok(if follower.has_gap { ExitCode::PartlyBlind } else { ExitCode::Ok })
 }
 
-/// Asks all hosts; their events come out until the sessions end.
-fn start(fleet: &Fleet, keys: &[FactKey]) -> mpsc::Receiver<Reported> {
-    let (to_printer, reported) = mpsc::channel(WAITING_MAX);
-    for host in fleet.hosts() {
-        let (to_printer, link, keys) = (to_printer.clone(), fleet.link(&host), keys.to_vec());
-        tokio::spawn(async move {
-            let follow = async {
-                let link = link?;
-                for event in link.request(ObserveRequest::Follow { prefixes: keys }, READ_WAIT).await? {
-                    let _ = to_printer.send((host.clone(), Ok(event))).await;
-                }
-                loop {
-                    for event in link.request(ObserveRequest::Notices, ANSWER_WAIT).await? {
-                        if to_printer.send((host.clone(), Ok(event))).await.is_err() {
-                            return Ok::<(), LinkError>(());
-                        }
+/// A session with each host; what they report comes out, each with the number of its host.
+fn start(fleet: &Arc<Fleet>, hosts: &[&Host], keys: &[FactKey]) -> mpsc::Receiver<(usize, FromHost)> {
+    let (to_us, from_hosts) = mpsc::channel(WAITING_MAX);
+    for (number, host) in hosts.iter().enumerate() {
+        let session = Session {
+            number,
+            host: (*host).clone(),
+            fleet: Arc::clone(fleet),
+            from_hosts: to_us.clone(),
+            follow: ObserveRequest::Follow { prefixes: keys.to_vec() },
+            probing: None,
+        };
+        tokio::spawn(session.hold());
+    }
+    from_hosts
+}
+
+/// What is followed, and printed.
+struct Follower {
+    names: Vec<HostName>,
+    from_hosts: mpsc::Receiver<(usize, FromHost)>,
+    log: Log,
+    /// Hosts without a session.
+    lost: BTreeSet<HostName>,
+    /// Whether a host was not followed at some time.
+    has_gap: bool,
+    json: bool,
+}
+
+impl Follower {
+    /// Prints and logs until it is dropped.
+    async fn all(&mut self) -> anyhow::Result<()> {
+        let mut is_begun = false;
+        while let Some((number, from_host)) = self.from_hosts.recv().await {
+            let host = self.names[number].clone();
+            match from_host {
+                FromHost::Read { facts, has_booted } => {
+                    if self.lost.remove(&host) {
+                        out::note(&format!("{host}: followed again"));
+                    }
+                    if let Some(notice) = self.log.begin(&host, &facts, has_booted) {
+                        self.print(&host, &notice)?;
                     }
                 }
-            };
-            if let Err(error) = follow.await {
-                let _ = to_printer.send((host.clone(), Err(error.to_string()))).await;
+                FromHost::Changed(notice) => {
+                    self.print(&host, &notice)?;
+                    self.log.notice(&host, notice);
+                }
+                // Tries that fail are one gap.
+                FromHost::Ended(reason) => {
+                    if self.lost.insert(host.clone()) {
+                        self.has_gap = true;
+                        out::note(&format!("{host}: not followed: {}", lines_of_error(&reason)));
+                    }
+                }
+                FromHost::Begun { .. } | FromHost::Counted(_) => {}
             }
-        });
+            let followed = self.log.hosts.len();
+            if !is_begun && followed + self.lost.difference(&self.log.hosts).count() == self.names.len() {
+                is_begun = true;
+                out::note(&format!("following {followed} of {} hosts; Ctrl-C ends it", self.names.len()));
+            }
+        }
+        Ok(())
     }
-    reported
+
+    fn print(&self, host: &HostName, notice: &FactNotice) -> anyhow::Result<()> {
+        if self.json {
+            return out::document_line(NoticeOfHost { host, notice });
+        }
+        out::print(&changes::notice(host, notice, Style::detect().width))
+    }
 }
 
 /// What was seen, and where it is logged.
 pub(in crate::cli) struct Log {
     cluster: String,
     keys: Vec<FactKey>,
+    seen_by: SeenBy,
     seen: usize,
-    hosts: usize,
+    /// Hosts that were read.
+    hosts: BTreeSet<HostName>,
 }
 
 impl Log {
     /// Of a cluster, keys with one of these prefixes; all without prefixes.
-    pub(in crate::cli) fn new(cluster: &str, keys: Vec<FactKey>) -> Self {
-        Self { cluster: cluster.to_owned(), keys, seen: 0, hosts: 0 }
+    pub(in crate::cli) fn new(cluster: &str, keys: Vec<FactKey>, seen_by: SeenBy) -> Self {
+        Self { cluster: cluster.to_owned(), keys, seen_by, seen: 0, hosts: BTreeSet::new() }
     }
 
-    /// Prints and logs until no host reports anything more.
-    async fn all(&mut self, reported: &mut mpsc::Receiver<Reported>, json: bool) -> anyhow::Result<()> {
-        while let Some((host, event)) = reported.recv().await {
-            match event {
-                Ok(Event::Facts(facts)) => self.begin(&host, &facts),
-                Ok(Event::Noticed(notices)) => {
-                    for notice in notices {
-                        if json {
-                            out::document_line(NoticeOfHost { host: &host, notice: &notice })?;
-                        } else {
-                            out::print(&changes::notice(&host, &notice, Style::detect().width))?;
-                        }
-                        self.notice(&host, notice);
-                    }
-                }
-                Ok(_) => {}
-                Err(reason) => out::note(&lines_of_error(&reason)),
-            }
-        }
-        Ok(())
-    }
-
-    /// A host is followed from now on. What changed since it was read last is logged too.
-    pub(in crate::cli) fn begin(&mut self, host: &HostName, facts: &HostFacts) {
-        self.hosts += 1;
+    /// A host is followed from now on, or again. What changed since it was read last is logged; after a gap
+    /// it is a notice too.
+    pub(in crate::cli) fn begin(
+        &mut self,
+        host: &HostName,
+        facts: &HostFacts,
+        has_booted: bool,
+    ) -> Option<FactNotice> {
+        let is_again = !self.hosts.insert(host.clone());
         let gaps = facts.gaps.iter().filter(|gap| gap.what.to_string().starts_with("notices of "));
-        for gap in gaps {
+        for gap in gaps.filter(|_| !is_again) {
             let (what, reason) = (one_line(&gap.what.to_string()), lines_of_error(&gap.reason));
             out::note(&format!("{host}: no {what}: {reason}; such changes are seen every 15 minutes"));
         }
         let scope = if self.keys.is_empty() { ReadScope::All } else { ReadScope::Below(&self.keys) };
-        self.write(host, facts, scope, None);
+        let changed = self.write(host, facts, scope, has_booted.then_some(BY_REBOOT));
+        if !is_again || changed.is_empty() {
+            return None;
+        }
+        self.seen += changed.len();
+        let of = |one: FactChange| ValueChange { key: one.key, from: one.from, to: one.to };
+        Some(FactNotice {
+            at_ms: clock::now_ms(),
+            source: if has_booted { NoticeSource::Reboot } else { NoticeSource::Reading },
+            about: String::new(),
+            writer: None,
+            changes: changed.into_iter().map(of).collect(),
+        })
     }
 
     /// A change that a host has reported.
     pub(in crate::cli) fn notice(&mut self, host: &HostName, notice: FactNotice) {
         self.seen += notice.changes.len();
         let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
+        let who = notice.who();
         let mut facts = HostFacts::default();
         facts.readings.extend(notice.changes.into_iter().filter_map(|one| Some((one.key, one.to?))));
-        let who = notice.writer.as_ref().map(Writer::name);
         if !keys.is_empty() {
             self.write(host, &facts, ReadScope::Below(&keys), who.as_deref());
         }
     }
 
-    fn write(&self, host: &HostName, facts: &HostFacts, scope: ReadScope<'_>, who: Option<&str>) {
+    fn write(
+        &self,
+        host: &HostName,
+        facts: &HostFacts,
+        scope: ReadScope<'_>,
+        who: Option<&str>,
+    ) -> Vec<FactChange> {
         let now_ms = clock::now_ms();
         let reading = FactReading {
             cluster: &self.cluster,
             started_ms: now_ms,
             ended_ms: now_ms,
-            seen_by: SeenBy::Facts,
+            seen_by: self.seen_by.clone(),
             scope,
             who,
         };
+        let logged = Store::open_default().and_then(|mut store| store.log_facts(&reading, [(host, facts)]));
         // What was reported is printed in any case.
-        if let Err(error) = Store::open_default().and_then(|mut s| s.log_facts(&reading, [(host, facts)])) {
+        logged.unwrap_or_else(|error| {
             out::note(&format!("changes are not recorded: {error}"));
-        }
+            Vec::new()
+        })
     }
 }

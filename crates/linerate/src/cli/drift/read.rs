@@ -82,7 +82,7 @@ fn log(
         cluster: &inventory.name,
         started_ms,
         ended_ms: clock::now_ms(),
-        seen_by: SeenBy::Facts,
+        seen_by: SeenBy::Drift,
         scope: ReadScope::Below(&prefixes),
         who: None,
     };
