@@ -67,6 +67,7 @@ impl Site {
             .args(line.split(' '))
             .current_dir(self.folder.path())
             .env("LINERATE_DATA", self.path("data"))
+            .env("PATH", format!("{}:{}", self.folder.path().display(), std::env::var("PATH").unwrap()))
             .env_remove("LINERATE_INVENTORY")
             .output()
             .unwrap();
@@ -175,10 +176,19 @@ fn slurmd_waits_for_the_kept_set() {
     std::fs::write(rmem, "4096 131072 33554432").unwrap();
     let kept = "[[cohort]]\nhosts = ['local']\n[[cohort.setting]]\nkey = 'sysctl.net.ipv4.tcp_rmem'\nvalue = '4096 131072 33554432'\n";
     std::fs::write(site.path("kept.toml"), kept).unwrap();
+    // As `scontrol show config` of Slurm 22.05 prints it.
+    let config = "HealthCheckInterval     = 300 sec\nHealthCheckNodeState    = CYCLE,ANY\n\
+                  HealthCheckProgram      = /usr/sbin/nhc\nSLURM_CONF              = /etc/slurm/slurm.conf\n";
+    let scontrol = site.path("scontrol");
+    std::fs::write(&scontrol, format!("#!/bin/sh\ncat <<'END'\n{config}END\n")).unwrap();
+    testkit::run("chmod", &["755", scontrol.to_str().unwrap()]);
     let before = files();
     let (code, out, err) = site.run("check install --slurm --yes local");
     assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("--- /etc/slurm/slurm.conf"), "{out}");
+    assert!(out.contains("-HealthCheckProgram=/usr/sbin/nhc"), "{out}");
     assert!(out.contains("+HealthCheckProgram=/etc/linerate/slurm-check"), "{out}");
+    assert!(out.contains("/usr/sbin/nhc is not run any more") && !out.contains("Interval"), "{out}");
     assert_eq!(site.asked(), ["daemon-reload", "enable linerate-kept.service"]);
     testkit::run("/etc/linerate/slurm-check", &[]);
     let boot = || {

@@ -3,6 +3,7 @@
 //! In: names, expected states. Out: nodes and reservations, and whether something was written. A write whose
 //! client fails counts as late, that is as possibly done, unless its words rule that out.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -57,10 +58,22 @@ impl Scontrol {
     /// # Errors
     /// Slurm's controller does not answer.
     pub fn cluster(&mut self) -> Result<String, CallError> {
+        let name = self.config()?.remove("ClusterName");
+        name.ok_or_else(|| CallError::Failed("scontrol show config names no cluster".to_owned()))
+    }
+
+    /// What the controller has in force, by the names of `slurm.conf`; what is not set has its default, or
+    /// `(null)`.
+    ///
+    /// # Errors
+    /// Slurm's controller does not answer.
+    pub fn config(&mut self) -> Result<BTreeMap<String, String>, CallError> {
         let text = self.ask(&["show", "config"]).map_err(|error| unread(&error))?;
-        let name = text.lines().find_map(|line| line.strip_prefix("ClusterName")?.split_once('='));
-        name.map(|(_, name)| name.trim().to_owned())
-            .ok_or_else(|| CallError::Failed("scontrol show config names no cluster".to_owned()))
+        let line = |line: &str| {
+            let (name, value) = line.split_once('=')?;
+            Some((name.trim().to_owned(), value.trim().to_owned()))
+        };
+        Ok(text.lines().filter_map(line).collect())
     }
 
     fn ask(&self, arguments: &[&str]) -> Result<String, SlurmError> {

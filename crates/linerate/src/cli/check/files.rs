@@ -1,7 +1,11 @@
 //! The files of an installation and the steps that write them. In: what is to be installed. Out: steps, and
 //! what is left to a person.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use linerate_model::drift::KeptSetting;
+use linerate_model::printable::one_line;
 use linerate_model::step::{CHECK_PROGRAM, InstallStep, InstalledFile, InstalledUnit, Step};
 
 /// What runs the checks of a host.
@@ -13,14 +17,48 @@ pub(super) enum Runner {
     Slurm,
 }
 
-/// Lines for `slurm.conf`, which is the same file on all hosts of a cluster and belongs to who manages it.
-pub(super) const SLURM_CONF: &str = "\
---- slurm.conf
-+++ slurm.conf
-+HealthCheckProgram=/etc/linerate/slurm-check
-+HealthCheckInterval=300
-+HealthCheckNodeState=ANY,CYCLE
-";
+/// What `slurm.conf` needs. It is one file for the controller and all nodes, and belongs to the tool that
+/// manages it: a copy that is changed on some of them differs from the others, and is written back.
+const SLURM_CONF: [(&str, &str); 3] = [
+    ("HealthCheckProgram", "/etc/linerate/slurm-check"),
+    ("HealthCheckInterval", "300"),
+    ("HealthCheckNodeState", "ANY,CYCLE"),
+];
+
+/// The change of `slurm.conf` as a diff from what the controller has in force; empty where all of it is.
+/// Without what is in force every line is new.
+pub(super) fn slurm_conf(in_force: &BTreeMap<String, String>) -> String {
+    let file = in_force.get("SLURM_CONF").map_or("slurm.conf", String::as_str);
+    let mut lines = String::new();
+    for (name, wanted) in SLURM_CONF {
+        let now = in_force.get(name).filter(|now| !["(null)", "0 sec", ""].contains(&now.as_str()));
+        let now = now.map(|now| now.trim_end_matches(" sec"));
+        if now.is_some_and(|now| words(now) == words(wanted)) {
+            continue;
+        }
+        // A state that is not set is the default, and no program runs without one.
+        let is_set = now.is_some() && in_force.get(SLURM_CONF[0].0).is_some_and(|one| one != "(null)");
+        if let Some(now) = now.filter(|_| is_set) {
+            let _ = writeln!(lines, "-{name}={}", one_line(now));
+        }
+        let _ = writeln!(lines, "+{name}={wanted}");
+    }
+    if lines.is_empty() { lines } else { format!("--- {0}\n+++ {0}\n{lines}", one_line(file)) }
+}
+
+/// The words of a value; Slurm prints them in an order of its own.
+fn words(value: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = value.split(',').map(str::trim).collect();
+    words.sort_unstable();
+    words
+}
+
+/// The program that slurmd runs now, where it is another one: Slurm runs only one.
+pub(super) fn other_program(in_force: &BTreeMap<String, String>) -> Option<&str> {
+    let (name, wanted) = SLURM_CONF[0];
+    let now = in_force.get(name)?.as_str();
+    (![wanted, "(null)", ""].contains(&now)).then_some(now)
+}
 
 const HEAD: &str = "# Written by linerate; `linerate check uninstall` removes it.\n";
 
@@ -121,5 +159,35 @@ mod tests {
                 assert_eq!(text.contains("RequiredBy=slurmd.service"), waits, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn the_diff_is_from_what_is_in_force() {
+        let all = "--- slurm.conf\n+++ slurm.conf\n+HealthCheckProgram=/etc/linerate/slurm-check\n\
+                   +HealthCheckInterval=300\n+HealthCheckNodeState=ANY,CYCLE\n";
+        assert_eq!(slurm_conf(&BTreeMap::new()), all);
+        let of = |program: &str, interval: &str, state: &str| {
+            let names = ["HealthCheckProgram", "HealthCheckInterval", "HealthCheckNodeState", "SLURM_CONF"];
+            let values = [program, interval, state, "/etc/slurm/slurm.conf"];
+            names.into_iter().zip(values).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        };
+        let unset: BTreeMap<String, String> = of("(null)", "0 sec", "ANY");
+        assert_eq!(slurm_conf(&unset), all.replace(" slurm.conf", " /etc/slurm/slurm.conf"));
+        assert_eq!(other_program(&unset), None);
+        let done = of("/etc/linerate/slurm-check", "300 sec", "CYCLE,ANY");
+        assert_eq!((slurm_conf(&done), other_program(&done)), (String::new(), None));
+        let other = of("/usr/sbin/nhc", "300 sec", "ANY");
+        let diff = slurm_conf(&other);
+        let lines: Vec<&str> = diff.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "-HealthCheckProgram=/usr/sbin/nhc",
+                "+HealthCheckProgram=/etc/linerate/slurm-check",
+                "-HealthCheckNodeState=ANY",
+                "+HealthCheckNodeState=ANY,CYCLE"
+            ]
+        );
+        assert_eq!(other_program(&other), Some("/usr/sbin/nhc"));
     }
 }

@@ -2,14 +2,17 @@
 //! the journal of the host. What was installed before is undone first, so that one undo gives back what was
 //! there.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
+use linerate_fleet::slurm::Scontrol;
 use linerate_kept::KeptSet;
 use linerate_model::drift::KeptSetting;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::step::{HostQuery, Step};
 use linerate_report::steps;
 use linerate_storage::drbd::On;
@@ -57,6 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = args.kept.clone().unwrap_or_else(|| drift::beside(args.hosts.given()));
     let kept = (args.kept.is_some() || path.exists()).then(|| drift::load(&path)).transpose()?;
     let runner = if args.slurm { Runner::Slurm } else { Runner::Timer };
+    let slurm_conf = args.slurm.then(slurm_conf);
     args.hosts.with(Needs::Sessions, async |fleet, inventory| {
         let (mut plans, mut code) = (Vec::new(), ExitCode::Ok);
         for host in &inventory.hosts {
@@ -69,11 +73,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
         show(&plans)?;
-        if runner == Runner::Slurm && !plans.is_empty() {
-            out::print(&format!(
-                "by hand, where slurm.conf is managed, then `scontrol reconfigure`:\n{}",
-                files::SLURM_CONF
-            ))?;
+        if let Some(text) = slurm_conf.as_ref().filter(|_| !plans.is_empty()) {
+            out::print(text)?;
         }
         plans.retain(|plan| !plan.is_done());
         let hosts: Vec<&str> = plans.iter().map(|plan| plan.host.as_str()).collect();
@@ -97,6 +98,32 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Ok(code)
     })
+}
+
+/// What is to be done to `slurm.conf`, which no host has for itself.
+fn slurm_conf() -> String {
+    let read = Scontrol::new(None).map_err(anyhow::Error::from).and_then(|mut slurm| Ok(slurm.config()?));
+    let (in_force, unknown) = match read {
+        Ok(in_force) => (in_force, String::new()),
+        Err(error) => {
+            let why = lines_of_error(&error.to_string());
+            (BTreeMap::new(), format!("what slurm.conf has is not known: {why}\n"))
+        }
+    };
+    let diff = files::slurm_conf(&in_force);
+    if diff.is_empty() {
+        return "slurm.conf needs no change: slurmd runs the checks".to_owned();
+    }
+    let other = files::other_program(&in_force).map_or_else(String::new, |other| {
+        format!(
+            "{} is not run any more; call it from /etc/linerate/checks.d, or leave --slurm out\n",
+            one_line(other)
+        )
+    });
+    format!(
+        "{unknown}by hand, where slurm.conf is managed (one file for the controller and all nodes), then \
+         `scontrol reconfigure`:\n{diff}{other}"
+    )
 }
 
 /// The larger code is about what is left on hosts.
