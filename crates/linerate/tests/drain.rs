@@ -21,10 +21,16 @@ use serde_json::Value;
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 const MINUTE_MS: u64 = 60_000;
 
-/// Nodes are files `STATE REASON…`; each call is a line of `calls`.
+/// Nodes are files `STATE REASON…`; each call is a line of `calls`. Beside a file `dead` no controller
+/// answers; beside a file `hang` nothing that writes ends.
 const SCONTROL: &str = r#"#!/bin/sh
 cd "$(dirname "$0")/slurm" || exit 1
 echo "$*" >> ../calls
+if [ -e ../dead ]; then
+    echo "slurm_load_node error: Unable to contact slurm controller (connect failure)" >&2
+    exit 1
+fi
+case $* in update*) [ ! -e ../hang ] || exec sleep 600 ;; esac
 show() {
     read -r state reason < "$1"
     echo "NodeName=$1 Arch=x86_64 State=$state BootTime=1000 ${reason:+Reason=$reason}"
@@ -212,4 +218,53 @@ fn a_reason_of_a_person_is_neither_replaced_nor_resumed() {
     site.measured(0, None);
     site.run("resume --yes");
     assert_eq!((site.node("n2").as_str(), site.writes()), (theirs, 0));
+}
+
+#[test]
+fn a_dead_controller_writes_nothing_and_a_write_that_hangs_stops_all_others() {
+    let site = Site::new();
+    for minutes_ago in [20, 10] {
+        site.measured(minutes_ago, Some("n2"));
+    }
+    std::fs::write(site.path("dead"), "").unwrap();
+    for line in ["drain --yes", "resume --yes"] {
+        let (code, _, shown) = site.run(line);
+        assert_eq!((code, site.writes()), (2, 0), "{shown}");
+        assert!(shown.contains("Unable to contact slurm controller"), "{shown}");
+    }
+    std::fs::remove_file(site.path("dead")).unwrap();
+    // Whether it was written is not known: not claimed, not tried again, and nothing else is written.
+    std::fs::write(site.path("hang"), "").unwrap();
+    let (code, value, shown) = site.run("drain --yes");
+    assert_eq!(code, 3, "{shown}");
+    let n2 = value["nodes"].as_array().unwrap().iter().find(|node| node["node"] == "n2").unwrap();
+    assert_eq!(n2["became"], "unknown", "{shown}");
+    assert_eq!(site.writes(), 1, "{shown}");
+    std::fs::remove_file(site.path("hang")).unwrap();
+    site.set("n2", "IDLE");
+    let (_, value, shown) = site.run("drain --yes");
+    assert_eq!((site.node("n2").as_str(), site.writes()), ("IDLE", 0), "{shown}");
+    assert!(value["breaker"].is_object(), "{shown}");
+}
+
+#[test]
+fn a_full_disk_writes_nothing_to_slurm() {
+    let name = "a_full_disk_writes_nothing_to_slurm";
+    if !testkit::inside(name, testkit::TestEnvironment::Mounts) {
+        return;
+    }
+    let site = Site::new();
+    let data = site.path("data").display().to_string();
+    testkit::run("mount", &["-t", "tmpfs", "-o", "size=4m,mode=700", "none", &data]);
+    for minutes_ago in [20, 10] {
+        site.measured(minutes_ago, Some("n2"));
+    }
+    assert!(std::fs::write(site.path("data/fill"), vec![0; 8 << 20]).is_err());
+    let (code, _, shown) = site.run("drain --yes");
+    assert_eq!((code, site.node("n2").as_str(), site.writes()), (2, "IDLE", 0), "{shown}");
+    assert!(shown.contains("hint: make room in "), "{shown}");
+    // With capacity again it is as if nothing had been.
+    std::fs::remove_file(site.path("data/fill")).unwrap();
+    let (code, _, shown) = site.run("drain --yes");
+    assert_eq!((code, site.writes()), (0, 1), "{shown}");
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use linerate_model::check::{CheckReport, CheckState};
+use linerate_testkit::{self as testkit, TestEnvironment};
 
 fn call(state: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
@@ -123,4 +124,31 @@ fn a_call_without_a_folder_for_its_past_fails_nothing() {
     fs::write(folder.path().join("file"), "").unwrap();
     let report = json(&folder.path().join("file"), &["--only", "pressure"]);
     assert!(report.notes[0].starts_with("no past, so nothing can fail: "), "{:?}", report.notes);
+}
+
+#[test]
+fn a_full_disk_is_named_and_fails_nothing() {
+    let name = "a_full_disk_is_named_and_fails_nothing";
+    if !testkit::inside(name, TestEnvironment::Mounts) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().to_str().unwrap();
+    testkit::run("mount", &["-t", "tmpfs", "-o", "size=64k,mode=755", "none", state]);
+    // As much as there is.
+    assert!(fs::write(folder.path().join("fill"), vec![0; 1 << 20]).is_err());
+    let report = json(folder.path(), &["--only", "pressure,clock"]);
+    assert!(report.notes.iter().any(|note| note.contains("No space left on device")), "{:?}", report.notes);
+    assert!(report.results.iter().any(|one| one.check == "pressure"), "{report:?}");
+    for (context, code) in [("slurm", 0), ("prolog", 0), ("epilog", 0)] {
+        assert_eq!(
+            call(folder.path(), &["--enforce", "--as", context]).status.code(),
+            Some(code),
+            "{context}"
+        );
+    }
+    let file = folder.path().join("linerate.prom");
+    let output = call(folder.path(), &["--as", "prometheus", "--to", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!file.exists(), "a part of the metrics is none");
 }

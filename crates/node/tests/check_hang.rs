@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -74,15 +74,19 @@ impl DeadServer {
         Self { holder, stop }
     }
 
-    fn check(&self, state: &Path, words: &[&str]) -> (CheckReport, Duration) {
+    fn call(&self, state: &Path, words: &[&str]) -> (Output, Duration) {
         let begun = Instant::now();
         let namespace = format!("--mount=/proc/{}/ns/mnt", self.holder.id());
         let mut command = Command::new("nsenter");
-        command.args([&namespace, env!("CARGO_BIN_EXE_linerate-node"), "check", "--as", "json", "--state"]);
-        let output = command.arg(state).args(words).output().unwrap();
+        command.args([&namespace, env!("CARGO_BIN_EXE_linerate-node"), "check", "--state"]);
+        (command.arg(state).args(words).output().unwrap(), begun.elapsed())
+    }
+
+    fn check(&self, state: &Path, words: &[&str]) -> (CheckReport, Duration) {
+        let (output, took) = self.call(state, &[&["--as", "json"], words].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         let report = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        (report, begun.elapsed())
+        (report, took)
     }
 }
 
@@ -133,4 +137,27 @@ fn a_dead_file_server_is_named_in_time_and_costs_one_process() {
     linerate_testkit::wait_until("the process in the kernel ends", || {
         fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| !stat.contains(") D "))
     });
+}
+
+#[test]
+fn a_configuration_on_a_dead_mount_costs_the_deadline_and_no_node() {
+    let name = "a_configuration_on_a_dead_mount_costs_the_deadline_and_no_node";
+    if !is_root() || !Path::new("/dev/fuse").exists() {
+        skip(name, "needs root and /dev/fuse");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (point, state) = (folder.path().join("dead"), folder.path().join("state"));
+    fs::create_dir(&point).unwrap();
+    let server = DeadServer::mount(&point);
+    let config = point.join("checks.toml");
+    let words = ["--enforce", "--deadline", "2", "--config", config.to_str().unwrap(), "--as"];
+    for (context, code) in [("prolog", 0), ("slurm", 0), ("nagios", 3), ("text", 2)] {
+        let (output, took) = server.call(&state, &[&words[..], &[context]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{context}: {text}");
+        assert!(text.contains("no result within 2 s: a disk or file server"), "{context}: {text}");
+        // Far below the deadline of a call without the option.
+        assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(30), "{context}: {took:?}");
+    }
 }

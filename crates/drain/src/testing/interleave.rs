@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use linerate_model::finding::{Direction, LayerScope, Metric};
+use linerate_model::random::Random;
 
 use super::super::evidence::{Evidence, Explanation, LocatedFault, Seen, Sighting};
 use super::super::ledger::HoldMeans;
@@ -38,6 +39,8 @@ pub struct Tally {
     pub late: usize,
     /// How often the program was killed.
     pub killed: usize,
+    /// How often the ledger could not be saved.
+    pub unsaved: usize,
     /// How often the circuit breaker opened.
     pub trips: usize,
     /// Acts of others.
@@ -55,6 +58,7 @@ impl Tally {
         self.resumes += other.resumes;
         self.late += other.late;
         self.killed += other.killed;
+        self.unsaved += other.unsaved;
         self.trips += other.trips;
         self.acts += other.acts;
         self.changed += other.changed;
@@ -78,7 +82,7 @@ pub fn interleave<W: Others>(world: &mut W, wanted: Interleaving) -> Tally {
         }
     }
     // In quiet everything is brought to where it can be compared.
-    watched.odds = Odds { act: 0.0, late: 0.0, killed: 0.0 };
+    watched.odds = Odds { act: 0.0, late: 0.0, killed: 0.0, unsaved: 0.0 };
     watched.compare();
     tally.drains = watched.drains;
     tally.resumes = watched.resumes;
@@ -140,10 +144,14 @@ fn command<W: Others>(
     let saved = Rc::new(RefCell::new(ledger.clone()));
     let was_open = ledger.breaker.is_some();
     let now_ms = watched.now_ms;
+    let (mut disk, unsaved) = (Random(watched.random.next_u64()), watched.odds.unsaved);
     let mut synced = Synced { watched, saved: Rc::clone(&saved) };
     let keep = |ledger: &Ledger| {
+        if disk.fraction() < unsaved {
+            return Err(std::io::Error::from(std::io::ErrorKind::StorageFull));
+        }
         saved.replace(ledger.clone());
-        Ok::<(), std::fmt::Error>(())
+        Ok(())
     };
     let mut machine = Machine::new(&mut synced, ledger, keep);
     let done = if drains {
@@ -159,7 +167,8 @@ fn command<W: Others>(
         |outcome: &Outcome| matches!(outcome, Outcome::Refused(super::super::decision::Refusal::Changed));
     match done {
         Ok(applied) => tally.changed += applied.iter().filter(|a| is_changed(&a.outcome)).count(),
-        Err(MachineError::Call(_) | MachineError::Ledger(_)) => {}
+        Err(MachineError::Call(_)) => {}
+        Err(MachineError::Ledger(_)) => tally.unsaved += 1,
     }
     tally.killed += usize::from(watched.is_killed);
     tally.trips += usize::from(!was_open && watched.saved.breaker.is_some());

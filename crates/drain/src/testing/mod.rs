@@ -28,11 +28,13 @@ mod tests {
         }
         println!("{count} interleavings by {by:?}, seeds from 0, careless {careless}:");
         println!(
-            "{} drains, {} resumes, {} late, {} killed, {} trips, {} acts of others, {} changed, {} breaches",
+            "{} drains, {} resumes, {} late, {} killed, {} unsaved, {} trips, {} acts of others, {} changed, \
+             {} breaches",
             tally.drains,
             tally.resumes,
             tally.late,
             tally.killed,
+            tally.unsaved,
             tally.trips,
             tally.acts,
             tally.changed,
@@ -48,6 +50,7 @@ mod tests {
         // It did what it is there for, and met what it has to withstand.
         assert!(tally.drains > 2_000 && tally.resumes > 500 && tally.changed > 100, "{tally:?}");
         assert!(tally.late > 1_000 && tally.killed > 1_000 && tally.trips > 500, "{tally:?}");
+        assert!(tally.unsaved > 1_000, "{tally:?}");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(super) struct Odds {
     pub(super) act: f64,
     pub(super) late: f64,
     pub(super) killed: f64,
+    /// The ledger cannot be saved: a full disk.
+    pub(super) unsaved: f64,
 }
 
 /// See the file's head.
@@ -93,7 +95,7 @@ impl<'a, W: Others> Watched<'a, W> {
             world,
             random: Random(seed),
             now_ms,
-            odds: Odds { act: 0.15, late: 0.02, killed: 0.01 },
+            odds: Odds { act: 0.15, late: 0.02, killed: 0.01, unsaved: 0.02 },
             careless: false,
             book: names.iter().map(|name| (name.clone(), Page::default())).collect(),
             names,

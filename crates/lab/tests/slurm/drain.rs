@@ -152,12 +152,13 @@ fn no_reason_is_overwritten_and_no_resume_is_wrong_over_a_real_slurm() {
         });
         println!(
             "{INTERLEAVINGS} interleavings, seeds from 0, in {:.0} s: {} drains, {} resumes, {} late, {} killed, \
-             {} trips, {} acts of others, {} changed, {} breaches; at most {} ms from reading to written",
+             {} unsaved, {} trips, {} acts of others, {} changed, {} breaches; at most {} ms from reading to written",
             took.as_secs_f64(),
             tally.drains,
             tally.resumes,
             tally.late,
             tally.killed,
+            tally.unsaved,
             tally.trips,
             tally.acts,
             tally.changed,

@@ -50,8 +50,6 @@ use options::{Options, Request};
 pub(crate) const CORE: &str = "check-core";
 /// Word of the command line for a process that reads.
 pub(crate) const WORKER: &str = "check-worker";
-/// When this process answers at the latest, seconds; Slurm ends a health check after 60.
-const DEADLINE_S: u64 = 40;
 /// Most that the core prints.
 const PRINTED_BYTES_MAX: usize = 16 << 20;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -78,8 +76,7 @@ pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, lexopt::Error> {
         }
     };
     wait_for_turn(&options);
-    let deadline_ns = sched::monotonic_ns() + DEADLINE_S * SECOND_NS;
-    let printed = ask(words, deadline_ns).unwrap_or_else(|reason| {
+    let printed = ask(words, options.deadline_s).unwrap_or_else(|reason| {
         let shown = options.context.unable(&reason);
         Printed { text: shown.text, code: shown.code }
     });
@@ -93,7 +90,8 @@ fn wait_for_turn(options: &Options) {
     std::thread::sleep(std::time::Duration::from_secs(wait_s));
 }
 
-fn ask(words: &[OsString], deadline_ns: u64) -> Result<Printed, String> {
+fn ask(words: &[OsString], deadline_s: u64) -> Result<Printed, String> {
+    let deadline_ns = sched::monotonic_ns() + deadline_s * SECOND_NS;
     let mut command = again(CORE);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.process_group(0);
@@ -105,7 +103,7 @@ fn ask(words: &[OsString], deadline_ns: u64) -> Result<Printed, String> {
         if sched::monotonic_ns() >= deadline_ns {
             // It may hang in the kernel: its end is not waited for.
             let _ = spawn::kill_group(&child);
-            return Err(format!("no result within {DEADLINE_S} s: a disk or file server of this host hangs"));
+            return Err(format!("no result within {deadline_s} s: a disk or file server of this host hangs"));
         }
         if !sched::wait_any_readable(&[pipe.as_fd()], deadline_ns).unwrap_or(false) {
             continue;
@@ -129,7 +127,7 @@ fn ask(words: &[OsString], deadline_ns: u64) -> Result<Printed, String> {
 pub(crate) fn of_session(host: &str, state_dir: &Path) -> Result<String, String> {
     let words = ["--as", "json", "--name", host, "--state"].map(OsString::from);
     let words: Vec<OsString> = words.into_iter().chain([state_dir.as_os_str().to_owned()]).collect();
-    ask(&words, sched::monotonic_ns() + DEADLINE_S * SECOND_NS).map(|printed| printed.text)
+    ask(&words, options::DEADLINE_S).map(|printed| printed.text)
 }
 
 fn print(text: &str, code: u8) -> ExitCode {

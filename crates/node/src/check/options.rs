@@ -10,6 +10,8 @@ use super::kind::Check;
 
 /// Longest jitter, seconds: the deadline of a call begins behind it.
 const JITTER_MAX_S: u64 = 3600;
+/// When a call answers at the latest, seconds; Slurm ends a health check after 60.
+pub(super) const DEADLINE_S: u64 = 40;
 
 pub(super) const HELP: &str = "\
 linerate-node check: check this host, without load
@@ -24,6 +26,7 @@ usage: linerate-node check [OPTIONS]
   --name HOST       name of this host in the report
   --to FILE         write the output into this file in one step instead of stdout
   --jitter SECONDS  wait first, up to so long, by the name of the host
+  --deadline SECONDS  answer after so long at the latest, 1 to 40 [40]
   --config FILE     kill switches and thresholds [/etc/linerate/checks.toml]
   --state DIR       where the past is kept [/var/lib/linerate]
   --list            print all checks with their thresholds
@@ -41,6 +44,7 @@ pub(super) struct Options {
     pub(super) name: Option<String>,
     pub(super) to: Option<PathBuf>,
     pub(super) jitter_s: u64,
+    pub(super) deadline_s: u64,
     /// Where none is given, one that is missing is no error.
     pub(super) config: Option<PathBuf>,
     pub(super) state_dir: PathBuf,
@@ -63,6 +67,7 @@ pub(super) fn parse(words: Vec<OsString>, checks: &[&dyn Check]) -> Result<Reque
         name: None,
         to: None,
         jitter_s: 0,
+        deadline_s: DEADLINE_S,
         config: None,
         state_dir: PathBuf::from("/var/lib/linerate"),
     };
@@ -92,6 +97,14 @@ pub(super) fn parse(words: Vec<OsString>, checks: &[&dyn Check]) -> Result<Reque
                 options.jitter_s = parser.value()?.parse()?;
                 if options.jitter_s > JITTER_MAX_S {
                     return Err(format!("jitter {} s, limit {JITTER_MAX_S} s", options.jitter_s).into());
+                }
+            }
+            Long("deadline") => {
+                options.deadline_s = parser.value()?.parse()?;
+                if !(1..=DEADLINE_S).contains(&options.deadline_s) {
+                    return Err(
+                        format!("deadline {} s, allowed 1 to {DEADLINE_S} s", options.deadline_s).into()
+                    );
                 }
             }
             Long("config") => options.config = Some(parser.value()?.into()),
@@ -140,6 +153,7 @@ mod tests {
             ("--as x", "unknown context `x`; known: text"),
             ("--only link", "unknown check `link`"),
             ("--jitter 99999", "limit 3600 s"),
+            ("--deadline 41", "allowed 1 to 40 s"),
             ("x", "unexpected argument \"x\""),
         ] {
             let error = parsed(wrong).err().unwrap();
