@@ -1,8 +1,8 @@
 //! Trees of folders whose files are written, moved or deleted, as the kernel reports it.
 //!
-//! In: paths of folders and files. Out: paths of files that changed. A path that is not there is waited for in
-//! the nearest folder above it that is; folders that are made later are watched, with the files that they have
-//! by then. Changes through another mount with its own inodes are not seen.
+//! In: paths of folders and files. Out: paths of files that changed. A path that is not there is waited for
+//! in the nearest folder above it that is; folders that are made later are watched, with the files that they
+//! have by then. Changes through another mount with its own inodes are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
@@ -23,8 +23,8 @@ const CHANGES: u32 = libc::IN_CLOSE_WRITE
 const EVENT_BYTES: usize = size_of::<libc::inotify_event>();
 /// Holds many events: one has at most 16 bytes and a name of 256.
 const BUFFER_BYTES: usize = 16 << 10;
-/// Folders below a watched one that are watched too. `NAME.service.d` of systemd and the profiles of tuned are
-/// one deep.
+/// Folders below a watched one that are watched too. `NAME.service.d` of systemd and the profiles of tuned
+/// are one deep.
 const DEPTH_MAX: u8 = 3;
 /// Folders of all trees together: ten times what a distribution has. A user may have 8192 watches by default,
 /// and other programs need some.
@@ -34,7 +34,7 @@ const FOLDERS_MAX: usize = 1024;
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    /// How deep the folders below it are watched; `None` where only the way to a wanted path leads through it.
+    /// How deep the folders below it are watched; `None` where only a wanted path leads through it.
     depth: Option<u8>,
 }
 
@@ -181,8 +181,8 @@ impl Inotify {
             let gone: Vec<i32> =
                 self.watched.iter().filter(|(_, one)| below(one)).map(|(number, _)| *number).collect();
             for number in gone {
-                // SAFETY: plain system call with numbers; a watch that is gone already is an error that changes
-                // nothing.
+                // SAFETY: plain system call with numbers; a watch that is gone already is an error that
+                // changes nothing.
                 let _ = unsafe { libc::inotify_rm_watch(self.file.as_raw_fd(), number) };
                 self.watched.remove(&number);
             }
