@@ -192,14 +192,6 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         }
     }
 
-    /// Deletes the reservation of a node that still stands as when its run was judged: it may have rebooted.
-    fn unreserve(&mut self, expected: &Node, reservation: &Reservation) -> Result<Guarded, CallError> {
-        match self.scheduler.node(&expected.name)? {
-            Some(node) if node.stands_as(expected) => self.scheduler.release(reservation),
-            _ => Ok(Guarded::Changed),
-        }
-    }
-
     fn release(&mut self, decision: &Decision, now_ms: u64) -> Result<Outcome, MachineError<E>> {
         let name = &decision.node.name;
         let Some(hold) = self.ledger.holds.get(name).cloned() else {
@@ -213,7 +205,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         self.save()?;
         let written = match hold.by {
             HoldMeans::State => self.scheduler.resume(&decision.node),
-            HoldMeans::Reservation => self.unreserve(&decision.node, &hold.reservation(name)),
+            HoldMeans::Reservation => self.scheduler.release(&decision.node, &hold.reservation(name)),
         };
         match written {
             Ok(Guarded::Written) => {

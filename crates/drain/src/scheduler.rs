@@ -123,8 +123,8 @@ pub trait Scheduler {
     /// Makes a reservation, unless one of this name exists.
     fn reserve(&mut self, reservation: &Reservation) -> Result<Guarded, CallError>;
 
-    /// Deletes a reservation that still stands as expected.
-    fn release(&mut self, expected: &Reservation) -> Result<Guarded, CallError>;
+    /// Deletes a reservation that still stands as expected, of a node that does: it may have rebooted.
+    fn release(&mut self, node: &Node, expected: &Reservation) -> Result<Guarded, CallError>;
 }
 
 #[cfg(test)]

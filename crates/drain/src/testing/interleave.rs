@@ -207,5 +207,5 @@ synced! {
     resume(expected: &Node) -> Guarded;
     reservations() -> Vec<Reservation>;
     reserve(reservation: &Reservation) -> Guarded;
-    release(expected: &Reservation) -> Guarded;
+    release(node: &Node, expected: &Reservation) -> Guarded;
 }

@@ -82,8 +82,9 @@ impl Scheduler for ModelSlurm {
         Ok(Guarded::Written)
     }
 
-    fn release(&mut self, expected: &Reservation) -> Result<Guarded, CallError> {
-        if self.reservations.get(&expected.name) != Some(expected) {
+    fn release(&mut self, node: &Node, expected: &Reservation) -> Result<Guarded, CallError> {
+        let stands = self.at(&node.name)?.stands_as(node);
+        if !stands || self.reservations.get(&expected.name) != Some(expected) {
             return Ok(Guarded::Changed);
         }
         self.reservations.remove(&expected.name);

@@ -336,12 +336,12 @@ impl<W: Others> Scheduler for Watched<'_, W> {
         )
     }
 
-    fn release(&mut self, expected: &Reservation) -> Result<Guarded, CallError> {
+    fn release(&mut self, node: &Node, expected: &Reservation) -> Result<Guarded, CallError> {
         let name = &expected.node;
         self.write(
             "release",
             name,
-            |world| world.release(expected),
+            |world| world.release(node, expected),
             |watched| match watched.page(name).reserved_ms.take() {
                 Some(since_ms) => watched.has_passed(name, since_ms),
                 None => watched.breach(format!("{name}: wrong release")),

@@ -146,9 +146,13 @@ impl Scheduler for Scontrol {
         self.write(&words, Instant::now())
     }
 
-    fn release(&mut self, expected: &Reservation) -> Result<Guarded, CallError> {
+    fn release(&mut self, node: &Node, expected: &Reservation) -> Result<Guarded, CallError> {
         let since = Instant::now();
         if !self.reservations()?.contains(expected) {
+            return Ok(Guarded::Changed);
+        }
+        // Last, because the run that it passed is no proof of the boot after it.
+        if !self.node(&node.name)?.is_some_and(|now| now.stands_as(node)) {
             return Ok(Guarded::Changed);
         }
         self.write(&["delete", &format!("ReservationName={}", expected.name)], since)

@@ -99,8 +99,11 @@ impl Scheduler for RealSlurm {
         self.ours.reserve(reservation)
     }
 
-    fn release(&mut self, expected: &Reservation) -> Result<Guarded, CallError> {
-        self.ours.release(expected)
+    fn release(&mut self, node: &Node, expected: &Reservation) -> Result<Guarded, CallError> {
+        match self.ours.node(&node.name)? {
+            Some(now) if seen(now.clone()).stands_as(node) => self.ours.release(&now, expected),
+            _ => Ok(Guarded::Changed),
+        }
     }
 }
 
