@@ -41,7 +41,7 @@ pub struct Args {
 enum Command {
     /// Boot guests and keep them running.
     Up {
-        /// Lab file, or the name of a built-in lab: vm-pair, vm-replica, vm-36.
+        /// Lab file, or the name of a built-in lab: vm-pair, vm-replica, vm-36, vm-systemd.
         #[arg(long, default_value = "vm-pair")]
         lab: String,
         /// Return when the guests are ready; stop them with `down`.

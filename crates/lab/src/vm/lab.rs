@@ -48,7 +48,7 @@ impl VmLab {
         if let Some(reason) = super::missing() {
             return Err(LabError::Unknown(reason));
         }
-        let image = Image::ready(progress)?;
+        let image = Image::ready(topology.system, progress)?;
         let folder = Folder::create()?;
         let switch = VirtualSwitch::start(topology.guests.len(), folder.path())?;
         let reach = Reach::create(folder.path().join("ssh"))?;

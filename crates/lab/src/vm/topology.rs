@@ -15,6 +15,8 @@ use crate::lab_file::{self, LabFile, check_name};
 
 /// Two cores carry two busy guests, and four that mostly wait.
 const GUESTS_MAX: usize = 4;
+/// More than any lab needs.
+const MORE_NICS_MAX: u8 = 8;
 /// One controller carries more; no lab needs them.
 const DRIVES_MAX: usize = 64;
 
@@ -23,7 +25,20 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("vm-pair", include_str!("../../../../labs/vm-pair.toml")),
     ("vm-replica", include_str!("../../../../labs/vm-replica.toml")),
     ("vm-36", include_str!("../../../../labs/vm-36.toml")),
+    ("vm-systemd", include_str!("../../../../labs/vm-systemd.toml")),
 ];
+
+/// What guests run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestSystem {
+    /// Few programs, started by a script: up in seconds.
+    #[default]
+    Small,
+    /// systemd with all that configures networks and kernels on a server of Debian: up in half a minute. Its
+    /// first drive holds all that it writes.
+    Systemd,
+}
 
 /// A lab of guests.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -31,6 +46,9 @@ pub const BUILT_IN: &[(&str, &str)] = &[
 pub struct VmTopology {
     /// Its name.
     pub name: String,
+    /// What its guests run.
+    #[serde(default)]
+    pub system: GuestSystem,
     /// The machines.
     #[serde(rename = "guest")]
     pub guests: Vec<GuestPlan>,
@@ -45,6 +63,9 @@ pub struct GuestPlan {
     /// Memory, MiB.
     #[serde(default = "usual_memory")]
     pub memory_mib: u32,
+    /// NICs beside the two of the lab, connected to nothing: eth2, eth3, and so on.
+    #[serde(default)]
+    pub more_nics: u8,
     /// Its drives, one kind after the other.
     #[serde(default)]
     pub drives: Vec<DriveSet>,
@@ -196,6 +217,15 @@ impl LabFile for VmTopology {
                 return Err(format!(
                     "memory_mib = {} of guest {}: 192 to 2048 wanted",
                     guest.memory_mib, guest.name
+                ));
+            }
+            if guest.more_nics > MORE_NICS_MAX {
+                return Err(format!("guest {}: more_nics is at most {MORE_NICS_MAX}", guest.name));
+            }
+            if self.system == GuestSystem::Systemd && guest.drives.is_empty() {
+                return Err(format!(
+                    "guest {}: a drive is missing for what systemd's guest writes",
+                    guest.name
                 ));
             }
             guest.check_drives()?;

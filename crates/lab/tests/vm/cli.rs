@@ -52,7 +52,7 @@ impl Drop for Running {
 
 #[test]
 fn a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine() {
-    if let Some(reason) = missing() {
+    if let Some(reason) = missing(linerate_lab::vm::topology::GuestSystem::Small) {
         linerate_testkit::skip(
             "a_lab_is_used_from_the_command_line_and_a_killed_one_leaves_no_machine",
             &reason,

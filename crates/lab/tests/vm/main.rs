@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use linerate_lab::vm::image::Image;
 use linerate_lab::vm::lab::VmLab;
-use linerate_lab::vm::topology::VmTopology;
+use linerate_lab::vm::topology::{GuestSystem, VmTopology};
 use linerate_testkit::{TestPrograms, pause, skip, text};
 
 /// The image is made once.
@@ -50,12 +50,14 @@ impl Scene {
     fn up(test: &str, topology: impl FnOnce() -> VmTopology) -> Option<Self> {
         let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"));
         let unbuilt = [&programs.linerate, &programs.node].into_iter().find(|p| !p.is_file());
-        let reason = missing().or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
+        let topology = topology();
+        let reason =
+            missing(topology.system).or_else(|| unbuilt.map(|p| format!("{} is not built", p.display())));
         if let Some(reason) = reason {
             skip(test, &reason);
             return None;
         }
-        let lab = VmLab::up(topology(), None, &mut |_| {}).unwrap();
+        let lab = VmLab::up(topology, None, &mut |_| {}).unwrap();
         let node = lighter(&programs.node, lab.folder());
         Some(Self { lab, programs: TestPrograms { node, ..programs } })
     }
@@ -84,10 +86,10 @@ impl Scene {
 }
 
 /// Why guests cannot be had here; makes their image when they can.
-fn missing() -> Option<String> {
+fn missing(system: GuestSystem) -> Option<String> {
     let _one = IMAGE.lock().unwrap_or_else(PoisonError::into_inner);
     linerate_lab::vm::missing()
-        .or_else(|| Image::ready(&mut |_| {}).err().map(|e| format!("no image of the guests: {e}")))
+        .or_else(|| Image::ready(system, &mut |_| {}).err().map(|e| format!("no image of the guests: {e}")))
 }
 
 /// The node program without what only debuggers read: a tenth of the bytes to copy into a guest.

@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::error::{LabError, Result};
 
 /// Of these only programs in their language would be of use, and the guests have none.
-const LEFT_OUT: &[&str] = &["perl", "libperl", "python", "libpython"];
+pub(super) const LEFT_OUT: &[&str] = &["perl", "libperl", "python", "libpython"];
 
 /// Downloads packages and their dependencies as Debian archives into a folder.
 pub(super) fn download(names: &[&str], archives: &Path) -> Result<()> {
@@ -47,14 +47,14 @@ pub(super) fn download(names: &[&str], archives: &Path) -> Result<()> {
     })
 }
 
-/// Unpacks every archive of a folder.
-pub(super) fn unpack(archives: &Path, to: &Path) -> Result<()> {
+/// Unpacks every archive of a folder but those whose names begin so.
+pub(super) fn unpack(archives: &Path, to: &Path, left_out: &[&str]) -> Result<()> {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).map_err(LabError::at(format!("making {}", to.display())))?;
     let mut all: Vec<PathBuf> = fs::read_dir(archives)
         .map_err(LabError::at(format!("reading {}", archives.display())))?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "deb") && !is_left_out(path))
+        .filter(|path| path.extension().is_some_and(|e| e == "deb") && !is_left_out(path, left_out))
         .collect();
     all.sort();
     for archive in all {
@@ -65,9 +65,9 @@ pub(super) fn unpack(archives: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_left_out(archive: &Path) -> bool {
+fn is_left_out(archive: &Path, left_out: &[&str]) -> bool {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    LEFT_OUT.iter().any(|start| name.starts_with(start))
+    left_out.iter().any(|start| name.starts_with(start))
 }
 
 /// Runs a program to its end; gives what it printed.

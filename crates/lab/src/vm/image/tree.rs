@@ -13,6 +13,7 @@ use std::process::Command;
 
 use super::contents::{FILES, MODULES, PROGRAMS};
 use super::packages::run;
+use super::systemd;
 use crate::error::{LabError, Result};
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
@@ -43,7 +44,85 @@ pub(super) fn fill(packages: &Path, root: &Path) -> Result<PathBuf> {
     for (path, mode, text) in FILES {
         tree.write(path, text, *mode)?;
     }
-    tree.modules()
+    tree.modules(MODULES)
+}
+
+/// Fills the root file system with all that the packages hold, but for what the guests do not need, and `first`
+/// with what finds it at boot; returns the kernel's path in the packages.
+pub(super) fn fill_systemd(packages: &Path, first: &Path, root: &Path) -> Result<PathBuf> {
+    let tree = Tree { packages, root };
+    for folder in ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "var", "dev", "proc", "sys", "run", "tmp"] {
+        tree.folder(folder)?;
+    }
+    for folder in ["bin", "sbin", "lib", "lib64"] {
+        tree.link(folder, &format!("usr/{folder}"))?;
+    }
+    let kernel = tree.modules(systemd::MODULES)?;
+    Tree { packages, root: first }.first_programs()?;
+    for name in systemd::LEFT_OUT_FILES {
+        let _ = fs::remove_dir_all(packages.join(name));
+    }
+    move_into(packages, root)?;
+    for (link, target) in systemd::links() {
+        let path = root.join(&link);
+        let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(LabError::at(format!("making {}", folder.display())))?;
+        }
+        tree.link(&link, &target)?;
+    }
+    for (path, mode, text) in systemd::FILES {
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            tree.folder(folder)?;
+        }
+        tree.write(path, text, *mode)?;
+    }
+    Tree { packages: root, root }.compile_python();
+    Ok(kernel)
+}
+
+/// Makes a drive with an ext4 of everything below a folder.
+pub(super) fn file_system(root: &Path, drive: &Path) -> Result<()> {
+    let step = || format!("making {}", drive.display());
+    let _ = fs::remove_file(drive);
+    let file = fs::File::create(drive).map_err(LabError::at(step()))?;
+    file.set_len(systemd::ROOT_BYTES).map_err(LabError::at(step()))?;
+    let tree = Tree { packages: root, root };
+    let program = tree.program("mke2fs")?.1;
+    let (from, to) = (root.display().to_string(), drive.display().to_string());
+    // Never written, so never repaired.
+    let words = ["-q", "-t", "ext4", "-O", "^has_journal", "-d", &from, &to];
+    tree.with_loader(&[], &program, &words).map(drop)
+}
+
+/// Moves what is in a folder into another one, folder by folder; what is there by this name already stays.
+fn move_into(from: &Path, to: &Path) -> Result<()> {
+    let step = || format!("moving {}", from.display());
+    for entry in fs::read_dir(from).map_err(LabError::at(step()))? {
+        let entry = entry.map_err(LabError::at(step()))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let is_folder = entry.file_type().map_err(LabError::at(step()))?.is_dir();
+        // The kernel is no part of the tree.
+        if entry.file_name() == "boot" {
+            continue;
+        }
+        if is_folder && target.is_dir() {
+            move_into(&source, &target)?;
+        } else if target.symlink_metadata().is_err() {
+            fs::rename(&source, &target).map_err(LabError::at(step()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A program for which our files belong to root, as they will in the guest; ours alone sees it so.
+fn as_root(program: &Path) -> Command {
+    if linerate_sys::sandbox::is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("unshare");
+    command.arg("--map-root-user").arg(program);
+    command
 }
 
 struct Tree<'a> {
@@ -152,10 +231,24 @@ impl Tree<'_> {
     fn with_loader(&self, options: &[&str], program: &Path, arguments: &[&str]) -> Result<String> {
         let paths = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]
             .map(|f| self.packages.join(f).display().to_string());
-        let mut command = Command::new(self.library(LOADER)?);
+        let mut command = as_root(&self.library(LOADER)?);
         command.args(["--library-path", &paths.join(":")]);
         command.args(options).arg(program).args(arguments);
         run(command, &program.display().to_string())
+    }
+
+    /// Makes what Python would make of its modules at every start, which takes an emulated CPU half a minute.
+    fn compile_python(&self) {
+        let Some(program) = self.resolve(Path::new("usr/bin/python3")) else { return };
+        let Ok(loader) = self.library(LOADER) else { return };
+        let libraries = self.root.join(LIBRARIES);
+        let mut command = Command::new(loader);
+        command.arg("--library-path").arg(libraries).arg(program).args(["-m", "compileall", "-q"]);
+        // Files of the image have no times to compare.
+        command.args(["--invalidation-mode", "unchecked-hash"]).arg(self.root.join("usr/lib"));
+        command.env("PYTHONHOME", self.root.join("usr"));
+        // Without it the guest is only slower; a few files are no Python of this version.
+        let _ = run(command, "python3");
     }
 
     /// Busybox for every common program that is not here by itself.
@@ -191,30 +284,42 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Copies the modules and writes their indexes; returns the path of the kernel.
-    fn modules(&self) -> Result<PathBuf> {
-        let lacks = || LabError::Unknown("the packages of the guests hold no kernel".into());
+    /// What mounts the root file system before systemd starts: a script, busybox, and modules in the order in
+    /// which they are loaded.
+    fn first_programs(&self) -> Result<()> {
+        for folder in ["bin", "mod"] {
+            self.folder(folder)?;
+        }
+        Self::copy(&self.program("busybox")?.1, &self.root.join("bin/busybox"))?;
+        let from = self.packages_modules()?;
+        let (needs, built_in) = indexes(&from)?;
+        for (number, path) in wanted(systemd::FIRST_MODULES, &needs, &built_in)?.into_iter().enumerate() {
+            Self::copy(&from.join(path), &self.root.join(format!("mod/{number:02}.ko")))?;
+        }
+        self.write("init", systemd::INIT, 0o755)
+    }
+
+    /// Folder of the modules of the newest kernel in the packages.
+    fn packages_modules(&self) -> Result<PathBuf> {
         let folder = self.packages.join("lib/modules");
         let entries = fs::read_dir(&folder).map_err(LabError::at(format!("reading {}", folder.display())))?;
-        let version = entries
-            .flatten()
-            .map(|e| e.file_name().to_string_lossy().into_owned())
-            .max()
-            .ok_or_else(lacks)?;
+        let newest = entries.flatten().map(|e| e.path()).max();
+        newest.ok_or_else(|| LabError::Unknown("the packages of the guests hold no kernel".into()))
+    }
+
+    /// Copies the modules and writes their indexes; returns the path of the kernel.
+    fn modules(&self, names: &[&str]) -> Result<PathBuf> {
+        let from = self.packages_modules()?;
+        let version = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let depmod = self.program("depmod")?.1;
         let index = |root: &Path| {
             self.with_loader(&["--argv0", "depmod"], &depmod, &["-b", &root.display().to_string(), &version])
         };
         index(self.packages)?;
-        let from = folder.join(&version);
-        let read = |name: &str| {
-            let path = from.join(name);
-            fs::read_to_string(&path).map_err(LabError::at(format!("reading {}", path.display())))
-        };
-        let (needs, built_in) = (read("modules.dep")?, read("modules.builtin")?);
+        let (needs, built_in) = indexes(&from)?;
         let to = format!("usr/lib/modules/{version}");
         self.folder(&to)?;
-        for path in wanted(&needs, &built_in)? {
+        for path in wanted(names, &needs, &built_in)? {
             let target = self.root.join(&to).join(path);
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent).map_err(LabError::at(format!("making {}", parent.display())))?;
@@ -226,25 +331,40 @@ impl Tree<'_> {
         }
         index(self.root)?;
         let kernel = self.packages.join("boot").join(format!("vmlinuz-{version}"));
+        let lacks = || LabError::Unknown(format!("the packages of the guests hold no kernel {version}"));
         kernel.is_file().then_some(kernel).ok_or_else(lacks)
     }
 }
 
-/// Paths of the modules that are wanted and of those that they need, from the index that depmod wrote.
-fn wanted<'a>(needs: &'a str, built_in: &str) -> Result<BTreeSet<&'a str>> {
+/// What modules need, and which are built in, as depmod and the kernel's package list them.
+fn indexes(modules: &Path) -> Result<(String, String)> {
+    let read = |name: &str| {
+        let path = modules.join(name);
+        fs::read_to_string(&path).map_err(LabError::at(format!("reading {}", path.display())))
+    };
+    Ok((read("modules.dep")?, read("modules.builtin")?))
+}
+
+/// Paths of the modules that are wanted and of those that they need, each behind what it needs, from the index
+/// that depmod wrote.
+fn wanted<'a>(names: &[&str], needs: &'a str, built_in: &str) -> Result<Vec<&'a str>> {
     let name_of = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
         file.split('.').next().unwrap_or(file).replace('-', "_")
     };
-    let mut paths = BTreeSet::new();
-    for module in MODULES {
+    let mut paths: Vec<&str> = Vec::new();
+    for module in names {
         let module = module.replace('-', "_");
         let line =
             needs.lines().filter_map(|line| line.split_once(':')).find(|(path, _)| name_of(path) == module);
         match line {
             Some((path, others)) => {
-                paths.insert(path);
-                paths.extend(others.split_ascii_whitespace());
+                // The last one listed is loaded first.
+                for path in others.split_ascii_whitespace().rev().chain([path]) {
+                    if !paths.contains(&path) {
+                        paths.push(path);
+                    }
+                }
             }
             None if built_in.lines().any(|path| name_of(path) == module) => {}
             None => {
@@ -265,9 +385,11 @@ mod tests {
         let lines: Vec<String> =
             MODULES.iter().map(|m| format!("kernel/x/{m}.ko: kernel/y/base.ko\n")).collect();
         let mut needs = lines.concat();
-        assert_eq!(wanted(&needs, "").unwrap().len(), MODULES.len() + 1);
+        assert_eq!(wanted(MODULES, &needs, "").unwrap().len(), MODULES.len() + 1);
         needs = needs.replace("kernel/x/drbd.ko", "kernel/x/other.ko");
-        assert!(wanted(&needs, "").unwrap_err().to_string().contains("drbd"));
-        assert!(wanted(&needs, "kernel/x/drbd.ko\n").is_ok());
+        assert!(wanted(MODULES, &needs, "").unwrap_err().to_string().contains("drbd"));
+        assert!(wanted(MODULES, &needs, "kernel/x/drbd.ko\n").is_ok());
+        let needs = "a/c.ko: a/b.ko a/a.ko\na/b.ko: a/a.ko\na/a.ko:\n";
+        assert_eq!(wanted(&["b", "c"], needs, "").unwrap(), ["a/a.ko", "a/b.ko", "a/c.ko"]);
     }
 }
