@@ -85,10 +85,12 @@ impl BpfRing {
         self.map.as_fd()
     }
 
-    /// Records since the last call.
+    /// Records since the last call, up to the last one that was written when it began: a program that writes
+    /// all the time does not keep it.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
+        let end = self.written.position().load(Ordering::Acquire);
         let mut at = self.read.position().load(Ordering::Relaxed);
-        while at < self.written.position().load(Ordering::Acquire) {
+        while at < end {
             let offset = self.page + (at & (self.bytes - 1));
             // SAFETY: the offset is below one page and the size of the ring, both mapped, and a multiple of
             // eight: the kernel begins records there.

@@ -234,8 +234,9 @@ fn parse(record: &[u8]) -> SysctlWrite {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::fs::MetadataExt as _;
-
+    use std::process::{Command, Stdio};
     use std::sync::Mutex;
 
     use super::*;
@@ -316,5 +317,37 @@ mod tests {
             Err(why) => println!("SKIPPED nothing_stays_when_it_is_dropped: {why}"),
         }
         assert_eq!((mounts(), sysctl_programs(root.as_fd())), (mounts_before, before));
+    }
+
+    /// Set for the process that is killed.
+    const TO_BE_KILLED: &str = "LINERATE_TO_BE_KILLED";
+
+    #[test]
+    fn nothing_stays_of_a_process_that_was_killed() {
+        const NAME: &str = "sysctl_writes::tests::nothing_stays_of_a_process_that_was_killed";
+        if std::env::var_os(TO_BE_KILLED).is_some() {
+            let writes = SysctlWrites::begin();
+            println!("begun: {}", writes.is_ok());
+            std::io::stdout().flush().unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        let _alone = ALONE.lock();
+        let Ok(root) = cgroup_root() else { return println!("SKIPPED {NAME}: no cgroup v2") };
+        if let Err(why) = SysctlWrites::begin() {
+            return println!("SKIPPED {NAME}: {why}");
+        }
+        let before = sysctl_programs(root.as_fd());
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME, "--nocapture"]).env(TO_BE_KILLED, "1").stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Held until the end: a process that cannot print any more ends by itself.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.by_ref().any(|line| line.ends_with("begun: true")));
+        assert_eq!(sysctl_programs(root.as_fd()).len(), before.len() + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(sysctl_programs(root.as_fd()), before);
     }
 }
