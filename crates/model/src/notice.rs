@@ -8,6 +8,8 @@ use crate::fact::{FactKey, FactValue};
 
 /// Who changed what is different after a boot.
 pub const BY_REBOOT: &str = "a reboot";
+/// Subject of the gap of a host that cannot record who writes to sysctls.
+pub const WRITERS: &str = "notices of writing processes";
 
 /// What reported a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -70,6 +72,9 @@ pub struct ValueChange {
 pub struct FactNotice {
     /// When it was reported, by the clock of the host, Unix milliseconds.
     pub at_ms: u64,
+    /// How long after that its values were read, milliseconds.
+    #[serde(default)]
+    pub read_after_ms: u64,
     /// What reported it.
     pub source: NoticeSource,
     /// The file or device; empty where a whole table is meant.

@@ -49,9 +49,9 @@ pub(crate) fn answer(
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
             Ok(Event::Facts(Box::new(facts)))
         }
-        ObserveRequest::Follow { prefixes } => {
+        ObserveRequest::Follow { prefixes, writers } => {
             let read = |wanted: &[FactKey]| facts::read(&Root::live(), wanted, &[]);
-            let (facts, following) = Following::begin(prefixes, read);
+            let (facts, following) = Following::begin(prefixes, writers, read);
             *reader.following.lock().unwrap_or_else(PoisonError::into_inner) = Some(following);
             Ok(Event::Facts(Box::new(facts)))
         }

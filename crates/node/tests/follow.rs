@@ -11,7 +11,7 @@ mod operator;
 use std::process::Command;
 
 use linerate_model::fact::FactValue;
-use linerate_model::notice::{FactNotice, NoticeSource};
+use linerate_model::notice::{FactNotice, NoticeSource, WRITERS};
 use linerate_testkit::{self as testkit, TestEnvironment};
 use linerate_wire::message::{Event, ObserveRequest};
 use operator::Operator;
@@ -79,7 +79,7 @@ fn what_is_changed_by_hand_is_reported_with_both_values_and_who() {
     );
     sh(&format!("mkdir -p /etc/sysctl.d; mount --bind '{}' /etc/sysctl.d", files.path().display()));
     let mut operator = Operator::start(None);
-    let events = operator.ask(ObserveRequest::Follow { prefixes: Vec::new() });
+    let events = operator.ask(ObserveRequest::Follow { prefixes: Vec::new(), writers: false });
     let [Event::Facts(facts), Event::Done] = events.as_slice() else { panic!("{events:?}") };
     let gaps: Vec<_> = facts.gaps.iter().filter(|g| g.what.to_string().starts_with("notices")).collect();
     assert!(gaps.is_empty(), "{gaps:?}");
@@ -90,7 +90,8 @@ fn what_is_changed_by_hand_is_reported_with_both_values_and_who() {
         });
         let change = found.changes.iter().find(|change| change.key.starts_with(key)).unwrap();
         assert_ne!(change.from, change.to, "{line}");
-        assert_eq!(found.writer.is_some(), source == NoticeSource::Written, "{line}: {found:?}");
+        let names_writer = matches!(source, NoticeSource::Written | NoticeSource::Firewall);
+        assert!(found.writer.is_some() || !names_writer, "{line}: {found:?}");
         if key == "sysctl.net.core.somaxconn" {
             assert_eq!(change.to, Some(FactValue::Int(77)));
         }
@@ -104,4 +105,46 @@ fn what_is_changed_by_hand_is_reported_with_both_values_and_who() {
     let next = notice(&mut operator, "another value", |notice| notice.source != NoticeSource::File);
     assert_eq!(next.changes.len(), 1, "{next:?}");
     assert_eq!(next.changes[0].key, "sysctl.net.core.somaxconn");
+}
+
+/// Writes of others in a row, from another mount namespace, and one in another network namespace.
+const ELSEWHERE: &str =
+    "unshare -m sh -c 'sysctl -qw net.core.somaxconn=81; sysctl -qw net.core.somaxconn=82'
+    unshare -n sysctl -qw net.core.somaxconn=99
+    unshare -m sysctl -qw net.core.somaxconn=83";
+
+#[test]
+fn each_write_from_other_namespaces_has_its_process_and_both_values() {
+    const NAME: &str = "each_write_from_other_namespaces_has_its_process_and_both_values";
+    if !testkit::is_root() {
+        testkit::skip(NAME, "programs in the kernel are for root only");
+        return;
+    }
+    if !testkit::has(NAME, "sysctl", "procps") || !testkit::inside(NAME, TestEnvironment::Mounts) {
+        return;
+    }
+    sh("sysctl -qw net.core.somaxconn=80");
+    let mut operator = Operator::start(None);
+    let prefixes = vec!["sysctl.net.core.".to_owned()];
+    let events = operator.ask(ObserveRequest::Follow { prefixes, writers: true });
+    let [Event::Facts(facts), Event::Done] = events.as_slice() else { panic!("{events:?}") };
+    if let Some(gap) = facts.gaps.iter().find(|gap| gap.what.to_string() == WRITERS) {
+        testkit::skip(NAME, &gap.reason);
+        return;
+    }
+    sh(ELSEWHERE);
+    let mut writes = Vec::new();
+    while writes.len() < 3 {
+        let events = operator.ask(ObserveRequest::Notices);
+        let [Event::Noticed(notices), Event::Done] = events.as_slice() else { panic!("{events:?}") };
+        assert!(!notices.is_empty(), "only {writes:?} were noticed");
+        for found in notices {
+            let writer = found.writer.clone().unwrap();
+            assert_eq!((found.about.as_str(), found.changes.len()), ("/proc/sys/net/core/somaxconn", 1));
+            writes.push((writer.name.unwrap(), found.changes[0].from.clone(), found.changes[0].to.clone()));
+        }
+    }
+    let value = |number| Some(FactValue::Int(number));
+    let by_sysctl = |from, to| ("sysctl".to_owned(), value(from), value(to));
+    assert_eq!(writes, [by_sysctl(80, 81), by_sysctl(81, 82), by_sysctl(82, 83)]);
 }

@@ -163,6 +163,7 @@ mod tests {
     fn a_notice_says_when_what_and_who() {
         let one = FactNotice {
             at_ms: 1_795_543_215_000,
+            read_after_ms: 40,
             source: NoticeSource::Written,
             about: "/proc/sys/vm/swappiness".into(),
             writer: Some(Writer { pid: 7, name: Some("tuned".into()), unit: Some("tuned.service".into()) }),

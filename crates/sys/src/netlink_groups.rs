@@ -20,30 +20,40 @@ const NFTABLES_GROUP: u32 = 7;
 /// What a message of rtnetlink is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteMessage {
-    /// A device, its addresses, queueing disciplines or filters: its number.
-    Device(u32),
+    /// A device by its number.
+    Device(u32, DevicePart),
     /// The routing tables.
     Routes,
     /// The rules that choose among them.
     Rules,
 }
 
+/// What of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DevicePart {
+    /// Itself: its state and its own settings.
+    Link,
+    /// Its addresses.
+    Addresses,
+    /// Its queueing disciplines and their classes.
+    Queues,
+    /// Its filters.
+    Filters,
+}
+
 impl RouteMessage {
     /// Reads it.
     #[must_use]
     pub fn of(message: &Message<'_>) -> Option<Self> {
+        // The number stands at the same offset in all of them.
+        let device = |part| u32_at(message.payload, 4).map(|number| Self::Device(number, part));
         match message.kind {
-            // The number stands at the same offset in all of them.
-            libc::RTM_NEWLINK
-            | libc::RTM_DELLINK
-            | libc::RTM_NEWADDR
-            | libc::RTM_DELADDR
-            | libc::RTM_NEWQDISC
-            | libc::RTM_DELQDISC
-            | libc::RTM_NEWTCLASS
-            | libc::RTM_DELTCLASS
-            | libc::RTM_NEWTFILTER
-            | libc::RTM_DELTFILTER => u32_at(message.payload, 4).map(Self::Device),
+            libc::RTM_NEWLINK | libc::RTM_DELLINK => device(DevicePart::Link),
+            libc::RTM_NEWADDR | libc::RTM_DELADDR => device(DevicePart::Addresses),
+            libc::RTM_NEWQDISC | libc::RTM_DELQDISC | libc::RTM_NEWTCLASS | libc::RTM_DELTCLASS => {
+                device(DevicePart::Queues)
+            }
+            libc::RTM_NEWTFILTER | libc::RTM_DELTFILTER => device(DevicePart::Filters),
             libc::RTM_NEWROUTE | libc::RTM_DELROUTE => Some(Self::Routes),
             libc::RTM_NEWRULE | libc::RTM_DELRULE => Some(Self::Rules),
             _ => None,
@@ -137,7 +147,10 @@ mod tests {
         let payload = [0, 0, 0, 0, 7, 0, 0, 0];
         let of =
             |kind| RouteMessage::of(&Message { kind, flags: 0, sequence: 0, port: 0, payload: &payload });
-        assert_eq!(of(libc::RTM_NEWQDISC), Some(RouteMessage::Device(u32::from_ne_bytes([7, 0, 0, 0]))));
+        assert_eq!(
+            of(libc::RTM_NEWQDISC),
+            Some(RouteMessage::Device(u32::from_ne_bytes([7, 0, 0, 0]), DevicePart::Queues))
+        );
         assert_eq!(
             (of(libc::RTM_DELROUTE), of(libc::RTM_NEWRULE)),
             (Some(RouteMessage::Routes), Some(RouteMessage::Rules))

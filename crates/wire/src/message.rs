@@ -96,6 +96,9 @@ pub enum ObserveRequest {
     Follow {
         /// Key prefixes.
         prefixes: Vec<FactKey>,
+        /// Record the process of each write to a sysctl, by a program in the kernel.
+        #[serde(default)]
+        writers: bool,
     },
     /// What was noticed since the last answer; waits for the first, at most half a minute. Answered by
     /// `Noticed`, then `Done`: a node never sends more than it was asked for.

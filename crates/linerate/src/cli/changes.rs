@@ -40,6 +40,9 @@ pub(super) struct Args {
     /// With --follow: exit after this time, e.g. 10m
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration, requires = "follow")]
     time: Option<Duration>,
+    /// With --follow: name the process of each write to a sysctl, by an eBPF program (root, Linux 6.1)
+    #[arg(long, requires = "follow")]
+    writers: bool,
     #[command(flatten)]
     inventory: InventoryFile,
     /// Never use sudo on the hosts
@@ -57,7 +60,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             inventory.without_sudo();
         }
         let keys = if args.key.is_empty() { Vec::new() } else { vec![args.key.clone()] };
-        return open::runtime()?.block_on(follow::run(&inventory, keys, args.time, args.json));
+        return open::runtime()?.block_on(follow::run(
+            &inventory,
+            follow::Wanted { keys, writers: args.writers },
+            args.time,
+            args.json,
+        ));
     }
     let since_ms = args.since.unix_ms(clock::now_ms());
     let log = Store::open_to_read()?.list_changes(&args.hosts, since_ms, &args.key)?;

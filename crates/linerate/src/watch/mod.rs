@@ -116,7 +116,7 @@ impl Watch {
                 host: (*host).clone(),
                 fleet: Arc::clone(fleet),
                 from_hosts: to_us.clone(),
-                follow: ObserveRequest::Follow { prefixes: Vec::new() },
+                follow: ObserveRequest::Follow { prefixes: Vec::new(), writers: false },
                 probing: Some(Probing { endpoint: (*endpoint).clone(), token, whom }),
             };
             tokio::spawn(session.hold());

@@ -58,7 +58,7 @@ mod route;
 mod rps_xps;
 mod rss;
 mod rule;
-mod sysctl;
+pub(crate) mod sysctl;
 mod topology;
 mod view;
 

@@ -3,9 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_model::notice::NoticeSource;
-use linerate_sys::netlink_groups::NetlinkGroups;
+use linerate_sys::netlink_groups::{NetlinkGroups, process_of_ruleset};
 
 use super::source::{Notice, Opened, Source};
+use super::written::named_writer;
 
 struct Firewall(NetlinkGroups);
 
@@ -23,13 +24,18 @@ impl AsFd for Firewall {
 impl Source for Firewall {
     fn drain(&mut self, notices: &mut Vec<Notice>) -> bool {
         let mut is_reported = false;
-        let is_whole = self.0.drain(|_| is_reported = true).unwrap_or(false);
+        let mut writer = None;
+        let drained = self.0.drain(|message| {
+            is_reported = true;
+            writer = process_of_ruleset(message).map(|(pid, name)| named_writer(pid, name)).or(writer.take());
+        });
         if is_reported {
             notices.push(Notice {
+                writer,
                 keys: vec!["firewall.".to_owned()],
                 ..Notice::of(NoticeSource::Firewall, "")
             });
         }
-        is_whole
+        drained.unwrap_or(false)
     }
 }

@@ -11,6 +11,7 @@ mod firewall;
 mod known;
 mod links;
 mod source;
+mod writers;
 mod written;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::fact::{FactKey, Gap, HostFacts};
-use linerate_model::notice::{FactNotice, NoticeSource};
+use linerate_model::notice::{self, FactNotice, NoticeSource};
 use linerate_sys::socket::{Ready, wait};
 
 use known::Known;
@@ -36,6 +37,9 @@ const SOURCES: [(&str, Open); 5] = [
     ("notices of the firewall", firewall::open),
     ("notices of files", files::open),
 ];
+
+/// Only for who asks for it: a program in the kernel.
+const WRITERS: (&str, Open) = (notice::WRITERS, writers::open);
 
 /// Everything is read again after this time. Fifteen minutes: what no source reports is rare, and a reading
 /// takes a tenth of a second of CPU.
@@ -60,15 +64,16 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Follows keys that begin so, all without beginnings; `read` reads such facts. Returns all of them, with
-    /// a gap for each source that there is not.
+    /// Follows keys that begin so, all without beginnings, with the process of each write to a sysctl for
+    /// `writers`; `read` reads such facts. Returns all of them, with a gap for each source that there is not.
     pub(crate) fn begin(
         wanted: Vec<FactKey>,
+        writers: bool,
         read: impl Fn(&[FactKey]) -> HostFacts + Send + 'static,
     ) -> (HostFacts, Self) {
         let mut sources = Vec::new();
         let mut gaps = Vec::new();
-        for (what, open) in SOURCES {
+        for (what, open) in SOURCES.into_iter().chain(writers.then_some(WRITERS)) {
             match open() {
                 Ok(source) => sources.push(source),
                 Err(reason) => gaps.push(Gap { what: what.into(), reason }),
@@ -81,7 +86,7 @@ impl Following {
         let (to_operator, notices) = mpsc::sync_channel(WAITING_MAX);
         let stop = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&stop);
-        std::thread::spawn(move || follow(&wanted, sources, known, read, &ends, &to_operator));
+        std::thread::spawn(move || follow(&wanted, sources, known, read, AGAIN, &ends, &to_operator));
         (facts, Self { notices, stop })
     }
 
@@ -110,24 +115,36 @@ fn follow(
     mut sources: Vec<Box<dyn Source>>,
     mut known: Known,
     read: impl Fn(&[FactKey]) -> HostFacts,
+    again: Duration,
     stop: &AtomicBool,
     to_operator: &SyncSender<FactNotice>,
 ) {
     let mut last_whole = Instant::now();
+    let mut unread = Vec::new();
+    let mut later = Collected::default();
     while !stop.load(Ordering::Relaxed) {
-        let (mut notices, is_whole) = collected(&mut sources);
-        let again = last_whole.elapsed() >= AGAIN || !is_whole;
-        if again {
-            notices.push(Notice::everything());
+        let mut collected = collected(&mut sources, std::mem::take(&mut later));
+        let is_whole = last_whole.elapsed() >= again || !collected.is_whole;
+        collected.notices.retain(|notice| known.may_report(notice));
+        collected.notices.splice(0..0, std::mem::take(&mut unread));
+        if is_whole {
+            collected.notices.push(Notice::everything());
             last_whole = Instant::now();
         }
+        let notices = collected.notices;
         if notices.is_empty() {
             continue;
         }
-        let at_ms = now_ms();
         let keys = wider(&notices, wanted);
-        let changes = if keys.is_empty() && !again { Vec::new() } else { known.learn(&read(&keys), &keys) };
-        for notice in source::share(notices, changes, at_ms) {
+        let changes =
+            if keys.is_empty() && !is_whole { Vec::new() } else { known.learn(&read(&keys), &keys) };
+        // What was written before the values were read was reported before that.
+        later.drain(&mut sources);
+        let reported = source::share(notices, &later.notices, changes, &known);
+        unread = reported.unread;
+        for mut notice in reported.notices {
+            notice.at_ms = collected.at_ms;
+            notice.read_after_ms = now_ms().saturating_sub(collected.at_ms);
             // The session has ended, or follows something else.
             if to_operator.send(notice).is_err() {
                 return;
@@ -136,22 +153,48 @@ fn follow(
     }
 }
 
-/// What the sources report within the next moment. `false`: some of it was lost.
-fn collected(sources: &mut [Box<dyn Source>]) -> (Vec<Notice>, bool) {
-    let mut notices = Vec::new();
-    let mut is_whole = true;
-    let mut since: Option<Instant> = None;
+/// What the sources reported.
+struct Collected {
+    notices: Vec<Notice>,
+    /// None of it was lost.
+    is_whole: bool,
+    /// When the first of it was reported.
+    at_ms: u64,
+}
+
+impl Default for Collected {
+    fn default() -> Self {
+        Self { notices: Vec::new(), is_whole: true, at_ms: 0 }
+    }
+}
+
+impl Collected {
+    /// Takes what there is.
+    fn drain(&mut self, sources: &mut [Box<dyn Source>]) {
+        if self.notices.is_empty() {
+            self.at_ms = now_ms();
+        }
+        for source in sources {
+            self.is_whole &= source.drain(&mut self.notices);
+        }
+    }
+}
+
+/// What the sources report within the next moment, after what was reported already.
+fn collected(sources: &mut [Box<dyn Source>], mut collected: Collected) -> Collected {
+    let mut since = (!collected.notices.is_empty()).then(Instant::now);
     loop {
         let patience = if since.is_some() { QUIET } else { STOP_WAIT };
         let descriptors: Vec<_> = sources.iter().map(|source| source.as_fd()).collect();
         if !wait(&descriptors, Ready::Readable, patience).unwrap_or(false) {
-            return (notices, is_whole);
+            if collected.notices.is_empty() {
+                collected.at_ms = now_ms();
+            }
+            return collected;
         }
-        for source in sources.iter_mut() {
-            is_whole &= source.drain(&mut notices);
-        }
+        collected.drain(sources);
         if since.get_or_insert_with(Instant::now).elapsed() >= GATHER_MAX {
-            return (notices, is_whole);
+            return collected;
         }
     }
 }
@@ -183,10 +226,34 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use linerate_model::fact::FactValue;
+
     use super::*;
 
     fn keys(list: &[&str]) -> Vec<FactKey> {
         list.iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_no_source_reports_is_found_when_everything_is_read_again() {
+        let facts = |value| {
+            let mut facts = HostFacts::default();
+            facts.readings.insert("cpu.count".to_owned(), FactValue::Int(value));
+            facts
+        };
+        let (to_operator, notices) = mpsc::sync_channel(WAITING_MAX);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ends, known) = (Arc::clone(&stop), Known::new(&facts(4)));
+        let again = Duration::from_millis(1);
+        let thread = std::thread::spawn(move || {
+            follow(&[], Vec::new(), known, |_| facts(8), again, &ends, &to_operator);
+        });
+        let notice = notices.recv().unwrap();
+        assert_eq!((notice.source, notice.changes.len()), (NoticeSource::Reading, 1));
+        assert_eq!(notice.changes[0].to, Some(FactValue::Int(8)));
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap();
+        assert_eq!(AGAIN, Duration::from_secs(15 * 60));
     }
 
     #[test]

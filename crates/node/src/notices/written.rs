@@ -39,7 +39,7 @@ impl Source for Written {
 }
 
 /// Beginnings of the keys that are read from a file; none for files that no fact is read from.
-fn keys_of(path: &Path) -> Vec<FactKey> {
+pub(super) fn keys_of(path: &Path) -> Vec<FactKey> {
     let parts: Vec<&str> = path
         .components()
         .filter_map(|part| match part {
@@ -70,11 +70,18 @@ fn keys_of(path: &Path) -> Vec<FactKey> {
 }
 
 /// What a process is called. One that has ended is only a number.
-fn writer(pid: i32) -> Writer {
+pub(super) fn writer(pid: i32) -> Writer {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let name = read("comm").map(|name| name.trim_end().to_owned());
     let unit = read("cgroup").and_then(|text| unit_of(&text));
     Writer { pid, name, unit }
+}
+
+/// A process whose name the kernel reported. It may have ended, and another one may have its number.
+pub(super) fn named_writer(pid: i32, name: String) -> Writer {
+    let now = writer(pid);
+    let unit = now.unit.filter(|_| now.name.as_ref() == Some(&name));
+    Writer { pid, name: Some(name), unit }
 }
 
 /// The unit that a cgroup belongs to; none for sessions of people.

@@ -10,7 +10,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::fact::{FactKey, GapSubject, HostFacts};
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{Host, HostName, Inventory};
-use linerate_model::notice::{BY_REBOOT, FactNotice, NoticeSource, ValueChange};
+use linerate_model::notice::{self, BY_REBOOT, FactNotice, NoticeSource, ValueChange};
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_report::changes;
 use linerate_report::heat::Style;
@@ -26,10 +26,18 @@ use crate::watch::{FromHost, Session};
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
 
-/// Follows hosts until Ctrl-C, or for a time; keys with one of these prefixes; all without prefixes.
+/// What is followed.
+pub(super) struct Wanted {
+    /// Keys with one of these prefixes; all without prefixes.
+    pub(super) keys: Vec<FactKey>,
+    /// With the process of each write to a sysctl.
+    pub(super) writers: bool,
+}
+
+/// Follows hosts until Ctrl-C, or for a time.
 pub(super) async fn run(
     inventory: &Inventory,
-    keys: Vec<FactKey>,
+    wanted: Wanted,
     time: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -50,8 +58,8 @@ pub(super) async fn run(
     let hosts: Vec<&Host> = inventory.hosts.iter().filter(has_node).collect();
     let mut follower = Follower {
         names: hosts.iter().map(|host| host.name.clone()).collect(),
-        from_hosts: start(&fleet, &hosts, &keys),
-        log: Log::new(&inventory.name, keys, SeenBy::Follow),
+        from_hosts: start(&fleet, &hosts, &wanted),
+        log: Log::new(&inventory.name, wanted.keys, SeenBy::Follow),
         lost: BTreeSet::new(),
         has_gap: !fleet.gaps.is_empty(),
         json,
@@ -78,7 +86,7 @@ pub(super) async fn run(
 }
 
 /// A session with each host; what they report comes out, each with the number of its host.
-fn start(fleet: &Arc<Fleet>, hosts: &[&Host], keys: &[FactKey]) -> mpsc::Receiver<(usize, FromHost)> {
+fn start(fleet: &Arc<Fleet>, hosts: &[&Host], wanted: &Wanted) -> mpsc::Receiver<(usize, FromHost)> {
     let (to_us, from_hosts) = mpsc::channel(WAITING_MAX);
     for (number, host) in hosts.iter().enumerate() {
         let session = Session {
@@ -86,7 +94,7 @@ fn start(fleet: &Arc<Fleet>, hosts: &[&Host], keys: &[FactKey]) -> mpsc::Receive
             host: (*host).clone(),
             fleet: Arc::clone(fleet),
             from_hosts: to_us.clone(),
-            follow: ObserveRequest::Follow { prefixes: keys.to_vec() },
+            follow: ObserveRequest::Follow { prefixes: wanted.keys.clone(), writers: wanted.writers },
             probing: None,
         };
         tokio::spawn(session.hold());
@@ -179,7 +187,12 @@ impl Log {
         let gaps = facts.gaps.iter().filter(|gap| gap.what.to_string().starts_with("notices of "));
         for gap in gaps.filter(|_| !is_again) {
             let (what, reason) = (one_line(&gap.what.to_string()), lines_of_error(&gap.reason));
-            out::note(&format!("{host}: no {what}: {reason}; such changes are seen every 15 minutes"));
+            let then = if what == notice::WRITERS {
+                "changes are reported as without --writers"
+            } else {
+                "such changes are seen every 15 minutes"
+            };
+            out::note(&format!("{host}: no {what}: {reason}; {then}"));
         }
         let scope = if self.keys.is_empty() { ReadScope::All } else { ReadScope::Below(&self.keys) };
         let changed = self.write(host, facts, scope, has_booted.then_some(BY_REBOOT));
@@ -203,6 +216,13 @@ impl Log {
         let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
         let who = notice.who();
         let mut facts = HostFacts::default();
+        // Facts of namespaces inside a host are not read when it is followed: the store learns what they were.
+        let inside = notice.changes.iter().filter(|change| change.key.starts_with("netns."));
+        facts.readings.extend(inside.filter_map(|one| Some((one.key.clone(), one.from.clone()?))));
+        if !facts.readings.is_empty() {
+            self.write(host, &facts, ReadScope::Part, None);
+        }
+        facts = HostFacts::default();
         facts.readings.extend(notice.changes.into_iter().filter_map(|one| Some((one.key, one.to?))));
         if !keys.is_empty() {
             self.write(host, &facts, ReadScope::Below(&keys), who.as_deref());
