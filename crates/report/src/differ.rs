@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::difference::Difference;
 use linerate_model::fact::{FactKey, FactValue};
+use linerate_model::fact_change::FactChange;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
@@ -70,8 +71,8 @@ pub struct HostDifferences {
     pub identity: usize,
 }
 
-/// Of two hosts.
-pub fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> HostDifferences {
+/// Of two hosts, with what made a value of one of them.
+pub fn of_hosts(differences: &[Difference], hosts: [&str; 2], changes: &[FactChange]) -> HostDifferences {
     let mut found = HostDifferences::default();
     let mut alone: BTreeMap<(&str, usize), usize> = BTreeMap::new();
     for difference in differences {
@@ -88,7 +89,7 @@ pub fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> HostDifferences
                     found.lines.push(line);
                 }
             }
-            None => found.lines.push(words::difference(difference).sentence),
+            None => found.lines.push(words::quoted(difference, Some(hosts), changes).sentence),
         }
     }
     found
@@ -193,6 +194,8 @@ fn compare(snapshot: &Snapshot, hosts: &[&HostName], said: &str) -> Vec<FactDiff
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::fact_change::SeenBy;
+
     use super::*;
 
     #[test]
@@ -207,10 +210,30 @@ mod tests {
             fact("nic.eth0.mtu", text("1500"), text("9000")),
         ];
         all.extend((0..5).map(|n| fact(&format!("nic.p1.x{n}"), text("on"), None)));
-        let found = of_hosts(&all, ["a", "b"]);
+        let change = FactChange {
+            host: "b".into(),
+            key: "nic.eth0.mtu".into(),
+            from: text("1500"),
+            to: text("9000"),
+            after_ms: 1_795_573_200_000,
+            seen_ms: 1_795_573_200_000,
+            seen_by: SeenBy::Facts,
+            who: Some("tuned.service".into()),
+        };
+        // One that was changed again since, and one of the other host to this value.
+        let (old, other) = (
+            FactChange { to: text("1400"), ..change.clone() },
+            FactChange { host: "a".into(), ..change.clone() },
+        );
+        let found = of_hosts(&all, ["a", "b"], &[old, change, other]);
         assert_eq!(found.identity, 3);
         assert_eq!(found.lines.len(), 3, "{:?}", found.lines);
         assert!(found.lines[0].starts_with("route.11") && found.lines[1].starts_with("nic.eth0.mtu"));
+        assert!(
+            found.lines[1].ends_with("; b changed 25 Nov 02:20 UTC by tuned.service"),
+            "{:?}",
+            found.lines
+        );
         assert_eq!(found.lines[2], "nic.p1: only on a (5 facts)");
     }
 }

@@ -8,7 +8,7 @@ use linerate_model::fact_change::FactChange;
 
 use super::{open, out};
 use linerate_report::differ;
-use linerate_report::words::{RunDifference, difference};
+use linerate_report::words::{RunDifference, quoted};
 use linerate_store::Store;
 
 /// Show differences between two hosts or two runs.
@@ -44,6 +44,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             if args.run.is_none() {
                 open::name(&row);
             }
+            changes.clone_from(&snapshot.changes);
             linerate_diagnose::diff::hosts(&snapshot, &args.first, &args.second)
         }
         (false, false) => {
@@ -61,10 +62,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             )
         }
     };
-    if are_hosts && !args.all && !args.json {
-        return of_hosts(&differences, [&args.first, &args.second]);
+    let hosts = are_hosts.then_some([args.first.as_str(), args.second.as_str()]);
+    if let Some(hosts) = hosts.filter(|_| !args.all && !args.json) {
+        return of_hosts(&differences, hosts, &changes);
     }
-    let differences: Vec<RunDifference> = differences.iter().map(|one| quoted(one, &changes)).collect();
+    let differences: Vec<RunDifference> =
+        differences.iter().map(|one| quoted(one, hosts, &changes)).collect();
     if args.json {
         out::json(&differences)?;
     } else if differences.is_empty() {
@@ -80,8 +83,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints what two hosts differ in, without what any two hosts do.
-fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> anyhow::Result<ExitCode> {
-    let found = differ::of_hosts(differences, hosts);
+fn of_hosts(
+    differences: &[Difference],
+    hosts: [&str; 2],
+    changes: &[FactChange],
+) -> anyhow::Result<ExitCode> {
+    let found = differ::of_hosts(differences, hosts, changes);
     let mut text = found.lines.join("\n");
     let [one, other] = hosts;
     if found.lines.is_empty() {
@@ -92,19 +99,4 @@ fn of_hosts(differences: &[Difference], hosts: [&str; 2]) -> anyhow::Result<Exit
     }
     out::print(&text)?;
     Ok(if found.lines.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
-}
-
-/// A difference in words, with the change that made the second value of a fact.
-fn quoted(one: &Difference, changes: &[FactChange]) -> RunDifference {
-    let made = |change: &&FactChange| match one {
-        Difference::Fact { host: Some(host), key, after, .. } => {
-            change.host == *host && change.key == *key && change.to == *after
-        }
-        _ => false,
-    };
-    let words = difference(one);
-    match changes.iter().find(made) {
-        Some(change) => words.quoting(change),
-        None => words,
-    }
 }

@@ -24,7 +24,7 @@ pub struct RunDifference {
     pub interval: Option<(f64, f64)>,
     /// Whether the interval excludes no change.
     pub proven: bool,
-    /// When a fact of a host changed, between two runs, where the log of changes knows it.
+    /// When a fact of a host changed, where the log of changes knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<FactChange>,
     /// All of it as a sentence.
@@ -32,13 +32,36 @@ pub struct RunDifference {
 }
 
 impl RunDifference {
-    /// Quotes the change that made the second value.
-    #[must_use]
-    pub fn quoting(mut self, change: &FactChange) -> Self {
+    /// Quotes a change, with its host where the difference is between two.
+    fn quoting(mut self, change: &FactChange, is_of_two: bool) -> Self {
         let [clause, _] = crate::changes::clauses(change);
-        self.sentence.extend(["; ", clause.as_str()]);
+        let host = if is_of_two { format!("{} ", change.host) } else { String::new() };
+        self.sentence.extend(["; ", host.as_str(), clause.as_str()]);
         self.changed = Some(change.clone());
         self
+    }
+}
+
+/// A difference in words, with the newest change that made a value of a fact: between runs the second one,
+/// between these two hosts that of either.
+#[must_use]
+pub fn quoted(one: &Difference, hosts: Option<[&str; 2]>, changes: &[FactChange]) -> RunDifference {
+    let made = |change: &&FactChange| match one {
+        Difference::Fact { host: Some(host), key, after, .. } => {
+            change.host == *host && change.key == *key && change.to == *after
+        }
+        Difference::Fact { host: None, key, before, after } => {
+            let of = |at: usize, value: &Option<FactValue>| {
+                hosts.is_some_and(|hosts| change.host == hosts[at]) && change.to == *value
+            };
+            change.key == *key && (of(0, before) || of(1, after))
+        }
+        _ => false,
+    };
+    let words = difference(one);
+    match changes.iter().filter(made).max_by_key(|change| change.seen_ms) {
+        Some(change) => words.quoting(change, hosts.is_some()),
+        None => words,
     }
 }
 

@@ -17,7 +17,7 @@ pub mod volumes;
 
 pub use announced::announced;
 pub(crate) use diff::verdict as verdict_of_fix;
-pub use diff::{RunDifference, difference};
+pub use diff::{RunDifference, difference, quoted};
 pub use finding::{location, loss};
 pub use headline::whole;
 pub(crate) use remark::{note, pace, step, unmeasured};
