@@ -8,21 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use crate::bpf::{self, BpfMap, BpfProgram, BpfUnavailable, MapKind, ProgramKind};
+use crate::bpf::{self, BpfProgram, BpfUnavailable, ProgramKind};
 use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
+use crate::bpf_counts::{BpfCounts, is_others, word};
 use crate::btf::Btf;
 use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 
 const NAME: &str = "skb/kfree_skb";
-/// Combinations that have a count of their own: some hundred are usual. 64 KiB of keys, and 16 bytes each for
-/// each CPU.
-const KEYS_MAX: u32 = 4096;
 const KEY_BYTES: usize = 16;
-const VALUE_BYTES: usize = 16;
-/// The key of what does not fit: no reason has this number.
-const OTHERS: [u8; KEY_BYTES] = [0xff; KEY_BYTES];
 /// Offsets on the stack: the key, what is read from the packet, and addresses in between.
 const KEY: i16 = -16;
 const KEY_PROTOCOL: i16 = -12;
@@ -138,43 +133,10 @@ fn key(code: &mut Code, layout: Layout) {
     code.here(end);
 }
 
-/// `R0` becomes the count of the key at this offset of the stack, or nothing.
-fn find_count(code: &mut Code, counts: &BpfMap, key: i16) {
-    code.map(Register::R1, counts.as_fd());
-    code.on_stack(Register::R2, key);
-    code.call(Call::Find);
-}
-
-fn program(layout: Layout, counts: &BpfMap) -> Code {
+fn program(layout: Layout, counts: &BpfCounts) -> Code {
     let mut code = Code::default();
-    let (known, end) = (code.label(), code.label());
     key(&mut code, layout);
-    find_count(&mut code, counts, KEY);
-    code.jump_when(Register::R0, When::Different, 0, known);
-    code.set(Register::R8, 0);
-    code.store(AccessSize::Double, Register::Stack, ZEROS, Register::R8);
-    code.store(AccessSize::Double, Register::Stack, ZEROS + 8, Register::R8);
-    code.map(Register::R1, counts.as_fd());
-    code.on_stack(Register::R2, KEY);
-    code.on_stack(Register::R3, ZEROS);
-    // Only where there is none yet: another CPU may be faster.
-    code.set(Register::R4, 1);
-    code.call(Call::Insert);
-    find_count(&mut code, counts, KEY);
-    code.jump_when(Register::R0, When::Different, 0, known);
-    code.set(Register::R8, -1);
-    code.store(AccessSize::Double, Register::Stack, KEY, Register::R8);
-    code.store(AccessSize::Double, Register::Stack, KEY_DEVICE, Register::R8);
-    find_count(&mut code, counts, KEY);
-    code.jump_when(Register::R0, When::Equal, 0, end);
-    code.here(known);
-    // An interrupt may come in between on the same CPU.
-    code.set(Register::R1, 1);
-    code.add_in_memory(Register::R0, Register::R1);
-    code.load(AccessSize::Double, Register::R1, Register::Stack, LENGTH);
-    code.sum(Sum::Add, Register::R0, By::Value(8));
-    code.add_in_memory(Register::R0, Register::R1);
-    code.here(end);
+    counts.count(&mut code, KEY, ZEROS, Some(LENGTH));
     code.set(Register::R0, 0);
     code.exit();
     code
@@ -192,7 +154,7 @@ pub struct ProgramCost {
 /// Drops are counted until this is dropped.
 #[derive(Debug)]
 pub struct PacketDrops {
-    counts: BpfMap,
+    counts: BpfCounts,
     reasons: BTreeMap<u32, String>,
     program: BpfProgram,
     _attached: Attached,
@@ -220,8 +182,7 @@ impl PacketDrops {
         let layout = Layout::of(&point, &types)
             .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
             .map_err(BpfUnavailable::at("the kernel's structs of packets are not as they are known"))?;
-        let counts = BpfMap::new(MapKind::PerCpu, KEY_BYTES as u32, VALUE_BYTES as u32, KEYS_MAX)
-            .and_then(|counts| counts.begin_per_cpu(&OTHERS).map(|()| counts))
+        let counts = BpfCounts::new(KEY_BYTES)
             .map_err(BpfUnavailable::at("the kernel gives no memory for counts (bpf)"))?;
         let program = program(layout, &counts)
             .finish()
@@ -241,27 +202,18 @@ impl PacketDrops {
     /// The kernel's answer.
     pub fn read(&self) -> io::Result<BTreeMap<DropKind, DropCount>> {
         let mut drops = BTreeMap::new();
-        self.counts.each_per_cpu(|key, values| {
-            let of_cpu = |value: &[u8]| (number(value, 0), number(value, 8));
-            let (packets, bytes) = values
-                .chunks(VALUE_BYTES)
-                .map(of_cpu)
-                .fold((0_u64, 0_u64), |sum, one| (sum.0.wrapping_add(one.0), sum.1.wrapping_add(one.1)));
-            if packets > 0 {
-                drops.insert(self.kind(key), DropCount { packets, bytes });
-            }
+        self.counts.each(|key, count| {
+            drops.insert(self.kind(key), DropCount { packets: count.events, bytes: count.sum });
         })?;
         Ok(drops)
     }
 
     fn kind(&self, key: &[u8]) -> DropKind {
-        if key == OTHERS {
+        // No reason has this number.
+        if is_others(key) {
             return DropKind { reason: None, protocol: 0, device: 0, netns: 0 };
         }
-        let word = |at: i16| {
-            let bytes = key.get((at - KEY) as usize..).and_then(|rest| rest.first_chunk());
-            bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
-        };
+        let word = |at: i16| word(key, (at - KEY) as usize);
         let reason = word(KEY);
         let name = self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string());
         DropKind {
@@ -278,10 +230,6 @@ impl PacketDrops {
         let (ns, runs) = self.program.times().ok()?;
         Some(ProgramCost { runs, ns })
     }
-}
-
-fn number(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
 #[cfg(test)]

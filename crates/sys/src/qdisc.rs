@@ -4,12 +4,16 @@
 //! be restored without knowing what its parameters mean. Classes and filters are not kept: a discipline that
 //! has some is not replaceable (see [`Qdisc::is_restorable`]). It never touches ingress disciplines.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::netlink::{
     NLM_F_CREATE, NLM_F_REPLACE, NetlinkError, Payload, Socket, attribute, attributes, u32_at,
 };
 
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
@@ -131,6 +135,30 @@ pub fn qdiscs() -> Result<Vec<Qdisc>, NetlinkError> {
         }
     })?;
     Ok(found)
+}
+
+/// Packets that the root discipline of each device has dropped, by the index of the device.
+pub fn root_drops() -> Result<BTreeMap<u32, u32>, NetlinkError> {
+    let mut drops = BTreeMap::new();
+    Socket::open(libc::NETLINK_ROUTE)?.dump(libc::RTM_GETQDISC, &Payload::new(&[0; 20]), |message| {
+        if drops.len() < QDISCS_MAX
+            && let Some((link, count)) = dropped(message.payload)
+        {
+            drops.insert(link, count);
+        }
+    })?;
+    Ok(drops)
+}
+
+/// The device of a root discipline, and what it dropped.
+fn dropped(payload: &[u8]) -> Option<(u32, u32)> {
+    let (header, body) = payload.split_at_checked(20)?;
+    if u32_at(header, 12)? != ROOT {
+        return None;
+    }
+    let queue = attribute(attribute(body, TCA_STATS2)?.data, TCA_STATS_QUEUE)?;
+    // `struct gnet_stats_queue`: packets and bytes that wait, then what was dropped.
+    Some((u32_at(header, 4)?, u32_at(queue.data, 8)?))
 }
 
 fn parse(payload: &[u8]) -> Option<Qdisc> {

@@ -1,0 +1,113 @@
+//! Counts of events by a key, kept by an eBPF program in the kernel: bounded, without locks.
+//!
+//! In: where the program has its key on the stack. Out: how often each key was counted, and a sum beside it.
+//! Keys are bounded; what does not fit is counted together under [`is_others`].
+
+use std::io;
+use std::os::fd::AsFd as _;
+
+use crate::bpf::{BpfMap, MapKind};
+use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
+
+/// Combinations that have a count of their own: some hundred are usual. For keys of 16 bytes that is 64 KiB,
+/// and 16 bytes each for each CPU.
+const KEYS_MAX: u32 = 4096;
+const VALUE_BYTES: usize = 16;
+
+/// How often something was counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) events: u64,
+    /// What was added with each event.
+    pub(crate) sum: u64,
+}
+
+/// The counts of one program.
+#[derive(Debug)]
+pub(crate) struct BpfCounts {
+    map: BpfMap,
+    key_bytes: usize,
+}
+
+/// Whether a key is that of all that did not fit.
+pub(crate) fn is_others(key: &[u8]) -> bool {
+    key.iter().all(|byte| *byte == 0xff)
+}
+
+/// A number of a key or value.
+pub(crate) fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+}
+
+/// A short number of a key.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+}
+
+impl BpfCounts {
+    /// Of keys of so many bytes, a multiple of eight.
+    pub(crate) fn new(key_bytes: usize) -> io::Result<Self> {
+        let map = BpfMap::new(MapKind::PerCpu, key_bytes as u32, VALUE_BYTES as u32, KEYS_MAX)?;
+        map.begin_per_cpu(&vec![0xff; key_bytes])?;
+        Ok(Self { map, key_bytes })
+    }
+
+    /// `R0` becomes the count of the key at this offset of the stack, or nothing.
+    fn find(&self, code: &mut Code, key: i16) {
+        code.map(Register::R1, self.map.as_fd());
+        code.on_stack(Register::R2, key);
+        code.call(Call::Find);
+    }
+
+    /// Counts the key at this offset of the stack, and adds what is in eight bytes at `sum`. Uses sixteen
+    /// bytes of the stack at `zeros`, and `R8`; the key is not kept.
+    pub(crate) fn count(&self, code: &mut Code, key: i16, zeros: i16, sum: Option<i16>) {
+        let (known, end) = (code.label(), code.label());
+        self.find(code, key);
+        code.jump_when(Register::R0, When::Different, 0, known);
+        code.set(Register::R8, 0);
+        code.store(AccessSize::Double, Register::Stack, zeros, Register::R8);
+        code.store(AccessSize::Double, Register::Stack, zeros + 8, Register::R8);
+        code.map(Register::R1, self.map.as_fd());
+        code.on_stack(Register::R2, key);
+        code.on_stack(Register::R3, zeros);
+        // Only where there is none yet: another CPU may be faster.
+        code.set(Register::R4, 1);
+        code.call(Call::Insert);
+        self.find(code, key);
+        code.jump_when(Register::R0, When::Different, 0, known);
+        code.set(Register::R8, -1);
+        for at in (0..self.key_bytes as i16).step_by(8) {
+            code.store(AccessSize::Double, Register::Stack, key + at, Register::R8);
+        }
+        self.find(code, key);
+        code.jump_when(Register::R0, When::Equal, 0, end);
+        code.here(known);
+        // An interrupt may come in between on the same CPU.
+        code.set(Register::R1, 1);
+        code.add_in_memory(Register::R0, Register::R1);
+        if let Some(sum) = sum {
+            code.load(AccessSize::Double, Register::R1, Register::Stack, sum);
+            code.sum(Sum::Add, Register::R0, By::Value(8));
+            code.add_in_memory(Register::R0, Register::R1);
+        }
+        code.here(end);
+    }
+
+    /// Each key that was counted, over all CPUs.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn each(&self, mut each: impl FnMut(&[u8], Counted)) -> io::Result<()> {
+        self.map.each_per_cpu(|key, values| {
+            let mut all = Counted::default();
+            for value in values.chunks(VALUE_BYTES) {
+                all.events = all.events.wrapping_add(number(value, 0));
+                all.sum = all.sum.wrapping_add(number(value, 8));
+            }
+            if all.events > 0 {
+                each(key, all);
+            }
+        })
+    }
+}
