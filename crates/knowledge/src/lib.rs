@@ -1,5 +1,5 @@
 //! The causes and the profiles: one TOML file each, embedded from `knowledge/AREA/` and
-//! `knowledge/profiles/`, extendable at run time.
+//! `knowledge/profiles/`, extendable at run time; and the classes of dropped packets in `knowledge/drops/`.
 //!
 //! Text comes in, checked causes and profiles go out; a bad file is an error with its line and a hint, never
 //! a panic.
@@ -7,6 +7,7 @@
 
 mod builtin;
 mod check;
+pub mod drops;
 mod error;
 pub mod features;
 pub mod keys;
@@ -25,7 +26,9 @@ pub use schema::{
 
 /// The files of causes: those in the folders of areas.
 fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
-    BUILTIN.dirs().filter(|folder| !folder.path().ends_with(profile::FOLDER)).flat_map(Dir::files)
+    let is_other =
+        |folder: &&Dir<'_>| [profile::FOLDER, drops::FOLDER].iter().any(|name| folder.path().ends_with(name));
+    BUILTIN.dirs().filter(move |folder| !is_other(folder)).flat_map(Dir::files)
 }
 
 /// All causes, by id.

@@ -25,6 +25,7 @@ pub mod disk_user;
 pub mod drbd;
 pub mod drbd_bench;
 pub mod drift;
+pub mod drops;
 pub mod durability;
 pub mod exit;
 pub mod fact;
