@@ -18,6 +18,7 @@ mod facts;
 mod load_once;
 mod notices;
 mod observe;
+mod packet_drops;
 mod private;
 mod serve;
 mod session_event;

@@ -16,6 +16,7 @@ use linerate_wire::message::{Event, ObserveRequest};
 
 use crate::disk_times::DiskTimes;
 use crate::notices::Following;
+use crate::packet_drops::DropCounts;
 use crate::{against_iperf3, audit, facts};
 
 /// What readings of facts need of their session.
@@ -27,6 +28,8 @@ pub(crate) struct Reader {
     pub(crate) etc_dir: PathBuf,
     /// How long requests to disks take, from when it was asked first.
     pub(crate) times: Arc<DiskTimes>,
+    /// The packets that the kernel drops, from when it is asked first.
+    pub(crate) drops: Arc<DropCounts>,
     /// The facts that are followed.
     pub(crate) following: Arc<Mutex<Option<Following>>>,
     /// Probes between this host and others.
@@ -47,6 +50,12 @@ pub(crate) fn answer(
             facts::boot_files::add(&Root::live(), &reader.etc_dir, &prefixes, &mut facts);
             let gap = |reason| Gap { what: "nic.".into(), reason };
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
+            Ok(Event::Facts(Box::new(facts)))
+        }
+        ObserveRequest::Drops => {
+            let mut facts = facts::loss_counters(&Root::live());
+            reader.drops.add(&mut facts);
+            facts.gaps.extend(reader.sysfs_gap.clone().map(|reason| Gap { what: "nic.".into(), reason }));
             Ok(Event::Facts(Box::new(facts)))
         }
         ObserveRequest::Follow { prefixes, writers } => {
@@ -113,7 +122,10 @@ pub(crate) fn broken(request: &ObserveRequest) -> Event {
             let report = Box::new(LoadReport { stopped, ..LoadReport::default() });
             return Event::LoadDone { report, counters: BTreeMap::new() };
         }
-        ObserveRequest::Facts { .. } | ObserveRequest::Follow { .. } | ObserveRequest::Notices => {
+        ObserveRequest::Facts { .. }
+        | ObserveRequest::Follow { .. }
+        | ObserveRequest::Notices
+        | ObserveRequest::Drops => {
             "reading the facts ended early\nhint: ask for fewer prefixes to find the one"
         }
         ObserveRequest::Durability(_) | ObserveRequest::Audit(_) | ObserveRequest::Probe(_) => {

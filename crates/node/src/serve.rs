@@ -95,6 +95,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
             sysfs_gap,
             etc_dir: "/etc".into(),
             times: Arc::default(),
+            drops: Arc::default(),
             following: Arc::default(),
             probing: Arc::default(),
         },

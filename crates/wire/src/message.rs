@@ -103,6 +103,9 @@ pub enum ObserveRequest {
     /// What was noticed since the last answer; waits for the first, at most half a minute. Answered by
     /// `Noticed`, then `Done`: a node never sends more than it was asked for.
     Notices,
+    /// Count what the kernel, its queues and devices drop, by reason, from the first such request until the
+    /// session ends. Answered by `Facts` with counters alone, then `Done`.
+    Drops,
     /// Probe other hosts and answer their probes until the session ends. Answered by `Probed` where a report
     /// is asked for, then `Done`.
     Probe(ProbeRequest),

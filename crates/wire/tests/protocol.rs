@@ -49,6 +49,7 @@ fn request(request: &Request) -> &'static str {
             ObserveRequest::Facts { .. } => "facts",
             ObserveRequest::Follow { .. } => "follow",
             ObserveRequest::Notices => "notices",
+            ObserveRequest::Drops => "drops",
             ObserveRequest::Probe(_) => "probe",
             ObserveRequest::Load(load) => load.kind.name(),
             ObserveRequest::Iperf3(_) => "iperf3",

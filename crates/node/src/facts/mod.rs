@@ -175,6 +175,7 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
         .chain(disk_counters::declarations())
         .chain(process_io::declarations())
         .chain(crate::disk_times::declarations())
+        .chain(crate::packet_drops::declarations())
         .collect()
 }
 
@@ -201,6 +202,16 @@ pub(crate) fn legs(root: &Root, name: &str) -> (Vec<String>, Vec<String>) {
 pub(crate) fn counters(root: &Root) -> BTreeMap<FactKey, i64> {
     counters::read(root).0
 }
+
+/// Counters of what devices, queues, sockets and protocols lose; no facts.
+pub(crate) fn loss_counters(root: &Root) -> HostFacts {
+    let (mut counters, gaps) = counters::read(root);
+    counters.retain(|key, _| OF_LOSS.iter().any(|family| key.starts_with(family)));
+    HostFacts { counters, gaps, ..HostFacts::default() }
+}
+
+/// Families of counters that may be about lost packets.
+const OF_LOSS: [&str; 5] = ["nic.", "softnet.", "snmp.", "netstat.", "conntrack."];
 
 /// Facts and counters whose keys start with one of the prefixes (all when there is none), also of network
 /// namespaces inside this host, keyed `netns.<path>|<key>`.

@@ -25,6 +25,7 @@ use linerate_sys::socket::{Ready, wait};
 
 use known::Known;
 use source::{Notice, Opened, Source};
+pub(crate) use writers::own_namespace;
 
 /// Opens a source.
 type Open = fn() -> Opened;
