@@ -31,6 +31,7 @@ mod next;
 pub mod rules;
 
 mod advice;
+mod alike;
 pub mod calibrate;
 pub mod case;
 mod compared;
@@ -38,6 +39,7 @@ mod connections;
 mod context;
 pub mod diff;
 pub mod disks;
+pub mod drops;
 pub mod front_ends;
 pub mod history;
 mod other_traffic;

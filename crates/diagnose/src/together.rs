@@ -8,6 +8,7 @@ use linerate_model::inventory::HostName;
 use linerate_model::remark::{Remark, Together};
 use linerate_model::snapshot::CounterWatch;
 
+use crate::alike::{self, correlation};
 use crate::evidence::Facts;
 use crate::stats::median;
 
@@ -60,39 +61,14 @@ fn total(watched: &CounterWatch) -> f64 {
     watched.growth.iter().filter(|g| g.is_finite()).sum()
 }
 
-/// Pearson's correlation; `None` where one of the two does not move.
-fn correlation(a: &[f64], b: &[f64], least: usize) -> Option<f64> {
-    let n = a.len().min(b.len());
-    let mean = |v: &[f64]| v.iter().take(n).sum::<f64>() / n as f64;
-    let (ma, mb) = (mean(a), mean(b));
-    let sum = |f: &dyn Fn(f64, f64) -> f64| a.iter().zip(b).map(|(x, y)| f(x - ma, y - mb)).sum::<f64>();
-    let (both, of_a, of_b) = (sum(&|x, y| x * y), sum(&|x, _| x * x), sum(&|_, y| y * y));
-    let size = (of_a * of_b).sqrt();
-    (n >= least && size > 0.0).then(|| both / size)
-}
-
 /// Facts that all of some hosts have alike and none of the others; and keys that only the others have.
 fn shared(facts: &Facts<'_>, mine: &[&&CounterWatch], others: &[&&CounterWatch]) -> Vec<String> {
-    let Some(first) = mine.first().filter(|_| !others.is_empty()).and_then(|w| facts.of(&w.host)) else {
-        return Vec::new();
-    };
-    let value = |w: &CounterWatch, key: &str| facts.get(&w.host, key);
-    let mut found: Vec<String> = first
-        .readings
-        .iter()
-        .filter(|(key, v)| {
-            mine.iter().all(|w| value(w, key) == Some(v)) && others.iter().all(|w| value(w, key) != Some(v))
-        })
-        .map(|(key, v)| format!("{key} is {v}"))
-        .collect();
-    if let Some(other) = others.first().and_then(|w| facts.of(&w.host)) {
-        let lacking = other.readings.keys().filter(|key| {
-            others.iter().all(|w| value(w, key).is_some()) && mine.iter().all(|w| value(w, key).is_none())
-        });
-        found.extend(lacking.map(|key| format!("no {key}")));
-    }
-    found.truncate(facts.rules.notes.shared_max);
-    found
+    let mine: Option<Vec<_>> = mine.iter().map(|w| facts.of(&w.host)).collect();
+    let others: Vec<_> = others.iter().filter_map(|w| facts.of(&w.host)).collect();
+    let shared = alike::shared(&mine.unwrap_or_default(), &others);
+    let alike = shared.facts.into_iter().map(|(key, value)| format!("{key} is {value}"));
+    let lacking = shared.lacking.into_iter().map(|key| format!("no {key}"));
+    alike.chain(lacking).take(facts.rules.notes.shared_max).collect()
 }
 
 /// Counter of the segments that a host sends again.
@@ -136,20 +112,4 @@ pub(crate) fn sent_again(facts: &Facts<'_>, report: &[Cell], findings: &[Finding
     let per_s = median(&there.iter().map(|(_, rate)| *rate).collect::<Vec<_>>())?;
     let at_rest = only_under_load(facts, most, per_s);
     Some(Remark::SentAgain { host: most.to_owned(), per_s, at_rest })
-}
-
-#[cfg(test)]
-mod tests {
-    fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
-        super::correlation(a, b, 5)
-    }
-
-    #[test]
-    fn counters_that_move_together_correlate() {
-        let a = [30.0, 22.0, 13.0, 9.0, 8.0, 12.0];
-        assert!(correlation(&a, &[30.0, 24.0, 11.0, 9.0, 8.0, 12.0]).unwrap() > 0.98);
-        assert!(correlation(&a, &[0.0; 6]).is_none());
-        assert!(correlation(&a, &[8.0, 9.0, 13.0, 22.0, 30.0, 12.0]).unwrap() < 0.0);
-        assert!(correlation(&a, &[1.0]).is_none());
-    }
 }

@@ -54,7 +54,7 @@ const COUNTS: [&str; 6] = [
 
 /// Keys that differ between any two hosts, or that are state rather than settings; those that change by
 /// themselves are known by [`changes_by_itself`].
-const IDENTITY: [&str; 19] = [
+pub(crate) const IDENTITY: [&str; 19] = [
     "nic.*.address",
     "nic.*.mac",
     "nic.*.irq.*",

@@ -20,7 +20,7 @@ pub(crate) mod standing;
 mod storage;
 mod suspect_context;
 
-pub(crate) use differences::unexplained;
+pub(crate) use differences::{IDENTITY, unexplained};
 pub(crate) use drives::of_drives;
 pub(crate) use facts::{fits, possible};
 pub(crate) use finding::{finding, ranked};

@@ -7,6 +7,7 @@ mod attribute;
 mod calibration;
 mod ceilings;
 mod disks;
+mod drops;
 mod evidence;
 mod history;
 mod http;
@@ -23,6 +24,7 @@ pub use attribute::AttributeRules;
 pub use calibration::CalibrationRules;
 pub use ceilings::CeilingRules;
 pub use disks::DiskRules;
+pub use drops::DropRules;
 pub use evidence::EvidenceRules;
 pub use history::HistoryRules;
 pub use http::HttpRules;
@@ -73,6 +75,7 @@ rules! {
     http: HttpRules, "Front ends of a service.";
     trials: TrialRules, "The effect of a change; not part of a diagnosis, so not varied.";
     history: HistoryRules, "What moved over many runs; not part of a diagnosis, so not varied.";
+    drops: DropRules, "Hosts that drop the same packets; not part of a diagnosis, so not varied.";
 }
 
 impl Rules {
