@@ -22,6 +22,7 @@ pub mod distribution;
 pub mod drbd;
 pub mod drbd_bench;
 pub mod drift;
+pub mod drops;
 pub mod durability;
 pub mod grid;
 pub mod heat;

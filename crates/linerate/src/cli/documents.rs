@@ -20,6 +20,7 @@ use linerate_model::disk::{Disk, DiskEpisodes, DiskRates};
 use linerate_model::disk_user::DiskUser;
 use linerate_model::drbd::{DrbdAlarm, Replica};
 use linerate_model::drift::DriftRow;
+use linerate_model::drops::DropReport;
 use linerate_model::durability::{DurabilityReport, Pattern, Promises};
 use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::fact_change::FactChange;
@@ -497,6 +498,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<History<'_>>>("history", "history"),
     kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
     kind::<Numbered<WatchLine<'_>>>("watch", "watch, a line each"),
+    kind::<Numbered<&DropReport>>("drops", "drops"),
     kind::<Numbered<Drift<'_>>>("drift", "drift"),
     kind::<Vec<report::words::RunDifference>>("diff", "diff"),
     kind::<HostFacts>("facts", "facts"),

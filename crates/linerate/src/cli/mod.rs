@@ -16,6 +16,7 @@ mod documents;
 mod drain;
 mod drbd;
 mod drift;
+mod drops;
 mod events;
 mod explain;
 mod facts;
@@ -114,7 +115,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Prove", &["try", "keep", "undo", "profile", "rollout"]),
     ("Look", &["show", "runs", "history", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure", "disk", "drbd"]),
-    ("Watch", &["watch", "check", "drift", "drain", "resume"]),
+    ("Watch", &["watch", "drops", "check", "drift", "drain", "resume"]),
     ("Setup", &["inventory", "clean", "completions"]),
 ];
 
@@ -139,6 +140,7 @@ enum Command {
     Disk(disk::Args),
     Drbd(drbd::Args),
     Watch(watch::Args),
+    Drops(drops::Args),
     Check(check::Args),
     Drain(drain::Args),
     Resume(resume::Args),
@@ -170,7 +172,7 @@ fn command() -> clap::Command {
         }
     }
     command.help_template(format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}Options:\n{{options}}{{after-help}}"
+        "{{about}}\n{{usage-heading}} {{usage}}\n{groups}Options:\n{{options}}{{after-help}}"
     ))
 }
 
@@ -207,6 +209,7 @@ pub fn main() -> ExitCode {
         Command::Disk(args) => disk::run(&args),
         Command::Drbd(args) => drbd::run(&args),
         Command::Watch(args) => watch::run(&args),
+        Command::Drops(args) => drops::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Drain(args) => drain::run(&args),
         Command::Resume(args) => resume::run(&args),

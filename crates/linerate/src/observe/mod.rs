@@ -11,6 +11,7 @@ pub mod disks;
 pub mod disturb;
 pub mod drbd;
 pub mod drbd_bench;
+pub mod drops;
 pub mod durability;
 mod gather;
 pub mod join;
