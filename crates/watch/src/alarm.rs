@@ -42,14 +42,14 @@ impl Open {
     }
 
     pub(crate) fn learn(&mut self, at_ms: u64, sent: u64, lost: u64) {
-        self.alarm.sent = self.alarm.sent.saturating_add(sent);
-        self.alarm.lost = self.alarm.lost.saturating_add(lost);
-        if lost > 0 {
-            self.last_loss_ms = at_ms;
-            self.clean = 0;
-        } else {
-            self.clean = self.clean.saturating_add(sent);
+        self.clean = self.clean.saturating_add(sent);
+        if lost == 0 {
+            return;
         }
+        // What arrives after the last loss is not part of it: the alarm would fade and never end.
+        self.alarm.sent = self.alarm.sent.saturating_add(std::mem::take(&mut self.clean));
+        self.alarm.lost = self.alarm.lost.saturating_add(lost);
+        self.last_loss_ms = at_ms;
     }
 
     /// Whether so much came through that what was lost would be lost again by now.
