@@ -71,7 +71,11 @@ fn hour_to_blocks(change: &Transaction<'_>, start: u64) -> Result<(), HistoryErr
                 Some(Coded::minute(code));
         }
     }
-    for (number, slots) in series {
+    for (number, mut slots) in series {
+        // A minute that came after its hour was made a block.
+        for (slot, before) in slots.iter_mut().zip(block(change, tier, start, number)?.unwrap_or_default()) {
+            *slot = slot.or(before);
+        }
         insert(change, tier, start, number, &slots)?;
     }
     let done = "delete from minute where at >= ?1 and at < ?2";

@@ -8,7 +8,7 @@ use linerate_model::random::Random;
 
 use super::codec::{self, Coded};
 use super::error::at;
-use super::{FILE_MAX, History, HistoryError, Limits, SeriesKey, Tier, compact};
+use super::{FILE_MAX, History, HistoryError, Limits, SeriesKey, Statistic, Tier, compact};
 
 /// What was written.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,7 @@ pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<
             direction: if number % 2 == 0 { Direction::Tx } else { Direction::Rx },
             layer: Layer::Underlay,
             metric: METRICS[(number / 2 % 6) as usize],
+            statistic: Statistic::Typical,
         };
         history.series(&key)?;
     }

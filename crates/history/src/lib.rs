@@ -20,21 +20,24 @@ mod read;
 mod schema;
 mod tier;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_store::database;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 pub use error::HistoryError;
 use error::at;
-pub use point::{HistoryPoint, SeriesId, SeriesKey, Summary};
+pub use point::{HistoryPoint, SeriesId, SeriesKey, Statistic, Summary};
 use tier::MINUTE_MS;
 pub use tier::Tier;
 
 /// Name of the file in the user's data folder.
 const FILE: &str = "linerate-history.sqlite";
-/// Largest file, bytes: 2 years of 1,000 hosts with 12 series each.
+/// Largest file, bytes: 2 years of [`SERIES_MAX`] series.
 pub const FILE_MAX: u64 = 2_000_000_000;
+/// Series that a writer adds at most: 12 of each of 1,000 hosts.
+pub const SERIES_MAX: usize = 12_000;
 
 /// What the file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,21 +94,25 @@ impl History {
 
     /// The series of this key, made when there is none.
     pub fn series(&self, key: &SeriesKey) -> Result<SeriesId, HistoryError> {
-        let text = serde_json::to_string(key).map_err(|source| HistoryError::Key { source })?;
-        let find = "select id from series where key = ?1";
-        let known = self
-            .connection
-            .prepare_cached(find)
-            .and_then(|mut find| find.query_row([&text], |row| row.get(0)).optional())
-            .map_err(at("find a series"))?;
-        if let Some(id) = known {
-            return Ok(SeriesId(id));
+        if let Some(known) = self.find(key)? {
+            return Ok(known);
         }
         self.check_free()?;
         self.connection
-            .execute("insert into series (key) values (?1)", [&text])
+            .execute("insert into series (key) values (?1)", [text(key)?])
             .map_err(|source| self.failed("add a series", source))?;
         Ok(SeriesId(self.connection.last_insert_rowid()))
+    }
+
+    /// The series of this key, where there is one.
+    pub fn find(&self, key: &SeriesKey) -> Result<Option<SeriesId>, HistoryError> {
+        let text = text(key)?;
+        let found = self
+            .connection
+            .prepare_cached("select id from series where key = ?1")
+            .and_then(|mut find| find.query_row([&text], |row| row.get(0)).optional())
+            .map_err(at("find a series"))?;
+        Ok(found.map(SeriesId))
     }
 
     /// All series, in the order in which they were added.
@@ -123,7 +130,8 @@ impl History {
     }
 
     /// Writes what was measured in the minute of this moment (Unix milliseconds), in the unit of each series.
-    /// A value that is not finite or below zero was not measured. A second write of a minute replaces it.
+    /// A value that is not finite or below zero was not measured. A second write of a minute adds to it, and
+    /// replaces the series that both have: several programs write into one file.
     pub fn append(&mut self, at_ms: u64, values: &[(SeriesId, f64)]) -> Result<(), HistoryError> {
         self.check_free()?;
         let minute = at_ms / MINUTE_MS;
@@ -136,14 +144,36 @@ impl History {
             values.iter().filter_map(|(series, value)| Some((series.0, codec::code(*value)?))).collect();
         coded.sort_unstable();
         coded.dedup_by_key(|(series, _)| *series);
-        self.connection
-            .prepare_cached("insert or replace into minute (at, data) values (?1, ?2)")
-            .and_then(|mut insert| insert.execute(params![minute as i64, codec::encode_minute(&coded)]))
-            .map_err(|source| self.failed("add a minute", source))?;
-        Ok(())
+        self.add(minute, coded).map_err(|error| self.full_or(error))
     }
 
-    /// A series from one moment to another (Unix milliseconds), in time order.
+    /// The values beside those that the minute has.
+    fn add(&mut self, minute: u64, values: Vec<(i64, u16)>) -> Result<(), HistoryError> {
+        const DOING: &str = "add a minute";
+        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let change = change.map_err(at(DOING))?;
+        let known: Option<Vec<u8>> = change
+            .prepare_cached("select data from minute where at = ?1")
+            .and_then(|mut find| find.query_row([minute as i64], |row| row.get(0)).optional())
+            .map_err(at(DOING))?;
+        let mut all: BTreeMap<i64, u16> = match known {
+            Some(data) => codec::decode_minute(&data)
+                .ok_or(HistoryError::Damaged { start: minute })?
+                .into_iter()
+                .collect(),
+            None => BTreeMap::new(),
+        };
+        all.extend(values);
+        let all: Vec<(i64, u16)> = all.into_iter().collect();
+        change
+            .prepare_cached("insert or replace into minute (at, data) values (?1, ?2)")
+            .and_then(|mut insert| insert.execute(params![minute as i64, codec::encode_minute(&all)]))
+            .map_err(at(DOING))?;
+        change.commit().map_err(at(DOING))
+    }
+
+    /// A series from one moment to another (Unix milliseconds), in time order, each part in the finest
+    /// resolution that is kept.
     pub fn read(
         &self,
         series: SeriesId,
@@ -175,6 +205,10 @@ impl History {
             error
         }
     }
+}
+
+fn text(key: &SeriesKey) -> Result<String, HistoryError> {
+    serde_json::to_string(key).map_err(|source| HistoryError::Key { source })
 }
 
 #[cfg(test)]

@@ -2,10 +2,32 @@
 
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Which figure of a minute's measurements a series holds.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The share or the rate itself; of several values their median.
+    #[default]
+    Typical,
+    /// The 95th percentile.
+    P95,
+}
+
+impl Statistic {
+    // By reference for serde.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_typical(&self) -> bool {
+        *self == Self::Typical
+    }
+}
+
 /// What a series is of. Its unit is that of the metric.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesKey {
     /// Name of the cluster.
     pub cluster: String,
@@ -17,6 +39,9 @@ pub struct SeriesKey {
     pub layer: Layer,
     /// What is measured.
     pub metric: Metric,
+    /// Which figure of it.
+    #[serde(default, skip_serializing_if = "Statistic::is_typical")]
+    pub statistic: Statistic,
 }
 
 /// A series of one file.
@@ -24,7 +49,7 @@ pub struct SeriesKey {
 pub struct SeriesId(pub(crate) i64);
 
 /// The measured minutes of a slot, in the unit of the series, each kept to a quarter of a percent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Smallest.
     pub min: f64,
@@ -37,7 +62,7 @@ pub struct Summary {
 }
 
 /// A part of a series.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct HistoryPoint {
     /// Start, Unix milliseconds.
     pub start_ms: u64,

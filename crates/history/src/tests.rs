@@ -23,6 +23,7 @@ fn key(host: usize, metric: Metric) -> SeriesKey {
         direction: Direction::Rx,
         layer: Layer::Underlay,
         metric,
+        statistic: Statistic::Typical,
     }
 }
 
@@ -109,6 +110,29 @@ fn old_parts_become_summaries_without_a_seam() {
         let Some(found) = point.measured.filter(|_| measured == 30) else { continue };
         assert!(near(found.min, 100.0) && near(found.max, 216.0) && near(found.median, 156.0), "{found:?}");
     }
+}
+
+/// Two programs that watch two clusters write the same minutes, also when one of them is late by an hour.
+#[test]
+fn two_writers_share_a_minute() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut one, mut two) = (opened(folder.path()), opened(folder.path()));
+    let a = one.series(&key(1, Metric::Loss)).unwrap();
+    let b = two.series(&key(2, Metric::Loss)).unwrap();
+    one.append(START_MS, &[(a, 0.25)]).unwrap();
+    two.append(START_MS, &[(b, 0.5)]).unwrap();
+    let value = |history: &History, series| {
+        history.read(series, START_MS, START_MS + MINUTE_MS).unwrap()[0].measured.map(|found| found.median)
+    };
+    assert!(value(&one, a).is_some_and(|value| near(value, 0.25)));
+    assert!(value(&one, b).is_some_and(|value| near(value, 0.5)));
+    // The hour becomes blocks, and a late minute of it comes after that.
+    two.append(START_MS + 60 * MINUTE_MS, &[(b, 0.5)]).unwrap();
+    one.append(START_MS + MINUTE_MS, &[(a, 0.125)]).unwrap();
+    two.append(START_MS + 120 * MINUTE_MS, &[(b, 0.5)]).unwrap();
+    let points = two.read(a, START_MS, START_MS + 2 * MINUTE_MS).unwrap();
+    let found: Vec<f64> = points.iter().filter_map(|point| Some(point.measured?.median)).collect();
+    assert!(found.len() == 2 && near(found[0], 0.25) && near(found[1], 0.125), "{points:?}");
 }
 
 /// A process that appends is killed: what it had appended is there.
