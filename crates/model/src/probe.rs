@@ -18,6 +18,9 @@ pub const PER_S_MAX: f64 = 10.0;
 /// How long probes may be sent faster, milliseconds; a node refuses more.
 pub const FASTER_MS_MAX: u32 = 120_000;
 
+/// RTTs that a node reports of one partner at a time at most; the operator reads no more.
+pub const RTTS_MAX: usize = 256;
+
 /// What a node is asked about probes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -82,8 +85,8 @@ pub struct PartnerCounts {
     /// Datagrams that did not: numbers that were left out, and while a partner is silent what is due. Less
     /// again when its next number shows that it had sent less.
     pub lost: u64,
-    /// RTTs since the last report, without the time in which the partner held the probe:
-    /// microseconds, least, middle and greatest. `None` without an answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt_us: Option<[u32; 3]>,
+    /// RTTs since the last report, without the time in which the partner held the probe: microseconds,
+    /// ascending, at most [`RTTS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rtts_us: Vec<u32>,
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use linerate_model::probe::PartnerCounts;
+use linerate_model::probe::{PartnerCounts, RTTS_MAX};
 
 /// A number that was left out counts as lost when it has not come after this time: another path may be
 /// slower.
@@ -15,8 +15,6 @@ const SILENT: Duration = Duration::from_secs(3);
 const EXPECTED: Duration = Duration::from_millis(500);
 /// Numbers that are left out at a time at most: of an hour at the highest pace.
 const LEFT_OUT_MAX: u64 = 72_000;
-/// RTTs that are kept for a report.
-const KEPT: usize = 256;
 
 /// One partner.
 #[derive(Debug)]
@@ -80,7 +78,7 @@ impl Counts {
 
     /// A probe was answered after this time.
     pub(super) fn answered(&mut self, rtt_us: u32) {
-        if self.rtts_us.len() < KEPT {
+        if self.rtts_us.len() < RTTS_MAX {
             self.rtts_us.push(rtt_us);
         }
     }
@@ -101,10 +99,9 @@ impl Counts {
 
     /// So far; RTTs since the last report.
     pub(super) fn report(&mut self, number: u32) -> PartnerCounts {
-        let mut rtts = std::mem::take(&mut self.rtts_us);
-        rtts.sort_unstable();
-        let rtt_us = (!rtts.is_empty()).then(|| [rtts[0], rtts[rtts.len() / 2], rtts[rtts.len() - 1]]);
-        PartnerCounts { number, arrived: self.arrived, lost: self.lost, rtt_us }
+        let mut rtts_us = std::mem::take(&mut self.rtts_us);
+        rtts_us.sort_unstable();
+        PartnerCounts { number, arrived: self.arrived, lost: self.lost, rtts_us }
     }
 }
 
@@ -156,7 +153,7 @@ mod tests {
         counts.arrived(2, 0, start);
         counts.arrived(2, 1, start);
         assert!(!counts.pass(start + LATE));
-        assert_eq!(counts.report(3), PartnerCounts { number: 3, arrived: 3, lost: 0, rtt_us: None });
+        assert_eq!(counts.report(3), PartnerCounts { number: 3, arrived: 3, lost: 0, rtts_us: Vec::new() });
     }
 
     #[test]
@@ -165,7 +162,7 @@ mod tests {
         for rtt_us in [30, 10, 20] {
             counts.answered(rtt_us);
         }
-        assert_eq!(counts.report(0).rtt_us, Some([10, 20, 30]));
-        assert_eq!(counts.report(0).rtt_us, None);
+        assert_eq!(counts.report(0).rtts_us, [10, 20, 30]);
+        assert_eq!(counts.report(0).rtts_us, [0; 0]);
     }
 }

@@ -38,8 +38,7 @@ fn two_hosts_probe_each_other_and_lose_nothing() {
     // While two is kept from its CPU it counts as silent.
     let counts = until(&one, |counts| counts.arrived >= 20 && counts.lost == 0);
     assert_eq!(counts.number, 2, "{counts:?}");
-    let [least, middle, most] = counts.rtt_us.unwrap();
-    assert!(least <= middle && middle <= most, "{counts:?}");
+    assert!(!counts.rtts_us.is_empty() && counts.rtts_us.is_sorted(), "{counts:?}");
 }
 
 #[test]
