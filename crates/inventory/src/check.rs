@@ -13,6 +13,7 @@ use linerate_model::inventory::{
 
 use super::draft::{HOSTS_MAX, name_fits};
 use super::error::{Problem, did_you_mean};
+use super::notify;
 use super::place;
 use super::tables::{File, RawEndpoint, RawGroup, RawHost};
 use linerate_input::quoted;
@@ -25,7 +26,7 @@ const GROUPS_MAX: usize = HOSTS_MAX;
 /// Names of a cycle of groups that are shown.
 const CYCLE_SHOWN: usize = 12;
 
-fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
+pub(super) fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
     Problem { at: at.span().start, what: what.into(), hint: hint.into() }
 }
 
@@ -74,6 +75,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
     let checked_groups: Vec<Group> = file.groups.iter().filter_map(|raw| problems.keep(group(raw))).collect();
     let checked_hosts: Vec<Host> =
         file.hosts.iter().filter_map(|raw| host(raw, &mut owner, &mut problems)).collect();
+    let targets = file.notify.iter().filter_map(|raw| problems.keep(notify::target(raw))).collect();
     if !problems.0.is_empty() {
         problems.0.sort_by_key(|problem| problem.at);
         return Err(problems.0);
@@ -83,6 +85,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
         groups: checked_groups,
         hosts: checked_hosts,
         disturbances: file.disturbances,
+        notify: targets,
         ..Inventory::default()
     })
 }

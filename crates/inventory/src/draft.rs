@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
+use linerate_model::notify::NotifyTarget;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -118,6 +119,9 @@ pub struct Understood {
     /// See [`Inventory::disturbances`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
+    /// See [`Inventory::notify`].
+    #[serde(skip)]
+    pub notify: Vec<NotifyTarget>,
     /// What was left out, and why.
     pub ignored: Vec<ListRemark>,
     /// Worth knowing, but without a key in an inventory.
@@ -142,6 +146,7 @@ impl Understood {
             groups: inventory.groups,
             hosts: inventory.hosts.into_iter().map(host).collect(),
             disturbances: inventory.disturbances,
+            notify: inventory.notify,
             ignored: Vec::new(),
             notes: Vec::new(),
         }
@@ -165,6 +170,7 @@ impl Understood {
             groups: self.groups,
             hosts: self.hosts.into_iter().map(host).collect::<Result<_, Flaw>>()?,
             disturbances: self.disturbances,
+            notify: self.notify,
             ..Inventory::default()
         })
     }
@@ -446,6 +452,7 @@ impl Draft {
             groups,
             hosts: self.hosts,
             disturbances: None,
+            notify: Vec::new(),
             ignored: self.ignored,
             notes: self.notes,
         })

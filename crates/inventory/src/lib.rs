@@ -17,6 +17,7 @@ mod host_list;
 mod json;
 mod kubernetes;
 mod named;
+mod notify;
 pub mod place;
 mod range;
 pub mod reader;

@@ -15,6 +15,19 @@ pub(super) struct File {
     pub(super) groups: Vec<RawGroup>,
     #[serde(default, rename = "host")]
     pub(super) hosts: Vec<RawHost>,
+    #[serde(default)]
+    pub(super) notify: Vec<Spanned<RawNotify>>,
+}
+
+/// `[[notify]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNotify {
+    pub(super) webhook: Option<Spanned<String>>,
+    pub(super) mail: Option<Vec<Spanned<String>>>,
+    pub(super) sendmail: Option<Spanned<std::path::PathBuf>>,
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    pub(super) quiet: Option<Spanned<String>>,
 }
 
 /// `[[group]]`.

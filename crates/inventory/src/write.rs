@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
+use linerate_model::notify::{NotifyTarget, NotifyVia};
 
 use super::draft::{ConnectMethod, HostRead, SshAccess, Understood};
 
@@ -24,7 +25,28 @@ pub fn toml(understood: &Understood) -> String {
     }
     understood.groups.iter().for_each(|group| write_group(&mut text, group));
     understood.hosts.iter().for_each(|host| write_host(&mut text, host));
+    understood.notify.iter().for_each(|target| write_notify(&mut text, target));
     text
+}
+
+fn write_notify(text: &mut String, target: &NotifyTarget) {
+    let list = |words: &[String]| {
+        ::toml::Value::Array(words.iter().map(|word| ::toml::Value::String(word.clone())).collect())
+    };
+    text.push_str("\n[[notify]]\n");
+    match &target.via {
+        NotifyVia::Webhook(url) => pair(text, "webhook", &url.to_string()),
+        NotifyVia::Mail { to, sendmail } => {
+            let _ = writeln!(text, "mail = {}", list(to));
+            pair(text, "sendmail", &sendmail.display().to_string());
+        }
+        NotifyVia::Command(command) => {
+            let _ = writeln!(text, "command = {}", list(command));
+        }
+    }
+    if let Some(quiet) = target.quiet {
+        pair(text, "quiet", &quiet.to_string());
+    }
 }
 
 fn pair(text: &mut String, key: &str, value: &str) {

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::notify::NotifyTarget;
+
 /// Name of a host; unique in an inventory.
 pub type HostName = String;
 /// Name of a group; unique in an inventory.
@@ -30,6 +32,9 @@ pub struct Inventory {
     /// Tests that overlap such a span are invalid and are repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<PathBuf>,
+    /// Where a watch delivers its alarms; never stored with a run, for an address may be a secret.
+    #[serde(skip)]
+    pub notify: Vec<NotifyTarget>,
     /// The file as a command that follows has to name it in this folder; `None` where it is found unnamed.
     #[serde(skip)]
     pub typed: Option<PathBuf>,

@@ -43,6 +43,7 @@ pub mod latency;
 pub mod load;
 pub mod names;
 pub mod notice;
+pub mod notify;
 pub mod path_methods;
 pub mod path_mtu;
 pub mod plan;
