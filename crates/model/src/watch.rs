@@ -80,6 +80,47 @@ pub enum WatchEvent {
     },
 }
 
+/// What a measurement shows of an alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossVerdict {
+    /// The suspect loses more than the control pair, beyond chance.
+    Confirmed,
+    /// The suspect loses, and the control pair too.
+    ControlLosesToo,
+    /// Neither lost more than is normal while it was measured.
+    NotSeen,
+    /// It could not be measured.
+    NotMeasured,
+}
+
+/// The measurement that follows an alarm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidedLoss {
+    /// What it shows.
+    pub verdict: LossVerdict,
+    /// Flows with the suspect.
+    pub flows: Vec<DecidingFlow>,
+    /// Flows without it.
+    pub controls: Vec<DecidingFlow>,
+    /// Why a flow was not measured; empty where all were.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// A flow of datagrams from one host to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidingFlow {
+    /// Sender.
+    pub from: HostName,
+    /// Receiver.
+    pub to: HostName,
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Datagrams of them that did not arrive.
+    pub lost: u64,
+}
+
 /// A change that came before an alarm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeBefore {

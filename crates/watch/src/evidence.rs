@@ -163,17 +163,21 @@ fn chance(most: usize, all: usize, partners: usize) -> f64 {
     if partners < 2 {
         return 0.0;
     }
-    let one = 1.0 / partners as f64;
-    // Binomial terms, each from the one before.
-    let mut term = (1.0 - one).powi(all as i32);
+    (at_least(most, all, 1.0 / partners as f64) * partners as f64).min(1.0)
+}
+
+/// How often at least so many of all happen, when each does with this probability, 0 to 1.
+pub(crate) fn at_least(count: usize, all: usize, one: f64) -> f64 {
+    // Binomial terms, each from the one before; as logarithms, for the first may be smaller than any number.
+    let mut term = all as f64 * (1.0 - one).ln();
     let mut above = 0.0;
-    for count in 0..=all {
-        if count >= most {
-            above += term;
+    for at in 0..=all {
+        if at >= count {
+            above += term.exp();
         }
-        term *= (all - count) as f64 / (count + 1) as f64 * one / (1.0 - one);
+        term += ((all - at) as f64 / (at + 1) as f64 * one / (1.0 - one)).ln();
     }
-    (above * partners as f64).min(1.0)
+    above.min(1.0)
 }
 
 #[cfg(test)]
@@ -188,5 +192,7 @@ mod tests {
         assert!(chance(4, 4, 1) < 1e-9);
         // A binomial by hand: twice (5 + 1) of 32.
         assert!((chance(4, 5, 2) - 12.0 / 32.0).abs() < 1e-9);
+        // Half of many, although no number is as small as the first term.
+        assert!((at_least(5_001, 10_001, 0.5) - 0.5).abs() < 1e-6);
     }
 }

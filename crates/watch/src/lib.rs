@@ -6,13 +6,20 @@
 #![deny(missing_docs)]
 
 mod alarm;
+mod decide;
+mod deliver;
 mod evidence;
 mod loss;
+pub mod metrics;
+mod minute;
 mod partners;
 mod retry;
 pub mod rules;
 
 pub use alarm::Step;
+pub use decide::{DecidingPairs, decide, deciding_datagrams, deciding_pairs};
+pub use deliver::{Deliveries, DeliveryOutcome};
 pub use loss::{LossWatch, PairLoss};
+pub use minute::{MinuteCounts, SeenFigure, SeenMinute, SeenOf};
 pub use partners::{Member, partners};
 pub use retry::Retry;

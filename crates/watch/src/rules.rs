@@ -81,3 +81,33 @@ pub const RETRY_MS: u64 = 1_000;
 pub const RETRY_MS_MAX: u64 = 300_000;
 /// A session that lasted this long has ended the trouble, milliseconds: the next wait is the first again.
 pub const RETRY_STABLE_MS: u64 = 60_000;
+
+/// Losses that a flow which decides is long enough for, at the loss of the alarm: fewer than seven of 20 are
+/// chance once in 10,000 times.
+pub const DECIDING_LOST: f64 = 20.0;
+/// Datagrams of such a flow at least and at most: 2 and 10 seconds, …
+pub const DECIDING_SENT: (u64, u64) = (2_000, 10_000);
+/// … so many each second of this payload, bytes: 2.1 Mbit/s with headers, a fiftieth of a link of 100 Mbit/s.
+pub const DECIDING_PER_S: u64 = 1_000;
+/// See [`DECIDING_PER_S`].
+pub const DECIDING_BYTES: u16 = 200;
+/// The suspect loses more than the control pair when a difference as large would be chance less often than
+/// this, 0 to 1: none of the control's and seven of its own.
+pub const DECIDING_CHANCE: f64 = 0.01;
+
+/// An alert that lasts is posted to a webhook again after this time, milliseconds: Prometheus' own interval.
+pub const RESEND_MS: u64 = 60_000;
+/// It ends by itself when so many of them are missed: Prometheus' own factor.
+pub const RESENDS_MISSED: u64 = 4;
+/// A delivery that failed is tried again after this time, milliseconds, …
+pub const REDELIVER_MS: u64 = 60_000;
+/// … and dropped after so many attempts.
+pub const DELIVERIES_MAX: u32 = 5;
+/// How long one delivery may take, milliseconds: a webhook that has not answered by then is overloaded.
+pub const DELIVERY_MS: u64 = 20_000;
+/// Alerts that a target holds at most; the oldest that was delivered is dropped for a new one.
+pub const ALERTS_MAX: usize = 256;
+
+/// Changes of settings are quoted with an alert up to this age before its first loss, milliseconds: a day.
+/// What changed earlier was there yesterday at this hour, under the same load.
+pub const CHANGED_MS: u64 = 86_400_000;
