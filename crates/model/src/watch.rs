@@ -68,6 +68,15 @@ pub enum WatchEvent {
         /// Settings that changed within the half hour before it, newest first.
         changes: Vec<ChangeBefore>,
     },
+    /// It was measured: flows of datagrams with and without the suspect.
+    Measured {
+        /// What it is now.
+        alarm: LossAlarm,
+        /// Settings that changed within the half hour before it, newest first.
+        changes: Vec<ChangeBefore>,
+        /// What the flows showed.
+        decided: DecidedLoss,
+    },
     /// It is more than was reported.
     Widened {
         /// What it is now.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use linerate_diagnose::history::{LevelChange, SeriesHistory, share_lost};
 use linerate_model::fact_change::FactChange;
 use linerate_model::printable::one_line;
-use linerate_model::units::{date_minute, percent, ratio, value};
+use linerate_model::units::{MetricUnit, date_minute, percent, ratio, value};
 
 use crate::changes;
 use crate::heat::{Heat, Style};
@@ -16,7 +16,7 @@ use crate::spark;
 /// Settings that are quoted beside a change; the rest is counted.
 const SETTINGS_MAX: usize = 4;
 /// Bars of a series.
-const BARS_MAX: usize = 40;
+pub const BARS_MAX: usize = 40;
 /// Width of metric and layer.
 const NAME: usize = 24;
 
@@ -42,6 +42,25 @@ pub struct HistoryView<'a> {
     pub moved: Vec<MovedView<'a>>,
     /// Series that were asked for, moved or not.
     pub asked: Vec<&'a SeriesHistory>,
+    /// What a watch measured of what was asked for.
+    pub watched: Vec<WatchedView>,
+}
+
+/// A series of minutes that a watch measured.
+#[derive(Debug, Clone)]
+pub struct WatchedView {
+    /// Host or pair with its direction.
+    pub heading: String,
+    /// What was measured.
+    pub name: String,
+    /// Unit of the values.
+    pub unit: MetricUnit,
+    /// Median of all minutes.
+    pub median: f64,
+    /// The largest minute.
+    pub most: f64,
+    /// The largest minute of each of [`BARS_MAX`] equal spans; `None` where nothing was measured.
+    pub values: Vec<Option<f64>>,
 }
 
 /// The screen.
@@ -81,6 +100,27 @@ pub fn text(view: &HistoryView<'_>, style: Style) -> String {
         let newest = series.values.iter().rev().flatten().next();
         let newest = newest.map_or_else(|| "not measured".to_owned(), |v| value(*v, series.unit));
         let _ = writeln!(out, "{}", line(series, &newest, style));
+    }
+    out + &watched(&view.watched, style.width)
+}
+
+/// What a watch measured, a line each.
+fn watched(all: &[WatchedView], width: usize) -> String {
+    let mut out = String::new();
+    let mut last = "";
+    for series in all {
+        if series.heading != last {
+            let heading = format!("{}, watched", one_line(&series.heading));
+            let _ = writeln!(out, "\n{}", names::cut(&heading, width));
+            last = &series.heading;
+        }
+        let amount =
+            format!("{}, at most {}", value(series.median, series.unit), value(series.most, series.unit));
+        let text = format!("  {:<NAME$}  {amount:<36}  ", series.name);
+        let values = &series.values[series.values.len().saturating_sub(width.saturating_sub(text.len()))..];
+        let bars: String =
+            values.iter().map(|one| one.map_or(spark::GAP, |one| spark::bar(one, series.most))).collect();
+        let _ = writeln!(out, "{text}{bars}");
     }
     out
 }
@@ -219,7 +259,14 @@ mod tests {
         let runs = names.iter().zip(1..).map(|(name, day)| (name.as_str(), day * 86_400_000)).collect();
         let settings = vec![&setting; 6];
         let moved = vec![MovedView { change: &change, settings }];
-        let view = HistoryView { cluster: "three", runs, series: &all, moved, asked: vec![&all[0]] };
+        let view = HistoryView {
+            cluster: "three",
+            runs,
+            series: &all,
+            moved,
+            asked: vec![&all[0]],
+            watched: vec![],
+        };
         let text = text(&view, Style::PLAIN);
         for expected in [
             "three: 10 surveys, 1970-01-02 00:00 to 1970-01-11 00:00 UTC: 1 change\n",
@@ -238,8 +285,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_watch_measured_is_a_line_with_its_gaps() {
+        let series = WatchedView {
+            heading: "host arc-1, what it receives".into(),
+            name: "loss, underlay".into(),
+            unit: MetricUnit::Share,
+            median: 0.0,
+            most: 0.04,
+            values: vec![Some(0.0), None, Some(0.02), Some(0.04)],
+        };
+        assert_eq!(
+            watched(&[series.clone(), series], 100),
+            "\nhost arc-1, what it receives, watched\n".to_owned()
+                + &format!("  {:<24}  {:<36}  ▁·▅█\n", "loss, underlay", "0 %, at most 4 %").repeat(2)
+        );
+    }
+
+    #[test]
     fn nothing_is_a_sentence() {
-        let view = HistoryView { cluster: "three", runs: vec![], series: &[], moved: vec![], asked: vec![] };
+        let view = HistoryView {
+            cluster: "three",
+            runs: vec![],
+            series: &[],
+            moved: vec![],
+            asked: vec![],
+            watched: vec![],
+        };
         assert_eq!(text(&view, Style::PLAIN), "three: no surveys: nothing moved\n");
     }
 }

@@ -1,13 +1,23 @@
-//! What a watch reports, as lines: alarms of loss, gaps, changes. Events in, text of at most the width out.
+//! What a watch reports, as lines: alarms of loss, gaps, changes; and an alarm as the alert that is
+//! delivered. Events in, text of at most the width out.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+use linerate_model::fact_change::FactChange;
+use linerate_model::notify::Alert;
 
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
-use linerate_model::watch::{LossAlarm, WatchEvent, WatchTotals};
+use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchEvent, WatchTotals};
 
 use crate::{changes, names};
+
+/// Name of the alert.
+pub const ALERT: &str = "LinerateLoss";
+/// Changes that an alert quotes.
+const CHANGES_MAX: usize = 5;
 
 /// The lines of an event; `at_ms` is now.
 #[must_use]
@@ -32,6 +42,11 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
             }
             out
         }
+        WatchEvent::Measured { alarm, decided, .. } => {
+            let text = verdict(decided);
+            let (verdict, flows) = text.split_once(": ").unwrap_or((&text, ""));
+            line(&format!("alarm {} measured: {verdict}", alarm.id)) + &format!("  {flows}\n")
+        }
         WatchEvent::Widened { alarm } => {
             line(&format!("alarm {} is more: {}", alarm.id, loses(alarm)))
                 + &format!("  {}\n", rests_on(alarm))
@@ -43,6 +58,106 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
                 alarm.id,
                 loses(alarm).replacen("loses", "lost", 1)
             ))
+        }
+    }
+}
+
+/// An alarm as an alert. Its labels are what it is of.
+#[must_use]
+pub fn alert(cluster: &str, alarm: &LossAlarm, decided: &DecidedLoss, changed: &[FactChange]) -> Alert {
+    let (severity, named) = match &alarm.suspect {
+        Suspect::Host(host) => ("warning", vec![("host", host)]),
+        Suspect::Pair(from, to) => ("warning", vec![("from", from), ("to", to)]),
+        Suspect::Group(group) => ("critical", vec![("group", group)]),
+        _ => ("critical", vec![]),
+    };
+    let direction = match alarm.direction {
+        Direction::Tx => "send",
+        Direction::Rx => "receive",
+        Direction::Both => "both",
+    };
+    let mut labels: BTreeMap<String, String> = named.into_iter().map(|(key, name)| text(key, name)).collect();
+    labels.extend([
+        text("alertname", ALERT),
+        text("severity", severity),
+        text("cluster", cluster),
+        text("direction", direction),
+    ]);
+    let measured = verdict(decided);
+    let mut description = format!("{}.\nMeasured: {measured}.", rests_on(alarm));
+    let changes: Vec<String> = changed
+        .iter()
+        .take(CHANGES_MAX)
+        .map(|one| format!("{} {}", units::date(one.seen_ms), changes::in_short(one)))
+        .collect();
+    if !changes.is_empty() {
+        let _ = write!(description, "\nChanged within a day before:\n{}", changes.join("\n"));
+    }
+    let mut annotations = BTreeMap::from([
+        text("summary", &loses(alarm)),
+        text("description", &description),
+        text("measured", &measured),
+    ]);
+    if !changes.is_empty() {
+        annotations.extend([text("changes", &changes.join("\n"))]);
+    }
+    Alert { labels, annotations, starts_at: rfc3339(alarm.since_ms), ends_at: None }
+}
+
+/// An alert that ends at this moment, Unix milliseconds.
+#[must_use]
+pub fn until(alert: &Alert, end_ms: u64) -> Alert {
+    Alert { ends_at: Some(rfc3339(end_ms)), ..alert.clone() }
+}
+
+/// An alert as a mail: header and text.
+#[must_use]
+pub fn mail(alert: &Alert, to: &[String]) -> String {
+    let annotation = |key: &str| alert.annotations.get(key).map_or("", String::as_str);
+    let state = if alert.ends_at.is_some() { "resolved" } else { "alarm" };
+    let cluster = alert.labels.get("cluster").map_or("", String::as_str);
+    let subject = format!("[linerate] {state}: {cluster}: {}", annotation("summary"));
+    // A header has no other line and no other letters.
+    let subject: String = subject.chars().map(|c| if matches!(c, ' '..='~') { c } else { '?' }).collect();
+    let ended = alert.ends_at.as_ref().map_or(String::new(), |end| format!("until {end}\n"));
+    format!(
+        "To: {}\nSubject: {subject}\nMIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\
+         Content-Transfer-Encoding: 8bit\nAuto-Submitted: auto-generated\n\n\
+         {}\nsince {}\n{ended}{}\n\n{}\n",
+        to.join(", "),
+        annotation("summary"),
+        alert.starts_at,
+        annotation("description"),
+        annotation("command"),
+    )
+}
+
+/// Key and value on one line, except for line breaks of our own.
+fn text(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.split('\n').map(one_line).collect::<Vec<String>>().join("\n"))
+}
+
+/// `2026-11-21T08:30:15Z`.
+fn rfc3339(unix_ms: u64) -> String {
+    units::date(unix_ms).replace(" UTC", "Z").replace(' ', "T")
+}
+
+/// What the flows of an alarm showed.
+fn verdict(decided: &DecidedLoss) -> String {
+    let flow = |flow: &DecidingFlow| {
+        let (from, to) = (one_line(&flow.from), one_line(&flow.to));
+        format!("{from} to {to} lost {} of {} datagrams", flow.lost, flow.sent)
+    };
+    let flows = |flows: &[DecidingFlow]| flows.iter().map(flow).collect::<Vec<String>>().join(", ");
+    let (own, control) = (flows(&decided.flows), flows(&decided.controls));
+    let control =
+        if control.is_empty() { "no control pair".to_owned() } else { format!("control {control}") };
+    match decided.verdict {
+        LossVerdict::Confirmed => format!("confirmed: {own}; {control}"),
+        LossVerdict::ControlLosesToo => format!("the control pair loses too: {own}; {control}"),
+        LossVerdict::NotSeen => format!("not seen by a flow: {own}; {control}"),
+        LossVerdict::NotMeasured => {
+            format!("not measured: {}", one_line(&lines_of_error(&decided.reason)))
         }
     }
 }
@@ -119,6 +234,47 @@ mod tests {
             text,
             "20:26:51 ALARM 2: arc-2 loses 1 % of what it receives\n  4 of 400 probes since 20:26:40, seen with 3 hosts\n"
         );
+    }
+
+    #[test]
+    fn an_alert_has_who_since_when_how_much_the_measurement_and_the_changes() {
+        let flow = |to: &str, lost| DecidingFlow { from: "arc-1".into(), to: to.into(), sent: 2_000, lost };
+        let decided = DecidedLoss {
+            verdict: LossVerdict::Confirmed,
+            flows: vec![flow("arc-2", 25)],
+            controls: vec![flow("arc-3", 0)],
+            reason: String::new(),
+        };
+        let change = FactChange {
+            host: "arc-2".into(),
+            key: "nic.eth0.ring.rx".into(),
+            from: Some(linerate_model::fact::FactValue::Int(4096)),
+            to: Some(linerate_model::fact::FactValue::Int(256)),
+            after_ms: 1_779_999_000_000,
+            seen_ms: 1_779_999_000_000,
+            seen_by: linerate_model::fact_change::SeenBy::Facts,
+            who: Some("tuned.service".into()),
+        };
+        let firing =
+            alert("three\n", &alarm(Suspect::Host("arc-2".into()), Direction::Rx), &decided, &[change]);
+        assert_eq!(firing.labels["alertname"], "LinerateLoss");
+        assert_eq!((&*firing.labels["host"], &*firing.labels["direction"]), ("arc-2", "receive"));
+        assert_eq!(firing.starts_at, "2026-05-28T20:26:40Z");
+        assert_eq!(firing.annotations["summary"], "arc-2 loses 1 % of what it receives");
+        assert_eq!(
+            firing.annotations["description"],
+            "4 of 400 probes since 20:26:40, seen with 3 hosts.\n\
+             Measured: confirmed: arc-1 to arc-2 lost 25 of 2000 datagrams; control arc-1 to arc-3 lost 0 of 2000 \
+             datagrams.\nChanged within a day before:\n\
+             2026-05-28 20:10:00 UTC arc-2 eth0 ring.rx 4096 -> 256 by tuned.service"
+        );
+        let over = until(&firing, 1_780_000_100_000);
+        assert_eq!((over.ends_at.as_deref(), &over.labels), (Some("2026-05-28T20:28:20Z"), &firing.labels));
+        let mail = mail(&over, &["ops@example.org".into()]);
+        let (header, body) = mail.split_once("\n\n").unwrap();
+        assert!(header.starts_with("To: ops@example.org\nSubject: [linerate] resolved: "), "{header}");
+        assert_eq!(header.lines().count(), 6, "{header}");
+        assert!(body.contains("until 2026-05-28T20:28:20Z") && body.contains("ring.rx 4096"), "{body}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use linerate_diagnose::history::{LevelChange, SeriesHistory};
 use linerate_diagnose::profile::{GroupOutcome, HostProfile};
 use linerate_diagnose::rollout::{Rollout, RolloutWave};
 use linerate_fleet::ssh::Cleaned;
+use linerate_history::{HistoryPoint, SeriesKey};
 use linerate_knowledge::Cause;
 use linerate_knowledge::profile::Profile;
 use linerate_model::audit::AuditReport;
@@ -32,6 +33,7 @@ use linerate_model::sample::Sample;
 use linerate_model::snapshot::StorageFigure;
 use linerate_model::step::DeviceRefusal;
 use linerate_model::trial::Trial;
+use linerate_model::units::MetricUnit;
 use linerate_model::verdict::Verdict;
 use linerate_model::watch::WatchEvent;
 use linerate_report as report;
@@ -92,6 +94,19 @@ pub(super) struct History<'a> {
     pub(super) moved: Vec<Moved<'a>>,
     /// Series that moved, and those of what was named; a value for each survey.
     pub(super) series: Vec<&'a SeriesHistory>,
+    /// What a watch measured of what was named.
+    pub(super) watched: &'a [WatchedSeries],
+}
+
+/// A series that a watch measured.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WatchedSeries {
+    #[serde(flatten)]
+    pub(super) key: SeriesKey,
+    /// Unit of the values.
+    pub(super) unit: MetricUnit,
+    /// In time order, in the finest resolution that is kept of each part.
+    pub(super) points: Vec<HistoryPoint>,
 }
 
 /// A survey of a history.

@@ -1,27 +1,29 @@
-//! `linerate history`: what moved over all surveys of the store, when, and which settings changed then.
+//! `linerate history`: what moved over all surveys of the store, when, and which settings changed then; and
+//! what a watch measured of a host or pair meanwhile.
 
 use std::fmt::Write as _;
 
 use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
 use linerate_diagnose::rules::Rules;
 use linerate_fleet::clock;
+use linerate_history::{History as MinuteHistory, SeriesId, SeriesKey, Statistic};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
-use linerate_model::finding::Suspect;
+use linerate_model::finding::{Metric, Suspect};
 use linerate_model::printable::one_line;
 use linerate_model::units;
 use linerate_report::heat::Style;
-use linerate_report::history::{HistoryView, MovedView};
+use linerate_report::history::{BARS_MAX, HistoryView, MovedView, WatchedView};
 use linerate_store::{Store, StoredSurvey};
 
 use super::out;
 use super::quantity::{self, Since};
-use crate::cli::documents::{History, HistoryRun, Moved};
+use crate::cli::documents::{History, HistoryRun, Moved, WatchedSeries};
 
 /// Show what moved over all surveys, when, and which settings changed then.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate history\n  linerate history vs-4 --since 30d\n  linerate history arc-1 arc-2\n\nA change shows from 6 surveys on, 3 before and 3 after it."
+    after_help = "Examples:\n  linerate history\n  linerate history vs-4 --since 30d\n  linerate history arc-1 arc-2\n\nA change shows from 6 surveys on, 3 before and 3 after it. Of a named host or pair, what `linerate watch`\nmeasured is drawn too."
 )]
 pub(super) struct Args {
     /// Also draw the series of this host
@@ -62,9 +64,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let since_ms = args.since.unix_ms(clock::now_ms());
     let store = Store::open_to_read()?;
     let mut surveys = store.list_surveys(since_ms)?;
-    let chosen = args.cluster.clone().or_else(|| surveys.last().map(|one| one.cluster.clone()));
-    surveys.retain(|one| Some(&one.cluster) == chosen.as_ref());
-    let cluster = chosen.unwrap_or_default();
+    let minutes = MinuteHistory::open_to_read()?;
+    let mut listed = minutes.list()?;
+    let of_survey = || surveys.last().map(|one| one.cluster.clone());
+    let of_watch = || listed.last().map(|(_, key)| key.cluster.clone());
+    let cluster = args.cluster.clone().or_else(of_survey).or_else(of_watch).unwrap_or_default();
+    surveys.retain(|one| one.cluster == cluster);
+    listed.retain(|(_, key)| key.cluster == cluster);
     let log = store.list_changes(&[], since_ms, "")?;
     let log: Vec<FactChange> =
         log.changes.into_iter().filter(|one| one.cluster == cluster).map(|one| one.change).collect();
@@ -77,13 +83,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut moved = history::moved(&runs, &series, rules);
     moved.retain(|change| args.concerns(&series[change.series].suspect));
     let asked: Vec<usize> = (0..series.len()).filter(|i| args.names(&series[*i].suspect)).collect();
-    known(args, &surveys, asked.is_empty())?;
+    let watched = watched(args, &minutes, &listed, since_ms)?;
+    known(args, &surveys, asked.is_empty() && watched.is_empty())?;
     if args.json {
         let shown = document(since_ms, &cluster, &surveys, (&series, &asked), &moved, &log);
-        out::document(shown)?;
+        out::document(History { watched: &watched, ..shown })?;
         return Ok(ExitCode::Ok);
     }
-    if surveys.is_empty() {
+    if surveys.is_empty() && listed.is_empty() {
         let since = units::date_minute(since_ms);
         out::print(&format!("no surveys since {since} UTC\nhint: start with `linerate survey HOST HOST`"))?;
         return Ok(ExitCode::Ok);
@@ -97,14 +104,70 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .map(|change| MovedView { change, settings: settings(&surveys, &series, change, &log) })
             .collect(),
         asked: asked.iter().map(|i| &series[*i]).collect(),
+        watched: watched.iter().filter_map(|one| watched_view(one, since_ms)).collect(),
     };
     let mut text = linerate_report::history::text(&view, Style::detect());
     let least = 2 * rules.segment_min;
+    if args.host.is_none() && !listed.is_empty() {
+        let _ =
+            writeln!(text, "a watch measured {} series; `linerate history HOST` draws them", listed.len());
+    }
     if surveys.len() < least {
         let _ = writeln!(text, "a change shows from {least} surveys on");
     }
     out::print(text.trim_end())?;
     Ok(ExitCode::Ok)
+}
+
+/// What a watch measured of what was named.
+fn watched(
+    args: &Args,
+    history: &MinuteHistory,
+    listed: &[(SeriesId, SeriesKey)],
+    since_ms: u64,
+) -> anyhow::Result<Vec<WatchedSeries>> {
+    let mut all = Vec::new();
+    for (series, key) in listed.iter().filter(|(_, key)| args.names(&key.suspect)) {
+        let points = history.read(*series, since_ms, clock::now_ms())?;
+        if points.iter().any(|point| point.measured.is_some()) {
+            all.push(WatchedSeries { key: key.clone(), unit: key.metric.unit(), points });
+        }
+    }
+    all.sort_by(|a, b| (&a.key.suspect, a.key.direction).cmp(&(&b.key.suspect, b.key.direction)));
+    Ok(all)
+}
+
+/// The same as bars from the first measurement, or from this moment, to now.
+fn watched_view(series: &WatchedSeries, since_ms: u64) -> Option<WatchedView> {
+    let measured = || series.points.iter().filter_map(|point| Some((point, point.measured?)));
+    let (first, _) = measured().next()?;
+    let start = first.start_ms.max(since_ms);
+    let elapsed = clock::now_ms().saturating_sub(start);
+    let span = (elapsed / BARS_MAX as u64).max(first.span_ms).max(1);
+    let mut values = vec![None; (elapsed / span + 1).min(BARS_MAX as u64) as usize];
+    for (point, found) in measured() {
+        let at = (point.start_ms.saturating_sub(start) / span) as usize;
+        let last = values.len() - 1;
+        let value: &mut Option<f64> = &mut values[at.min(last)];
+        *value = Some(value.unwrap_or(0.0).max(found.max));
+    }
+    let mut medians: Vec<f64> = measured().map(|(_, found)| found.median).collect();
+    medians.sort_by(f64::total_cmp);
+    let SeriesKey { suspect, direction, layer, metric, statistic, .. } = &series.key;
+    let name = match (metric, statistic) {
+        // Probes of a watch, not the flows of a survey.
+        (Metric::Loss, _) => format!("loss, {layer}"),
+        (metric, Statistic::Typical) => format!("{}, {layer}", metric.label()),
+        (metric, Statistic::P95) => format!("{} p95, {layer}", metric.label()),
+    };
+    Some(WatchedView {
+        heading: suspect.label(*direction),
+        name,
+        unit: series.unit,
+        median: medians[medians.len() / 2],
+        most: measured().map(|(_, found)| found.max).fold(0.0, f64::max),
+        values,
+    })
 }
 
 /// Refuses a host or pair without a measurement.
@@ -169,5 +232,6 @@ fn document<'a>(
         runs: surveys.iter().map(|one| HistoryRun { run: &one.run, start_ms: one.start_ms }).collect(),
         moved: moved.iter().map(one).collect(),
         series: shown.iter().map(|i| &series[*i]).collect(),
+        watched: &[],
     }
 }

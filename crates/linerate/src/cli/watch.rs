@@ -1,28 +1,40 @@
 //! `linerate watch`: what is lost between hosts, and what changes on them, as it happens.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
-use linerate_model::fact_change::SeenBy;
-use linerate_model::inventory::Inventory;
+use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::suspect::Suspect;
 use linerate_model::watch::WatchEvent;
 use linerate_report::heat::Style;
 use linerate_report::watch as words;
-use tokio::time::Instant;
+use linerate_store::{LoggedChange, Store};
+use linerate_watch::metrics;
+use linerate_watch::rules::CHANGED_MS;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, interval};
 
 use super::changes::Log;
 use super::documents::WatchLine;
 use super::targets::{self, InventoryFile};
 use super::{open, out, quantity};
 use crate::observe::addresses;
+use crate::watch::metrics::{MetricsListener, TextFile};
+use crate::watch::notify::Notifier;
 use crate::watch::{Output, Watch};
+
+/// How often the file of metrics is written.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Watch hosts: report loss between them and changes of settings as they happen
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate watch -i cluster.toml\n  linerate watch -i cluster.toml --for 7d\n  linerate watch arc-1 arc-2 arc-3 --json\n\nEach host probes eight others once a second, 64 bytes in each direction: at most 50 kbit/s a host. A host whose\nsession is lost is taken up again. Nothing listens on a host once the watch has ended."
+    after_help = "Examples:\n  linerate watch -i cluster.toml\n  linerate watch -i cluster.toml --for 7d\n  linerate watch arc-1 arc-2 arc-3 --json\n  linerate watch -i cluster.toml --metrics 127.0.0.1:9441\n  linerate watch --print rules > linerate.rules.yml\n\nEach host probes eight others once a second, 64 bytes in each direction: at most 50 kbit/s a host. A host whose\nsession is lost is taken up again. An alarm is measured and delivered to each [[notify]] of the inventory. Nothing listens on a\nhost once the watch has ended."
 )]
 pub(super) struct Args {
     /// Hosts; defaults to all of the inventory
@@ -36,12 +48,47 @@ pub(super) struct Args {
     /// Never use sudo on the hosts
     #[arg(long, hide_short_help = true)]
     no_sudo: bool,
+    /// Serve metrics for Prometheus on a loopback address, e.g. 127.0.0.1:9441
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Write metrics once a minute into this folder of node_exporter's textfile collector
+    #[arg(long, value_name = "DIR")]
+    textfile: Option<PathBuf>,
+    /// Print a file for Prometheus or Grafana instead
+    #[arg(long, value_name = "WHAT")]
+    print: Option<Printed>,
     /// Print JSON, one event a line
     #[arg(long)]
     json: bool,
 }
 
+/// What is made of the table of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Printed {
+    /// Alert rules of Prometheus
+    Rules,
+    /// Their tests, for `promtool test rules`
+    RuleTests,
+    /// A dashboard for Grafana
+    Dashboard,
+    /// The hosts of the inventory as targets of node_exporter (file_sd)
+    Targets,
+}
+
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match args.print {
+        Some(Printed::Rules) => out::print(&metrics::rules())?,
+        Some(Printed::RuleTests) => out::print(&metrics::rule_tests())?,
+        Some(Printed::Dashboard) => out::json(&metrics::dashboard())?,
+        Some(Printed::Targets) => {
+            out::json(&metrics::targets(&args.inventory.choose(&args.hosts)?.inventory))?
+        }
+        None => return begin(args),
+    }
+    Ok(ExitCode::Ok)
+}
+
+fn begin(args: &Args) -> anyhow::Result<ExitCode> {
     let mut inventory = targets::machines(args.inventory.choose(&args.hosts)?).inventory;
     if args.no_sudo {
         inventory.without_sudo();
@@ -62,7 +109,7 @@ async fn watch(args: &Args, mut inventory: Inventory) -> anyhow::Result<ExitCode
     let named = if args.hosts.is_empty() { fleet.arguments(&[]) } else { fleet.all_arguments() };
     let fleet = Arc::new(fleet);
     let ended = match Watch::begin(&fleet, &inventory) {
-        Ok(watch) => follow(args, &inventory.name, &named, watch).await,
+        Ok(watch) => follow(args, &inventory, &named, watch).await,
         Err(error) => Err(error),
     };
     // Sessions that are just being opened end with the runtime.
@@ -72,14 +119,40 @@ async fn watch(args: &Args, mut inventory: Inventory) -> anyhow::Result<ExitCode
     ended
 }
 
-/// Prints and logs until it is time to end.
-async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> anyhow::Result<ExitCode> {
+/// Prints, logs and notifies until it is time to end.
+async fn follow(
+    args: &Args,
+    inventory: &Inventory,
+    named: &str,
+    mut watch: Watch,
+) -> anyhow::Result<ExitCode> {
     let until = args.time.map(|time| Instant::now() + time);
-    let mut log = Log::new(cluster, Vec::new(), SeenBy::Watch);
+    let mut log = Log::new(&inventory.name, Vec::new(), SeenBy::Watch);
+    let mut notifier = Notifier::begin(inventory, format!("linerate survey {named}"));
+    let mut listener = match args.metrics {
+        Some(address) => Some(MetricsListener::open(address).await?),
+        None => None,
+    };
+    let mut file = args.textfile.as_deref().map(TextFile::new);
+    let mut minutes = interval(MINUTE);
     out::note(&format!("watching {} hosts; Ctrl-C ends it", watch.totals().hosts));
+    if let Some(listener) = &listener {
+        out::note(&format!("metrics at http://{}/metrics", listener.address));
+    }
     loop {
         let reported = tokio::select! {
             reported = watch.next() => reported,
+            ask = asked(&mut listener) => {
+                // A client that has left needs none.
+                drop(ask.send(exposition(&watch, &notifier)));
+                continue;
+            }
+            _ = minutes.tick(), if file.is_some() => {
+                let Some(file) = &mut file else { continue };
+                let failed = file.write(exposition(&watch, &notifier)).await;
+                failed.into_iter().map(Output::Note).collect()
+            }
+            failed = notifier.next() => vec![Output::Note(failed)],
             () = open::interrupted() => break,
             () = open::passed(until) => break,
         };
@@ -87,11 +160,15 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
             match one {
                 Output::Read { host, facts, has_booted } => {
                     if let Some(notice) = log.begin(&host, &facts, has_booted) {
-                        report(args, named, &watch.changed(host, notice))?;
+                        let event = watch.changed(host, notice);
+                        report(args, named, &event)?;
+                        notifier.event(&event, || changed(inventory, &event));
                     }
                 }
+                Output::Note(text) => out::note(&text),
                 Output::Event(event) => {
                     report(args, named, &event)?;
+                    notifier.event(&event, || changed(inventory, &event));
                     if let WatchEvent::Changed { host, notice } = event {
                         log.notice(&host, notice);
                     }
@@ -99,12 +176,60 @@ async fn follow(args: &Args, cluster: &str, named: &str, mut watch: Watch) -> an
             }
         }
     }
-    out::note(&words::totals(watch.totals()));
-    Ok(match watch.totals() {
+    if let Some(file) = file {
+        file.end().await;
+    }
+    let totals = watch.totals().clone();
+    watch.end();
+    notifier.end().await;
+    out::note(&words::totals(&totals));
+    Ok(match totals {
         totals if totals.alarms > 0 => ExitCode::Findings,
         totals if totals.gaps > 0 => ExitCode::PartlyBlind,
         _ => ExitCode::Ok,
     })
+}
+
+/// The next one that wants the metrics, where they are served.
+async fn asked(listener: &mut Option<MetricsListener>) -> oneshot::Sender<String> {
+    match listener {
+        Some(listener) => listener.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn exposition(watch: &Watch, notifier: &Notifier) -> String {
+    let began = Instant::now();
+    metrics::text(&watch.figures(notifier.counts), || began.elapsed())
+}
+
+/// Settings of the hosts of an alarm that changed within a day before it, newest first.
+fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
+    let WatchEvent::Measured { alarm, .. } = event else { return Vec::new() };
+    let hosts: Vec<HostName> = match &alarm.suspect {
+        Suspect::Host(host) => vec![host.clone()],
+        Suspect::Pair(from, to) => vec![from.clone(), to.clone()],
+        Suspect::Group(group) => inventory
+            .members(group)
+            .into_iter()
+            .map(|host| &host.name)
+            .chain(inventory.group(group).and_then(|group| group.machine.as_ref()))
+            .cloned()
+            .collect(),
+        _ => Vec::new(),
+    };
+    let since_ms = alarm.since_ms.saturating_sub(CHANGED_MS);
+    let log = Store::open_to_read().and_then(|store| store.list_changes(&hosts, since_ms, ""));
+    let all = match log {
+        Ok(log) => log.changes,
+        Err(error) => {
+            out::note(&format!("an alarm without the settings that changed: {error}"));
+            Vec::new()
+        }
+    };
+    let is_before =
+        |one: &LoggedChange| one.cluster == inventory.name && one.change.after_ms <= alarm.reported_ms;
+    all.into_iter().filter(is_before).map(|one| one.change).collect()
 }
 
 fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {

@@ -1,9 +1,14 @@
 //! `linerate watch`: one long process that holds sessions with all hosts, has them probe each other, and
 //! reports what changes and what is lost.
 //!
-//! In: an inventory and open sessions. Out: events. What is worth an alarm is decided in
-//! `crates/watch`; a session that ends is a gap, and is opened again.
+//! In: an inventory and open sessions. Out: events, and a minute at a time the history. What is worth an
+//! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is opened
+//! again.
 
+mod decide;
+pub(crate) mod metrics;
+pub(crate) mod notify;
+mod record;
 mod session;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,15 +17,22 @@ use std::sync::Arc;
 
 use linerate_fleet::{Fleet, NodeLink, clock};
 use linerate_model::fact::HostFacts;
-use linerate_model::inventory::{Endpoint, Host, HostName, Inventory, TransportSpec};
+use linerate_model::inventory::{Endpoint, GroupName, Host, HostName, Inventory, TransportSpec};
 use linerate_model::notice::FactNotice;
-use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest};
-use linerate_model::watch::{ChangeBefore, WatchEvent, WatchTotals};
+use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest, RTTS_MAX};
+use linerate_model::suspect::Suspect;
+use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchEvent, WatchTotals};
+use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
-use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
+use linerate_watch::{
+    LossWatch, Member, MinuteCounts, PairLoss, Step, deciding_datagrams, deciding_pairs, partners,
+};
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
+use decide::{Decider, DecidingJob};
+use notify::DeliveryCounts;
+use record::Recorder;
 pub(crate) use session::{FromHost, Session};
 use session::{ORDER_WAIT, Probing};
 
@@ -43,11 +55,14 @@ pub(crate) enum Output {
         /// It has booted since its session before this one.
         has_booted: bool,
     },
+    /// Something beside the watch does not work.
+    Note(String),
 }
 
 /// A host of the watch.
 struct Watched {
     name: HostName,
+    group: Option<GroupName>,
     address: IpAddr,
     link: Option<Arc<NodeLink>>,
     /// Where it answers; empty while it is not watched.
@@ -57,6 +72,15 @@ struct Watched {
     /// Since when it is not watched, Unix milliseconds.
     gap_since_ms: Option<u64>,
     faster_until_ms: u64,
+    counts: HostCounts,
+    /// Segments that its TCP had sent again, and when, Unix milliseconds.
+    retransmitted: Option<(i64, u64)>,
+}
+
+impl Watched {
+    fn figures(&self) -> HostFigures<'_> {
+        HostFigures { name: &self.name, is_watched: !self.ports.is_empty(), counts: &self.counts }
+    }
 }
 
 /// All that a watch knows.
@@ -69,13 +93,24 @@ pub(crate) struct Watch {
     counted: BTreeMap<(usize, usize), (u64, u64)>,
     changes: VecDeque<ChangeBefore>,
     totals: WatchTotals,
+    start_ms: u64,
     from_hosts: mpsc::Receiver<(usize, FromHost)>,
+    minute: MinuteCounts,
+    recorder: Recorder,
+    notes: mpsc::UnboundedReceiver<String>,
+    decider: Decider,
+    /// Changes before each alarm that is being measured.
+    deciding: BTreeMap<u64, Vec<ChangeBefore>>,
 }
 
 /// Hosts that can be probed: they have a node and an address.
 fn probed(inventory: &Inventory) -> Vec<(&Host, &Endpoint)> {
     let has_node = |host: &&Host| !matches!(host.transport, TransportSpec::Iperf3 { .. });
     inventory.hosts.iter().filter(has_node).filter_map(|host| Some((host, host.endpoints.first()?))).collect()
+}
+
+fn members(hosts: &[Watched]) -> Vec<Member<'_>> {
+    hosts.iter().map(|host| Member { name: &host.name, group: host.group.as_deref() }).collect()
 }
 
 /// Pairs as a list for each host.
@@ -104,12 +139,15 @@ impl Watch {
             let (wanted, whom) = tokio::sync::watch::channel(Vec::new());
             hosts.push(Watched {
                 name: host.name.clone(),
+                group: host.groups.first().cloned(),
                 address: endpoint.address,
                 link: None,
                 ports: Vec::new(),
                 wanted,
                 gap_since_ms: None,
                 faster_until_ms: 0,
+                counts: HostCounts::default(),
+                retransmitted: None,
             });
             let session = Session {
                 number,
@@ -121,11 +159,17 @@ impl Watch {
             };
             tokio::spawn(session.hold());
         }
-        let members: Vec<Member<'_>> = probed
-            .iter()
-            .map(|(host, _)| Member { name: &host.name, group: host.groups.first().map(String::as_str) })
-            .collect();
+        let members = members(&hosts);
+        let ends: Vec<_> =
+            probed.iter().map(|(host, endpoint)| (host.name.clone(), endpoint.layer)).collect();
+        let (to_notes, notes) = mpsc::unbounded_channel();
         Ok(Self {
+            minute: MinuteCounts::default(),
+            recorder: Recorder::begin(inventory.name.clone(), ends.clone(), to_notes)?,
+            decider: Decider::begin(Arc::clone(fleet), inventory.clone(), ends),
+            deciding: BTreeMap::new(),
+            start_ms: clock::now_ms(),
+            notes,
             partners: of_each(&partners(&members), members.len()),
             loss: LossWatch::new(&members),
             counted: BTreeMap::new(),
@@ -138,8 +182,13 @@ impl Watch {
 
     /// What comes next; waits for it.
     pub(crate) async fn next(&mut self) -> Vec<Output> {
-        let Some((number, from_hosts)) = self.from_hosts.recv().await else {
-            return std::future::pending().await;
+        let (number, from_hosts) = tokio::select! {
+            Some(from_hosts) = self.from_hosts.recv() => from_hosts,
+            Some(note) = self.notes.recv() => return vec![Output::Note(note)],
+            Some((alarm, decided)) = self.decider.decided.recv() => {
+                return self.measured(alarm, decided).into_iter().map(Output::Event).collect();
+            }
+            else => return std::future::pending().await,
         };
         let host = self.hosts[number].name.clone();
         if let FromHost::Read { facts, has_booted } = from_hosts {
@@ -159,6 +208,10 @@ impl Watch {
                 vec![WatchEvent::Watched { host, gap_ms }]
             }
             FromHost::Counted(report) => self.counted(number, &report),
+            FromHost::Retransmitted(count) => {
+                self.retransmitted(number, count);
+                Vec::new()
+            }
             FromHost::Changed(notice) => vec![self.changed(host, notice)],
             FromHost::Ended(reason) => {
                 let watched = &mut self.hosts[number];
@@ -169,6 +222,7 @@ impl Watch {
                     return Vec::new();
                 }
                 watched.gap_since_ms = Some(clock::now_ms());
+                watched.counts.gaps += 1;
                 self.totals.gaps += 1;
                 self.begin_anew(number);
                 vec![WatchEvent::Gap { host, reason }]
@@ -179,8 +233,48 @@ impl Watch {
     /// A change, reported by its host or found after a gap: alarms quote it.
     pub(crate) fn changed(&mut self, host: HostName, notice: FactNotice) -> WatchEvent {
         self.totals.changes += notice.changes.len() as u64;
+        if let Some(watched) = self.hosts.iter_mut().find(|watched| watched.name == host) {
+            watched.counts.changes += notice.changes.len() as u64;
+        }
         self.remember(&host, &notice);
         WatchEvent::Changed { host, notice }
+    }
+
+    /// What Prometheus is shown.
+    pub(crate) fn figures(&self, notifications: DeliveryCounts) -> WatchFigures<'_> {
+        WatchFigures {
+            version: env!("CARGO_PKG_VERSION"),
+            start_ms: self.start_ms,
+            hosts: self.hosts.iter().map(Watched::figures).collect(),
+            open: self.loss.open().collect(),
+            alarms: self.totals.alarms,
+            notifications: (notifications.delivered, notifications.failed),
+            missing_minutes: self.recorder.missing(),
+        }
+    }
+
+    /// The minute that is not over goes into the history.
+    pub(crate) fn end(mut self) {
+        if let Some(minute) = self.minute.end() {
+            self.recorder.write(minute);
+        }
+        self.recorder.end();
+    }
+
+    /// How many a second since the last time.
+    fn retransmitted(&mut self, number: usize, count: i64) {
+        let at_ms = clock::now_ms();
+        let Some((before, since_ms)) = self.hosts[number].retransmitted.replace((count, at_ms)) else {
+            return;
+        };
+        // A host that was started anew counts from zero, a clock may go back.
+        let (Ok(more), true) = (u64::try_from(count.saturating_sub(before)), at_ms > since_ms) else {
+            return;
+        };
+        let per_s = more as f64 * 1e3 / (at_ms - since_ms) as f64;
+        if let Some(minute) = self.minute.learn_retransmits(at_ms, number, per_s) {
+            self.recorder.write(minute);
+        }
     }
 
     /// What was done so far.
@@ -242,6 +336,12 @@ impl Watch {
             let sent = arrived.saturating_add(lost);
             self.totals.probes = self.totals.probes.saturating_add(sent);
             self.totals.lost = self.totals.lost.saturating_add(lost);
+            let rtts_us = &counts.rtts_us[..counts.rtts_us.len().min(RTTS_MAX)];
+            self.hosts[from].counts.send(sent, lost);
+            self.hosts[to].counts.receive(sent, lost, rtts_us);
+            if let Some(minute) = self.minute.learn(at_ms, (from, to), (sent, lost), rtts_us) {
+                self.recorder.write(minute);
+            }
             for step in self.loss.learn(PairLoss { at_ms, from, to, sent, lost }) {
                 match step {
                     Step::Faster(host) => self.faster(host, at_ms),
@@ -249,10 +349,9 @@ impl Watch {
                         self.totals.alarms += 1;
                         let since = at_ms.saturating_sub(QUOTED_MS);
                         let recent = self.changes.iter().rev().filter(|one| one.notice.at_ms >= since);
-                        events.push(WatchEvent::Opened {
-                            alarm,
-                            changes: recent.take(QUOTED_MAX).cloned().collect(),
-                        });
+                        let changes: Vec<ChangeBefore> = recent.take(QUOTED_MAX).cloned().collect();
+                        events.push(WatchEvent::Opened { alarm: alarm.clone(), changes: changes.clone() });
+                        events.extend(self.measure(&alarm, changes));
                     }
                     Step::Widened(alarm) => events.push(WatchEvent::Widened { alarm }),
                     Step::Closed(alarm) => events.push(WatchEvent::Closed { alarm }),
@@ -260,6 +359,52 @@ impl Watch {
             }
         }
         events
+    }
+
+    /// Has an alarm measured; reported at once where it cannot be.
+    fn measure(&mut self, alarm: &LossAlarm, changes: Vec<ChangeBefore>) -> Option<WatchEvent> {
+        let pairs = deciding_pairs(
+            &alarm.suspect,
+            alarm.direction,
+            &members(&self.hosts),
+            &self.usable(&alarm.suspect),
+        );
+        self.deciding.insert(alarm.id, changes);
+        let job = DecidingJob { alarm: alarm.id, pairs, datagrams: deciding_datagrams(alarm.share()) };
+        match self.decider.ask(job) {
+            Ok(()) => None,
+            Err(unmeasured) => self.measured(alarm.id, unmeasured),
+        }
+    }
+
+    /// An alarm was measured; one that is over meanwhile is of no interest.
+    fn measured(&mut self, alarm: u64, decided: DecidedLoss) -> Option<WatchEvent> {
+        let changes = self.deciding.remove(&alarm)?;
+        let alarm = self.loss.open().find(|open| open.id == alarm)?.clone();
+        Some(WatchEvent::Measured { alarm, changes, decided })
+    }
+
+    /// Hosts to measure with: watched, without an alarm of their own, partners of the suspect first.
+    fn usable(&self, suspect: &Suspect) -> Vec<usize> {
+        let named = |name: &HostName| self.hosts.iter().position(|host| host.name == *name);
+        let (Suspect::Host(name) | Suspect::Pair(name, _)) = suspect else {
+            return self.healthy(0..self.hosts.len());
+        };
+        let partners = named(name).map_or(&[][..], |host| &self.partners[host]);
+        let rest = (0..self.hosts.len()).filter(|host| !partners.contains(host));
+        self.healthy(partners.iter().copied().chain(rest))
+    }
+
+    fn healthy(&self, hosts: impl Iterator<Item = usize>) -> Vec<usize> {
+        let alarms: Vec<&Suspect> = self.loss.open().map(|open| &open.suspect).collect();
+        let is_ill = |name: &HostName| {
+            alarms.iter().any(|suspect| match suspect {
+                Suspect::Host(host) => host == name,
+                Suspect::Pair(from, to) => from == name || to == name,
+                _ => false,
+            })
+        };
+        hosts.filter(|host| !self.hosts[*host].ports.is_empty() && !is_ill(&self.hosts[*host].name)).collect()
     }
 
     /// A host and its partners send more for some time.

@@ -21,6 +21,11 @@ const READ_WAIT: Duration = Duration::from_secs(60);
 /// A node answers after half a minute, also when it has nothing to report.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
+/// Counter of segments that TCP sent again, …
+const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
+/// … and how often it is read.
+const COUNTERS_EVERY: Duration = Duration::from_secs(60);
+
 /// What a host has to report.
 pub(crate) enum FromHost {
     /// It answers probes.
@@ -39,6 +44,8 @@ pub(crate) enum FromHost {
     },
     /// What came from its partners.
     Counted(ProbeReport),
+    /// Segments that its TCP has sent again since it started.
+    Retransmitted(i64),
     /// A setting changed.
     Changed(FactNotice),
     /// Its session has ended.
@@ -136,6 +143,7 @@ impl Session {
             ended = self.count(link) => ended,
             ended = pass_partners_on(link, probing.whom.clone()) => ended,
             ended = self.notices(link) => ended,
+            ended = self.counters(link) => ended,
         }
     }
 
@@ -148,6 +156,21 @@ impl Session {
                     return Ok(());
                 }
             }
+        }
+    }
+
+    async fn counters(&self, link: &NodeLink) -> Result<(), LinkError> {
+        loop {
+            let prefixes = vec![RETRANSMITTED.to_owned()];
+            let request = ObserveRequest::Facts { prefixes, netns: Vec::new() };
+            for event in link.request(request, READ_WAIT).await? {
+                let Event::Facts(facts) = event else { continue };
+                let Some(count) = facts.counters.get(RETRANSMITTED) else { continue };
+                if self.from_hosts.send((self.number, FromHost::Retransmitted(*count))).await.is_err() {
+                    return Ok(());
+                }
+            }
+            sleep(COUNTERS_EVERY).await;
         }
     }
 

@@ -1,0 +1,207 @@
+//! Alarms to the targets of the inventory. Each target has a task and a deadline of its own: one that hangs
+//! holds up neither the others nor the watch.
+//!
+//! In: alerts as they begin, change and end. Out: deliveries; when is decided in `crates/watch`.
+
+mod program;
+mod webhook;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use linerate_fleet::clock;
+use linerate_model::fact_change::FactChange;
+use linerate_model::inventory::Inventory;
+use linerate_model::notify::{Alert, NotifyTarget, NotifyVia};
+use linerate_model::watch::{DecidedLoss, WatchEvent};
+use linerate_report::watch as words;
+use linerate_watch::rules::{ALERTS_MAX, DELIVERY_MS};
+use linerate_watch::{Deliveries, DeliveryOutcome};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+
+/// How often it is seen whether something is due: quiet hours end, a failed delivery is tried again.
+const TICK: Duration = Duration::from_secs(5);
+
+/// How long the end of a watch waits for deliveries.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// What became of deliveries.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DeliveryCounts {
+    pub(crate) delivered: u64,
+    pub(crate) failed: u64,
+}
+
+/// An alarm whose alert is known to the targets.
+struct Known {
+    alert: Alert,
+    decided: DecidedLoss,
+    changed: Vec<FactChange>,
+}
+
+/// All targets.
+pub(crate) struct Notifier {
+    cluster: String,
+    /// What a person types next.
+    command: String,
+    targets: Vec<mpsc::Sender<Alert>>,
+    tasks: JoinSet<()>,
+    known: BTreeMap<u64, Known>,
+    reports: mpsc::UnboundedReceiver<Result<(), String>>,
+    pub(crate) counts: DeliveryCounts,
+}
+
+impl Notifier {
+    /// Of an inventory; `command`: what a person types next.
+    pub(crate) fn begin(inventory: &Inventory, command: String) -> Self {
+        let (to_us, reports) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        let mut targets = Vec::new();
+        for target in inventory.notify.clone() {
+            let (alerts, received) = mpsc::channel(ALERTS_MAX);
+            tasks.spawn(serve(target, received, to_us.clone()));
+            targets.push(alerts);
+        }
+        let cluster = inventory.name.clone();
+        Self {
+            cluster,
+            command,
+            targets,
+            tasks,
+            known: BTreeMap::new(),
+            reports,
+            counts: DeliveryCounts::default(),
+        }
+    }
+
+    /// Learns of an event; `changed` are the settings that changed before a measured alarm.
+    pub(crate) fn event(&mut self, event: &WatchEvent, changed: impl FnOnce() -> Vec<FactChange>) {
+        match event {
+            WatchEvent::Measured { alarm, decided, .. } => {
+                let changed = changed();
+                let alert = self.with_command(words::alert(&self.cluster, alarm, decided, &changed));
+                self.send(&alert);
+                self.known.insert(alarm.id, Known { alert, decided: decided.clone(), changed });
+            }
+            WatchEvent::Widened { alarm } => {
+                let Some(known) = self.known.get(&alarm.id) else { return };
+                let alert = words::alert(&self.cluster, alarm, &known.decided, &known.changed);
+                let alert = self.with_command(alert);
+                let before = self
+                    .known
+                    .get_mut(&alarm.id)
+                    .map(|known| std::mem::replace(&mut known.alert, alert.clone()));
+                // Of other labels it is another alert.
+                if let Some(before) = before.filter(|before| before.labels != alert.labels) {
+                    self.send(&words::until(&before, clock::now_ms()));
+                }
+                self.send(&alert);
+            }
+            WatchEvent::Closed { alarm } => {
+                if let Some(known) = self.known.remove(&alarm.id) {
+                    self.send(&words::until(&known.alert, clock::now_ms()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn with_command(&self, mut alert: Alert) -> Alert {
+        alert.annotations.insert("command".to_owned(), self.command.clone());
+        alert
+    }
+
+    fn send(&mut self, alert: &Alert) {
+        for target in &self.targets {
+            // A target that is so far behind gets no more for now.
+            if target.try_send(alert.clone()).is_err() {
+                self.counts.failed += 1;
+            }
+        }
+    }
+
+    /// What a delivery that failed reports; waits for it.
+    pub(crate) async fn next(&mut self) -> String {
+        loop {
+            match self.reports.recv().await {
+                Some(Ok(())) => self.counts.delivered += 1,
+                Some(Err(text)) => {
+                    self.counts.failed += 1;
+                    return text;
+                }
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// Waits a little for deliveries in progress.
+    pub(crate) async fn end(mut self) {
+        self.targets.clear();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        drop(timeout(END_WAIT, all).await);
+    }
+}
+
+/// One target, until the watch ends.
+async fn serve(
+    target: NotifyTarget,
+    mut alerts: mpsc::Receiver<Alert>,
+    reports: mpsc::UnboundedSender<Result<(), String>>,
+) {
+    let is_webhook = matches!(target.via, NotifyVia::Webhook(_));
+    let mut deliveries = Deliveries::new(target.quiet, is_webhook);
+    let mut ticks = interval(TICK);
+    let mut is_open = true;
+    while is_open {
+        tokio::select! {
+            alert = alerts.recv() => match alert {
+                Some(alert) => deliveries.learn(alert, clock::now_ms()),
+                None => is_open = false,
+            },
+            _ = ticks.tick() => {}
+        }
+        // What came meanwhile is newer than what is sent.
+        while let Ok(alert) = alerts.try_recv() {
+            deliveries.learn(alert, clock::now_ms());
+        }
+        let due = deliveries.due(clock::now_ms());
+        // A webhook takes all at once.
+        let parts: Vec<&[Alert]> =
+            if is_webhook { due.chunks(ALERTS_MAX).collect() } else { due.chunks(1).collect() };
+        for part in parts {
+            let attempt = timeout(Duration::from_millis(DELIVERY_MS), deliver(&target.via, part)).await;
+            let result =
+                attempt.unwrap_or_else(|_| Err(format!("no answer within {} s", DELIVERY_MS / 1000)));
+            let mut is_dropped = false;
+            for alert in part {
+                let outcome = deliveries.delivered(alert, result.is_ok(), clock::now_ms());
+                is_dropped |= outcome == DeliveryOutcome::Dropped;
+            }
+            let more = if is_dropped { "; not tried again" } else { "" };
+            drop(
+                reports.send(
+                    result.map_err(|why| format!("alarm not delivered by {}: {why}{more}", target.via)),
+                ),
+            );
+        }
+    }
+}
+
+async fn deliver(via: &NotifyVia, alerts: &[Alert]) -> Result<(), String> {
+    match via {
+        NotifyVia::Webhook(url) => webhook::post(url, alerts, clock::now_ms()).await,
+        NotifyVia::Mail { to, sendmail } => {
+            let text: String = alerts.iter().map(|alert| words::mail(alert, to)).collect();
+            let flags = ["-i", "--"].map(str::to_owned);
+            let arguments: Vec<String> = flags.into_iter().chain(to.iter().cloned()).collect();
+            program::run(sendmail.as_os_str(), &arguments, text.as_bytes()).await
+        }
+        NotifyVia::Command(command) => {
+            let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+            let json = serde_json::to_vec(alerts).map_err(|error| error.to_string())?;
+            program::run(program.as_ref(), arguments, &json).await
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What a watch saw, minute by minute, into the history of measured series.
+//!
+//! In: minutes that are over. Out: the file of `crates/history`, and notes of what was not written. A thread
+//! of its own, so that no disk ever holds up the watch: a minute that comes while it is busy is left out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use linerate_history::{History, HistoryError, SERIES_MAX, SeriesId, SeriesKey, Statistic};
+use linerate_model::finding::{Direction, Metric, Suspect};
+use linerate_model::inventory::{HostName, Layer};
+use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Minutes that wait for the disk.
+const WAITING_MAX: usize = 4;
+/// How long the end of a watch waits for the last minute.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// The thread that writes.
+pub(super) struct Recorder {
+    minutes: SyncSender<SeenMinute>,
+    ended: Receiver<()>,
+    notes: UnboundedSender<String>,
+    /// Whether the last minute was left out because the disk was busy.
+    is_behind: bool,
+    /// Minutes that are not in the file.
+    missing: Arc<AtomicU64>,
+}
+
+impl Recorder {
+    /// For these hosts of a cluster.
+    pub(super) fn begin(
+        cluster: String,
+        hosts: Vec<(HostName, Layer)>,
+        notes: UnboundedSender<String>,
+    ) -> std::io::Result<Self> {
+        let (minutes, waiting) = sync_channel::<SeenMinute>(WAITING_MAX);
+        let (end, ended) = sync_channel(1);
+        let missing = Arc::new(AtomicU64::new(0));
+        let (of_writer, all) = (Some(notes.clone()), Arc::clone(&missing));
+        let mut writer = Writer { cluster, hosts, notes: of_writer, all_missing: all, ..Writer::default() };
+        std::thread::Builder::new().name("history".to_owned()).spawn(move || {
+            for minute in waiting {
+                writer.write(&minute);
+            }
+            // The watch waits for it; where it has ended already there is nothing to report.
+            let _ = end.send(());
+        })?;
+        Ok(Self { minutes, ended, notes, is_behind: false, missing })
+    }
+
+    pub(super) fn write(&mut self, minute: SeenMinute) {
+        match self.minutes.try_send(minute) {
+            Ok(()) => self.is_behind = false,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                if !self.is_behind {
+                    drop(self.notes.send("history is not written: its disk does not answer".to_owned()));
+                }
+                self.is_behind = true;
+                self.missing.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Minutes that are not in the file.
+    pub(super) fn missing(&self) -> u64 {
+        self.missing.load(Ordering::Relaxed)
+    }
+
+    /// Writes what waits; a disk that hangs is left.
+    pub(super) fn end(self) {
+        drop(self.minutes);
+        let _ = self.ended.recv_timeout(END_WAIT);
+    }
+}
+
+/// What the thread has.
+#[derive(Default)]
+struct Writer {
+    cluster: String,
+    hosts: Vec<(HostName, Layer)>,
+    notes: Option<UnboundedSender<String>>,
+    history: Option<History>,
+    known: BTreeMap<(SeenOf, SeenFigure), Option<SeriesId>>,
+    /// Series of the file.
+    count: usize,
+    /// Minutes since it could not be written.
+    missing: u64,
+    /// All that could not be written.
+    all_missing: Arc<AtomicU64>,
+}
+
+impl Writer {
+    fn write(&mut self, minute: &SeenMinute) {
+        match self.try_write(minute) {
+            Ok(()) if self.missing > 0 => {
+                self.note(format!("history is written again; {} minutes are missing", self.missing));
+                self.missing = 0;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if self.missing == 0 {
+                    let source =
+                        std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));
+                    self.note(format!("the watch goes on without history: {error}{source}"));
+                }
+                self.missing += 1;
+                self.all_missing.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn try_write(&mut self, minute: &SeenMinute) -> Result<(), HistoryError> {
+        let mut history = match self.history.take() {
+            Some(history) => history,
+            None => {
+                let history = History::open_default()?;
+                self.count = history.list()?.len();
+                history
+            }
+        };
+        let written =
+            self.values(&history, minute).and_then(|values| history.append(minute.start_ms, &values));
+        self.history = Some(history);
+        written
+    }
+
+    fn values(
+        &mut self,
+        history: &History,
+        minute: &SeenMinute,
+    ) -> Result<Vec<(SeriesId, f64)>, HistoryError> {
+        let mut values = Vec::with_capacity(minute.values.len());
+        let mut left_out = 0;
+        for (of, figure, value) in &minute.values {
+            let series = match self.known.get(&(*of, *figure)) {
+                Some(known) => *known,
+                None => {
+                    let series = self.series(history, *of, *figure)?;
+                    left_out += usize::from(series.is_none());
+                    self.known.insert((*of, *figure), series);
+                    series
+                }
+            };
+            values.extend(series.map(|series| (series, *value)));
+        }
+        if left_out > 0 {
+            self.note(format!("history keeps {SERIES_MAX} series; {left_out} of pairs are left out"));
+        }
+        Ok(values)
+    }
+
+    /// `None` where the file has as many as it may.
+    fn series(
+        &mut self,
+        history: &History,
+        of: SeenOf,
+        figure: SeenFigure,
+    ) -> Result<Option<SeriesId>, HistoryError> {
+        let key = self.key(of, figure);
+        let known = history.find(&key)?;
+        if known.is_some() || self.count >= SERIES_MAX {
+            return Ok(known);
+        }
+        let new = history.series(&key)?;
+        self.count += 1;
+        Ok(Some(new))
+    }
+
+    fn key(&self, of: SeenOf, figure: SeenFigure) -> SeriesKey {
+        let name = |host: usize| self.hosts[host].0.clone();
+        let (suspect, direction, host) = match of {
+            SeenOf::Host(host, direction) => (Suspect::Host(name(host)), direction, host),
+            SeenOf::Pair(from, to) => (Suspect::Pair(name(from), name(to)), Direction::Tx, from),
+        };
+        let (metric, statistic) = match figure {
+            SeenFigure::Loss => (Metric::Loss, Statistic::Typical),
+            SeenFigure::Rtt => (Metric::RttIdle, Statistic::Typical),
+            SeenFigure::RttP95 => (Metric::RttIdle, Statistic::P95),
+            SeenFigure::Retransmits => (Metric::Retransmits, Statistic::Typical),
+        };
+        let (cluster, layer) = (self.cluster.clone(), self.hosts[host].1);
+        SeriesKey { cluster, suspect, direction, layer, metric, statistic }
+    }
+
+    fn note(&self, text: String) {
+        // Without a watch that reads it there is none.
+        if let Some(notes) = &self.notes {
+            drop(notes.send(text));
+        }
+    }
+}
