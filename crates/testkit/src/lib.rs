@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::missing_panics_doc)]
 
+pub mod chromium;
 pub mod schemas;
 
 use std::io::Read as _;

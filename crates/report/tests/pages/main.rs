@@ -5,18 +5,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod chromium;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use chromium::Chromium;
 use linerate_diagnose::case;
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use linerate_report::{html, words};
+use linerate_testkit::chromium::{self, Chromium};
 use serde::{Deserialize, Serialize};
 
 /// A group, a host in both directions, packet loss, two levels, no matrix, tables of single tests.

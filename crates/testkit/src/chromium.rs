@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const OUTPUT_MAX: usize = 4000;
 
 /// The program, where it is installed; the first name where it is not.
-pub(crate) fn program() -> &'static str {
+pub fn program() -> &'static str {
     let is_there = |name: &&str| {
         let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", name]).output();
         found.is_ok_and(|output| output.status.success())
@@ -32,10 +32,10 @@ pub(crate) fn program() -> &'static str {
 }
 
 /// Why boxes and pictures cannot be compared with those that were recorded with other fonts.
-pub(crate) fn other_fonts() -> Option<String> {
+pub fn other_fonts() -> Option<String> {
     let other = |family: &str| {
         let found = Command::new("fc-match").args(["--format=%{family}", family]).output();
-        let found = found.map_or_else(|error| error.to_string(), |o| linerate_testkit::text(&o.stdout));
+        let found = found.map_or_else(|error| error.to_string(), |o| crate::text(&o.stdout));
         // A family may have further names.
         let is_it = found.split(',').any(|name| name == family);
         (!is_it).then(|| format!("{family} is {found} here (install the package fonts-dejavu-core)"))
@@ -45,7 +45,7 @@ pub(crate) fn other_fonts() -> Option<String> {
 
 /// A browser with two pages: the one that is shown, and an empty one that works on pictures, which a report
 /// does not allow. All its processes and its profile end with it.
-pub(crate) struct Chromium {
+pub struct Chromium {
     /// Until its group was ended: then its number may be another's.
     child: Option<Child>,
     to: Sender<String>,
@@ -54,14 +54,19 @@ pub(crate) struct Chromium {
     output: Receiver<String>,
     limit: Duration,
     requests: u64,
+    /// What it reported on its own since the last page was opened.
+    events: Vec<Value>,
+    /// Whether the page that was visited may run its scripts.
+    has_scripts: bool,
     session: Option<String>,
     work: Option<String>,
-    profile: TempDir,
+    /// Removed with it.
+    _profile: TempDir,
 }
 
 impl Chromium {
     /// Starts it.
-    pub(crate) fn start(program: &str) -> Self {
+    pub fn start(program: &str) -> Self {
         let mut browser = Self::unopened(program, LIMIT);
         browser.work = browser.open();
         browser.session = browser.open();
@@ -84,7 +89,20 @@ impl Chromium {
         let replies = replies(child.stdout.take().unwrap());
         let output = whole(child.stderr.take().unwrap());
         let (session, work) = (None, None);
-        Self { child: Some(child), to, replies, output, limit, requests: 0, session, work, profile }
+        let (requests, events, has_scripts) = (0, Vec::new(), true);
+        Self {
+            child: Some(child),
+            to,
+            replies,
+            output,
+            limit,
+            requests,
+            events,
+            has_scripts,
+            session,
+            work,
+            _profile: profile,
+        }
     }
 
     /// An empty page: its session.
@@ -104,20 +122,33 @@ impl Chromium {
         let _ = self.to.send(request.to_string());
         let deadline = Instant::now() + self.limit;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let reply = match self.replies.recv_timeout(left) {
-                Ok(reply) => reply,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.fail(&format!("{method}: no reply of Chromium within {} s", self.limit.as_secs()))
-                }
-                Err(RecvTimeoutError::Disconnected) => self.fail(&format!("{method}: Chromium ended")),
-            };
-            let mut reply: Value = serde_json::from_slice(&reply).unwrap();
-            // All else is events.
+            let mut reply = self.next(method, deadline);
             if reply["id"] == json!(self.requests) {
                 assert!(reply["error"].is_null(), "{method}: {}", reply["error"]);
                 return reply["result"].take();
             }
+            self.events.push(reply);
+        }
+    }
+
+    /// The next reply or event.
+    fn next(&mut self, method: &str, deadline: Instant) -> Value {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.replies.recv_timeout(left) {
+            Ok(reply) => serde_json::from_slice(&reply).unwrap(),
+            Err(RecvTimeoutError::Timeout) => {
+                self.fail(&format!("{method}: no reply of Chromium within {} s", self.limit.as_secs()))
+            }
+            Err(RecvTimeoutError::Disconnected) => self.fail(&format!("{method}: Chromium ended")),
+        }
+    }
+
+    /// Waits for an event of the page that is shown.
+    fn wait_for(&mut self, event: &str) {
+        let deadline = Instant::now() + self.limit;
+        while !self.events.iter().any(|one| one["method"] == json!(event)) {
+            let next = self.next(event, deadline);
+            self.events.push(next);
         }
     }
 
@@ -137,13 +168,79 @@ impl Chromium {
         self.output.recv_timeout(LIMIT).unwrap_or_default()
     }
 
-    /// Shows a page in a window of this size.
-    pub(crate) fn show(&mut self, page: &str, width: u32, height: u32, is_dark: bool) {
+    fn window(&mut self, width: u32, height: u32, is_dark: bool) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size);
         let mode = if is_dark { "dark" } else { "light" };
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": mode}]});
         self.call("Emulation.setEmulatedMedia", &features);
+    }
+
+    /// Opens the page of an address in a window of this size, with or without its scripts, and waits until it
+    /// is loaded.
+    pub fn visit(&mut self, address: &str, (width, height): (u32, u32), is_dark: bool, has_scripts: bool) {
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            self.call(&format!("{domain}.enable"), &json!({}));
+        }
+        self.window(width, height, is_dark);
+        self.call("Emulation.setScriptExecutionDisabled", &json!({"value": !has_scripts}));
+        self.has_scripts = has_scripts;
+        self.events.clear();
+        self.call("Page.navigate", &json!({"url": address}));
+        self.wait_for("Page.loadEventFired");
+    }
+
+    /// What is wrong with the page that was visited, as the browser reports it: errors of the console and of
+    /// its policy, exceptions, requests that failed, and requests to another server than this one.
+    pub fn complaints(&mut self, server: &str) -> Vec<String> {
+        // What the page did until now has been reported when this is answered. Without scripts it does nothing.
+        let settled = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(1), 0)))";
+        let _: f64 = self.evaluate(if self.has_scripts { settled } else { "1" });
+        let events = std::mem::take(&mut self.events);
+        let of = |event: &Value| {
+            let of = &event["params"];
+            match event["method"].as_str().unwrap_or_default() {
+                "Runtime.consoleAPICalled" | "Runtime.exceptionThrown" | "Log.entryAdded" => {
+                    Some(of.to_string())
+                }
+                // Events of a page that is left.
+                "Network.loadingFailed" if of["canceled"] != json!(true) => Some(of.to_string()),
+                "Network.responseReceived" if of["response"]["status"].as_u64() >= Some(400) => {
+                    Some(of["response"]["url"].to_string())
+                }
+                "Network.requestWillBeSent" => {
+                    let address = of["request"]["url"].as_str().unwrap_or_default();
+                    let is_own = address.starts_with(server) || address.starts_with("data:");
+                    (!is_own).then(|| format!("a request to {address}"))
+                }
+                _ => None,
+            }
+        };
+        events.iter().filter_map(of).collect()
+    }
+
+    /// Presses a key, by its name.
+    pub fn press(&mut self, key: &str) {
+        let down = if key == "Enter" {
+            json!({"type": "keyDown", "key": key, "text": "\r", "windowsVirtualKeyCode": 13})
+        } else {
+            json!({"type": "keyDown", "key": key})
+        };
+        self.call("Input.dispatchKeyEvent", &down);
+        self.call("Input.dispatchKeyEvent", &json!({"type": "keyUp", "key": key}));
+    }
+
+    /// Clicks at a point of the window.
+    pub fn click(&mut self, x: f64, y: f64) {
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", &event);
+        }
+    }
+
+    /// Shows a page in a window of this size.
+    pub fn show(&mut self, page: &str, width: u32, height: u32, is_dark: bool) {
+        self.window(width, height, is_dark);
         let tree = self.call("Page.getFrameTree", &json!({}));
         let [text, commands] = FAMILIES;
         let fonts = format!(
@@ -155,27 +252,34 @@ impl Chromium {
     }
 
     /// What a script returns.
-    pub(crate) fn evaluate<T: DeserializeOwned>(&mut self, script: &str) -> T {
+    pub fn evaluate<T: DeserializeOwned>(&mut self, script: &str) -> T {
         let request = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
         let mut reply = self.call("Runtime.evaluate", &request);
         assert!(reply["exceptionDetails"].is_null(), "{}", reply["exceptionDetails"]);
         serde_json::from_value(reply["result"]["value"].take()).unwrap()
     }
 
+    /// The whole page that was visited as PNG.
+    pub fn whole_picture(&mut self) -> Vec<u8> {
+        let beyond = json!({"format": "png", "captureBeyondViewport": true});
+        let reply = self.call("Page.captureScreenshot", &beyond);
+        decoded(reply["data"].as_str().unwrap())
+    }
+
     /// The window as PNG.
-    pub(crate) fn picture(&mut self) -> Vec<u8> {
+    pub fn picture(&mut self) -> Vec<u8> {
         let reply = self.call("Page.captureScreenshot", &json!({"format": "png"}));
         decoded(reply["data"].as_str().unwrap())
     }
 
     /// The same picture with at most 64 colours: a third of the bytes.
-    pub(crate) fn indexed(&mut self, png: &[u8]) -> Vec<u8> {
+    pub fn indexed(&mut self, png: &[u8]) -> Vec<u8> {
         let script = format!("{}\nindexed('{}')", include_str!("picture.js"), encoded(png));
         decoded(&self.on_blank::<String>(&script))
     }
 
     /// The share of the squares of 16 x 16 pixels that differ visibly.
-    pub(crate) fn difference(&mut self, a: &[u8], b: &[u8]) -> f64 {
+    pub fn difference(&mut self, a: &[u8], b: &[u8]) -> f64 {
         let script =
             format!("{}\ndifference('{}', '{}')", include_str!("picture.js"), encoded(a), encoded(b));
         self.on_blank(&script)
@@ -226,7 +330,7 @@ fn whole(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let _ = pipe.read_to_end(&mut bytes);
-        let _ = to.send(linerate_testkit::text(&bytes));
+        let _ = to.send(crate::text(&bytes));
     });
     output
 }
@@ -265,36 +369,43 @@ fn decoded(text: &str) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn base64_is_read_back() {
-    for text in ["", "a", "ab", "abc", "abcd"] {
-        assert_eq!(decoded(&encoded(text.as_bytes())), text.as_bytes());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_back() {
+        for text in ["", "a", "ab", "abc", "abcd"] {
+            assert_eq!(decoded(&encoded(text.as_bytes())), text.as_bytes());
+        }
+        assert_eq!(encoded(b"ab"), "YWI=");
     }
-    assert_eq!(encoded(b"ab"), "YWI=");
-}
 
-#[test]
-fn a_browser_that_hangs_fails_with_its_output() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("hangs");
-    let script = "#!/bin/sh\necho \"profile $*\" >&2\nprintf '{}\\0' >&4\n(exec tail -f /dev/null) &\nexec tail -f /dev/null\n";
-    std::fs::write(&program, script).unwrap();
-    linerate_testkit::run("chmod", &["+x", &program.to_string_lossy()]);
-    let mut browser = Chromium::unopened(&program.to_string_lossy(), Duration::from_secs(1));
-    let profile = browser.profile.path().to_owned();
-    assert!(profile.is_dir());
-    browser.replies.recv_timeout(LIMIT).unwrap();
-    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
-    let text = failed.downcast_ref::<String>().unwrap();
-    assert!(text.starts_with("Target.createTarget: no reply of Chromium within 1 s"), "{text}");
-    // The output is whole, so that no process holds its pipe.
-    assert!(text.contains(&format!("--user-data-dir={}", profile.display())), "{text}");
-    assert!(!profile.exists());
-}
+    #[test]
+    fn a_browser_that_hangs_fails_with_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("hangs");
+        let script = "#!/bin/sh\necho \"profile $*\" >&2\nprintf '{}\\0' >&4\n(exec tail -f /dev/null) &\nexec tail -f /dev/null\n";
+        std::fs::write(&program, script).unwrap();
+        crate::run("chmod", &["+x", &program.to_string_lossy()]);
+        let mut browser = Chromium::unopened(&program.to_string_lossy(), Duration::from_secs(1));
+        let profile = browser._profile.path().to_owned();
+        assert!(profile.is_dir());
+        browser.replies.recv_timeout(LIMIT).unwrap();
+        let failed =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
+        let text = failed.downcast_ref::<String>().unwrap();
+        assert!(text.starts_with("Target.createTarget: no reply of Chromium within 1 s"), "{text}");
+        // The output is whole, so that no process holds its pipe.
+        assert!(text.contains(&format!("--user-data-dir={}", profile.display())), "{text}");
+        assert!(!profile.exists());
+    }
 
-#[test]
-fn a_browser_that_ends_fails_with_its_output() {
-    let mut browser = Chromium::unopened("false", LIMIT);
-    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
-    assert!(failed.downcast_ref::<String>().unwrap().contains("Chromium ended"));
+    #[test]
+    fn a_browser_that_ends_fails_with_its_output() {
+        let mut browser = Chromium::unopened("false", LIMIT);
+        let failed =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || browser.open())).unwrap_err();
+        assert!(failed.downcast_ref::<String>().unwrap().contains("Chromium ended"));
+    }
 }
