@@ -6,9 +6,11 @@
 
 mod moved;
 mod series;
+mod settings;
 
 pub use moved::{LevelChange, moved};
 pub use series::{RunCells, SeriesHistory, series, share_lost};
+pub use settings::{RunStart, settings_between};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use linerate_diagnose::rules::Rules;
 use linerate_fleet::clock;
 use linerate_history::{History as MinuteHistory, SeriesId, SeriesKey, Statistic};
 use linerate_model::exit::ExitCode;
-use linerate_model::fact_change::{FactChange, SeenBy};
+use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Metric, Suspect};
 use linerate_model::printable::one_line;
 use linerate_model::units;
@@ -186,26 +186,15 @@ fn measured(surveys: &[StoredSurvey], host: &str) -> bool {
     surveys.iter().flat_map(|one| &one.cells).any(|cell| cell.from == host || cell.to == host)
 }
 
-/// Settings of the hosts in question that changed between two surveys: seen by the later one, or by a reading
-/// between both. What the earlier one saw was there when it measured.
+/// Settings of the hosts in question that changed between two surveys.
 fn settings<'l>(
     surveys: &[StoredSurvey],
     series: &[SeriesHistory],
     change: &LevelChange,
     log: &'l [FactChange],
 ) -> Vec<&'l FactChange> {
-    let (last, first) = (&surveys[change.last], &surveys[change.first]);
-    let concerns = |host: &String| match &series[change.series].suspect {
-        Suspect::Host(one) => one == host,
-        Suspect::Pair(a, b) => a == host || b == host,
-        _ => true,
-    };
-    let is_then = |one: &&FactChange| match &one.seen_by {
-        SeenBy::Run(run) if *run == first.run => true,
-        SeenBy::Run(run) if *run == last.run => false,
-        _ => one.seen_ms > last.start_ms && one.after_ms < first.start_ms,
-    };
-    log.iter().filter(|one| concerns(&one.host)).filter(is_then).collect()
+    let run = |index: usize| (surveys[index].run.as_str(), surveys[index].start_ms);
+    history::settings_between(&series[change.series].suspect, run(change.last), run(change.first), log)
 }
 
 /// The same for programs: series that moved or were asked for.
