@@ -53,6 +53,7 @@ pub mod sandbox;
 pub mod sched;
 pub mod socket;
 pub mod socket_options;
+pub mod socket_owner;
 pub mod spawn;
 pub mod stream;
 pub mod sysctl;
