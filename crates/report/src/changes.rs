@@ -86,7 +86,8 @@ pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
 }
 
 /// Between which moments, in whole minutes.
-fn between(change: &FactChange) -> String {
+#[must_use]
+pub fn between(change: &FactChange) -> String {
     let (after, seen) = (date_minute(change.after_ms), date_minute(change.seen_ms));
     if after == seen { format!("at {seen} UTC") } else { format!("between {after} and {seen} UTC") }
 }
@@ -110,7 +111,8 @@ fn line(change: &FactChange, width: usize) -> Vec<String> {
 }
 
 /// A change in one line without its time: host, setting, values and who.
-pub(crate) fn in_short(change: &FactChange) -> String {
+#[must_use]
+pub fn in_short(change: &FactChange) -> String {
     let value = |value: &Option<FactValue>| value.as_ref().map_or_else(|| "absent".to_owned(), names::fact);
     let who = change.who.as_ref().map_or(String::new(), |who| format!(" by {who}"));
     let (from, to) = (value(&change.from), value(&change.to));

@@ -19,25 +19,25 @@ use super::distribution::nice;
 use super::inside;
 
 /// Left edge of every plot: room for the labels of the axis.
-const LEFT: f64 = 96.0;
+pub(crate) const LEFT: f64 = 96.0;
 /// Points per line: more than one per pixel cannot be seen.
 const POINTS_MAX: usize = 300;
 
 /// A linear map from values to pixels, 0 at the bottom.
 #[derive(Debug, Clone, Copy)]
-struct Axis {
+pub(crate) struct Axis {
     top_value: f64,
     top: f64,
     bottom: f64,
 }
 
 impl Axis {
-    fn new(values: impl Iterator<Item = f64>, top: f64, bottom: f64) -> Self {
+    pub(crate) fn new(values: impl Iterator<Item = f64>, top: f64, bottom: f64) -> Self {
         let most = values.filter(|v| v.is_finite()).fold(0.0, f64::max);
         Self { top_value: if most > 0.0 { nice(most * 1.05) } else { 1.0 }, top, bottom }
     }
 
-    fn y(self, value: f64) -> f64 {
+    pub(crate) fn y(self, value: f64) -> f64 {
         let share = (value / self.top_value).clamp(0.0, 1.0);
         self.bottom - share * (self.bottom - self.top)
     }
@@ -47,11 +47,11 @@ impl Axis {
     }
 }
 
-fn px(value: f64) -> String {
+pub(crate) fn px(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn frame(axis: Axis, right: f64, unit: MetricUnit) -> Markup {
+pub(crate) fn frame(axis: Axis, right: f64, unit: MetricUnit) -> Markup {
     html! {
         @for tick in axis.ticks() {
             line class="grid" x1=(px(LEFT)) x2=(px(right)) y1=(px(axis.y(tick))) y2=(px(axis.y(tick))) {}

@@ -28,6 +28,8 @@ pub struct FactDifference {
 
 /// Hosts that are compared with each other.
 const HOSTS_MAX: usize = 500;
+/// Hosts that one host is compared with.
+const PEERS_MAX: usize = 40;
 
 /// Keys that differ by nature and say nothing.
 const BY_NATURE: &[&str] = &[
@@ -124,9 +126,32 @@ pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (V
     for class in [true, false] {
         let hosts: Vec<&HostName> = snapshot.facts.keys().filter(|h| measured(h) == class).collect();
         if hosts.len() > 1 {
-            rows.extend(compare(snapshot, &some_of(hosts, &said), &said));
+            rows.extend(compare(snapshot, &some_of(hosts, &said, HOSTS_MAX), &said));
         }
     }
+    rows.sort_by(|a, b| (!a.suspect, a.others.len(), &a.key).cmp(&(!b.suspect, b.others.len(), &b.key)));
+    let all = rows.len();
+    rows.truncate(max);
+    (rows, all)
+}
+
+/// In which settings a host differs from most of its kind, suspects first; at most `max` rows, and how many
+/// there were.
+pub fn of_host(
+    snapshot: &Snapshot,
+    diagnosis: &Diagnosis,
+    host: &str,
+    max: usize,
+) -> (Vec<FactDifference>, usize) {
+    let measured = |host: &str| snapshot.inventory.host(host).is_some_and(|h| !h.endpoints.is_empty());
+    let class = measured(host);
+    let hosts: Vec<&HostName> = snapshot.facts.keys().filter(|h| measured(h) == class).collect();
+    let mut peers = some_of(hosts, host, PEERS_MAX);
+    // Its name may have spaces.
+    peers.extend(snapshot.facts.keys().find(|of| *of == host).filter(|of| !peers.contains(of)));
+    let mut rows = compare(snapshot, &peers, &evidence(diagnosis));
+    let is_other = |(_, hosts): &(String, Vec<HostName>)| hosts.iter().any(|of| of == host);
+    rows.retain(|row| row.others.iter().any(is_other));
     rows.sort_by(|a, b| (!a.suspect, a.others.len(), &a.key).cmp(&(!b.suspect, b.others.len(), &b.key)));
     let all = rows.len();
     rows.truncate(max);
@@ -150,8 +175,8 @@ fn evidence(diagnosis: &Diagnosis) -> String {
 }
 
 /// Of thousands of hosts some, spread over all, and those that findings speak of.
-fn some_of<'a>(hosts: Vec<&'a HostName>, said: &str) -> Vec<&'a HostName> {
-    let step = hosts.len().div_ceil(HOSTS_MAX).max(1);
+fn some_of<'a>(hosts: Vec<&'a HostName>, said: &str, most: usize) -> Vec<&'a HostName> {
+    let step = hosts.len().div_ceil(most).max(1);
     let named: BTreeSet<&str> = said.split([' ', ':', '\n']).collect();
     hosts
         .into_iter()

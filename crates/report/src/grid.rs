@@ -147,6 +147,12 @@ impl Grid {
             |group: &str| inventory.groups.iter().position(|g| g.name == group).unwrap_or(usize::MAX);
         let mut order: Vec<usize> = (0..self.hosts.len()).collect();
         order.sort_by_key(|i| (number(&self.groups[*i]), self.groups[*i].clone(), *i));
+        self.ordered(&order)
+    }
+
+    /// The same matrix with its hosts in another order: their numbers, each once.
+    #[must_use]
+    pub fn ordered(&self, order: &[usize]) -> Self {
         let mut at = vec![0; order.len()];
         for (new, old) in order.iter().enumerate() {
             at[*old] = new;
@@ -172,19 +178,44 @@ impl Grid {
     }
 }
 
-/// All matrices worth drawing: throughput of every layer, and every other response in which a finding shows.
-pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
+/// Metrics beside throughput that a matrix can show.
+const OTHERS: [Metric; 5] =
+    [Metric::Loss, Metric::CpuCost, Metric::RttIdle, Metric::RttLoaded, Metric::Retransmits];
+
+/// All matrices that can be drawn: each layer with the metrics that it has.
+pub fn choices(diagnosis: &Diagnosis) -> Vec<(Layer, GridMetric)> {
+    let has = |layer: Layer, metric: GridMetric| {
+        diagnosis.cells.iter().any(|cell| cell.layer == layer && number(cell, metric).is_some())
+    };
+    let others = |layer: Layer| OTHERS.into_iter().map(move |metric| (layer, GridMetric::Other(metric)));
+    layers(diagnosis)
+        .into_iter()
+        .flat_map(|layer| {
+            let others = others(layer).filter(|(layer, metric)| has(*layer, *metric));
+            std::iter::once((layer, throughput(diagnosis, layer))).chain(others).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn layers(diagnosis: &Diagnosis) -> Vec<Layer> {
     let mut layers: Vec<Layer> = diagnosis.cells.iter().map(|c| c.layer).collect();
     layers.sort_unstable();
     layers.dedup();
+    layers
+}
+
+/// How throughput of a layer is shown.
+fn throughput(diagnosis: &Diagnosis, layer: Layer) -> GridMetric {
+    let is_known = diagnosis.cells.iter().any(|c| c.layer == layer && c.ceiling.bps.is_some());
+    if is_known { GridMetric::Share } else { GridMetric::Rate }
+}
+
+/// All matrices worth drawing: throughput of every layer, and every other response in which a finding shows.
+pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
     let mut grids = Vec::new();
-    for layer in layers {
-        let known = diagnosis.cells.iter().any(|c| c.layer == layer && c.ceiling.bps.is_some());
-        let metric = if known { GridMetric::Share } else { GridMetric::Rate };
-        grids.extend(grid(diagnosis, inventory, layer, metric));
-        for response in
-            [Metric::Loss, Metric::CpuCost, Metric::RttIdle, Metric::RttLoaded, Metric::Retransmits]
-        {
+    for layer in layers(diagnosis) {
+        grids.extend(grid(diagnosis, inventory, layer, throughput(diagnosis, layer)));
+        for response in OTHERS {
             let first = |f: &linerate_model::finding::Finding| f.responses.first() == Some(&response);
             if diagnosis.findings.iter().any(first) {
                 grids.extend(grid(diagnosis, inventory, layer, GridMetric::Other(response)));

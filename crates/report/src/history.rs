@@ -159,7 +159,8 @@ fn heading(view: &HistoryView<'_>, change: &LevelChange, style: Style) -> String
 }
 
 /// Both levels, with the difference as people name it: a share for a rate, a factor for the rest.
-fn levels(series: &SeriesHistory, change: &LevelChange) -> String {
+#[must_use]
+pub fn levels(series: &SeriesHistory, change: &LevelChange) -> String {
     let (before, after) = (value(change.before, series.unit), value(change.after, series.unit));
     let by = match change.after / change.before {
         factor if !factor.is_finite() => String::new(),

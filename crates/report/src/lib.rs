@@ -45,6 +45,7 @@ mod spark;
 pub mod steps;
 pub mod sweep;
 pub mod text;
+pub mod timeline;
 pub mod transfer;
 pub mod udp;
 pub mod verdict;

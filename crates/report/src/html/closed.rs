@@ -50,7 +50,7 @@ pub(super) fn sections(of: &Contents<'_>) -> Markup {
     let (differing, all) = differ::differences(snapshot, diagnosis, DIFFERENCES_MAX);
     html! {
         div.more {
-            (section("evidence", &counted("Evidence", diagnosis.findings.len()), &findings(of)))
+            (section("evidence", &counted("Evidence", diagnosis.findings.len()), &findings(snapshot, diagnosis)))
             (section("trials", &counted("Trials", of.trials.len()), &trials(of.trials)))
             (section("matrices", &counted("Other matrices", of.grids.len().saturating_sub(1)), &matrices(of)))
             (section("charts", "Throughput over time", &series.unwrap_or_default()))
@@ -71,8 +71,8 @@ fn counted(title: &str, count: usize) -> String {
     format!("{title} ({count})")
 }
 
-/// The anchor is inside: a browser opens a section to show what a link leads to.
-fn section(id: &str, title: &str, content: &Markup) -> Markup {
+/// A closed section. The anchor is inside: a browser opens a section to show what a link leads to.
+pub fn section(id: &str, title: &str, content: &Markup) -> Markup {
     html! {
         @if !content.0.is_empty() {
             details.section {
@@ -103,13 +103,14 @@ fn matrices(of: &Contents<'_>) -> Markup {
     }
 }
 
-fn findings(of: &Contents<'_>) -> Markup {
-    let findings = &of.diagnosis.findings;
+/// The cards of all findings.
+pub fn findings(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Markup {
+    let findings = &diagnosis.findings;
     html! {
         @for finding in findings.iter().take(FINDINGS_MAX) {
             article.card {
                 p.over { (crate::words::location(finding)) }
-                (card_body(&card::finding(finding, &of.snapshot.inventory)))
+                (card_body(&card::finding(finding, &snapshot.inventory)))
             }
         }
         @if findings.len() > FINDINGS_MAX {
@@ -138,7 +139,8 @@ fn row_body(row: &CardRow) -> Markup {
     }
 }
 
-fn trials(trials: &[Trial]) -> Markup {
+/// The cards of trials, with what they measured.
+pub fn trials(trials: &[Trial]) -> Markup {
     html! {
         @for trial in trials {
             article.card {
@@ -164,7 +166,8 @@ fn trials(trials: &[Trial]) -> Markup {
     }
 }
 
-fn differences(rows: &[differ::FactDifference], all: usize) -> Markup {
+/// Facts that differ between hosts.
+pub fn differences(rows: &[differ::FactDifference], all: usize) -> Markup {
     let shown = |value: &str| if value.is_empty() { "(lacks it)".to_owned() } else { value.to_owned() };
     html! {
         @if !rows.is_empty() {

@@ -60,13 +60,17 @@ fn state(verdict: &Verdict, trials: &[Trial]) -> (&'static str, String) {
     }
 }
 
+/// What a page adds below the lines of a finding: nothing in a report of one file.
+pub type More<'a> = &'a dyn Fn(&VerdictItem) -> Markup;
+
 /// All of it above the matrix.
-pub(super) fn screen(
+pub fn screen(
     snapshot: &Snapshot,
     diagnosis: &Diagnosis,
     verdict: &Verdict,
     trials: &[Trial],
     reveal: Option<&str>,
+    more: More<'_>,
 ) -> Markup {
     let (class, word) = state(verdict, trials);
     html! {
@@ -78,7 +82,7 @@ pub(super) fn screen(
             }
             @if verdict.findings.is_empty() { h1 { (unbroken(&whole(snapshot, diagnosis))) } }
             @for (i, item) in verdict.findings.iter().enumerate().take(verdict::FINDINGS_MAX) {
-                (finding(i, item, verdict, trials))
+                (finding(i, item, verdict, trials, more))
             }
             @if verdict.findings.len() > verdict::FINDINGS_MAX {
                 p.small { "and " (verdict.findings.len() - verdict::FINDINGS_MAX) " more findings: " a href="#evidence" { "evidence" } }
@@ -103,7 +107,7 @@ fn whole(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
 }
 
 /// The first line of the verdict, for the title of the window.
-pub(super) fn title(snapshot: &Snapshot, diagnosis: &Diagnosis, verdict: &Verdict) -> String {
+pub fn title(snapshot: &Snapshot, diagnosis: &Diagnosis, verdict: &Verdict) -> String {
     match verdict.findings.first() {
         Some(item) => verdict::finding_lines(item, None, COLUMNS, COLUMNS).what,
         None => whole(snapshot, diagnosis),
@@ -133,8 +137,27 @@ fn over(snapshot: &Snapshot, diagnosis: &Diagnosis) -> String {
     parts.join(" · ")
 }
 
-fn finding(i: usize, item: &VerdictItem, verdict: &Verdict, trials: &[Trial]) -> Markup {
+fn finding(i: usize, item: &VerdictItem, verdict: &Verdict, trials: &[Trial], more: More<'_>) -> Markup {
     let same = verdict::same_as(&verdict.findings, i);
+    let (what, lines) = parts(i, item, same, trials);
+    let lines = html! { (lines) (more(item)) };
+    if i == 0 {
+        html! { article.item id="finding-1" { h1 { (what) } (lines) } }
+    } else {
+        // Further findings are one line each until they are opened.
+        html! { details.item { summary { (what) } div id={ "finding-" (i + 1) } { (lines) } } }
+    }
+}
+
+/// A finding for a page about what it speaks of.
+#[must_use]
+pub fn item(i: usize, verdict: &Verdict, trials: &[Trial]) -> Markup {
+    let (what, lines) = parts(i, &verdict.findings[i], None, trials);
+    html! { h3 { (what) } (lines) }
+}
+
+/// What was found, and the lines below it; `same` is the earlier finding with the same cause, check and fix.
+fn parts(i: usize, item: &VerdictItem, same: Option<usize>, trials: &[Trial]) -> (Markup, Markup) {
     let found = verdict::finding_lines(item, same, COLUMNS, COLUMNS);
     let treatment = treatment(item, trials);
     let mut rows = found.rows;
@@ -166,12 +189,7 @@ fn finding(i: usize, item: &VerdictItem, verdict: &Verdict, trials: &[Trial]) ->
     let lines = html! {
         dl.lines { @for row in &rows { dt { (row.label) } dd { (row_body(row)) } } }
     };
-    if i == 0 {
-        html! { article.item id="finding-1" { h1 { (what) } (lines) } }
-    } else {
-        // Further findings are one line each until they are opened.
-        html! { details.item { summary { (what) } div id={ "finding-" (i + 1) } { (lines) } } }
-    }
+    (what, lines)
 }
 
 fn replace_fix(rows: &mut Vec<LabelledLine>, label: &'static str, text: String, remark: &str) {

@@ -23,7 +23,7 @@ const NARROW_PX: usize = 376;
 const LETTER_PX: usize = 8;
 
 /// The matrix in which the first finding shows: its number among all.
-pub(super) fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
+pub fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
     let loss = verdict.findings.first().and_then(|item| match &item.what {
         VerdictSubject::Loss(loss) => Some(loss),
         _ => None,
@@ -45,7 +45,7 @@ pub(super) fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
 
 /// The squares that a bracket surrounds.
 #[derive(Debug, Default)]
-pub(super) struct Bracket {
+pub struct Bracket {
     squares: BTreeSet<(usize, usize)>,
     rows: BTreeSet<usize>,
     columns: BTreeSet<usize>,
@@ -53,7 +53,7 @@ pub(super) struct Bracket {
 
 impl Bracket {
     /// Of the most probable location of a finding.
-    pub(super) fn of(item: Option<&VerdictItem>, grid: &Grid, inventory: &Inventory) -> Self {
+    pub fn of(item: Option<&VerdictItem>, grid: &Grid, inventory: &Inventory) -> Self {
         let Some(VerdictSubject::Loss(loss)) = item.map(|item| &item.what) else { return Self::default() };
         if matches!(loss.layer, LayerScope::Only(layer) if layer != grid.layer) {
             return Self::default();
@@ -148,15 +148,19 @@ fn is_in(location: &LossLocation, from: &HostName, to: &HostName, inventory: &In
     }
 }
 
+/// The address of the page of a pair: sender, receiver.
+pub type PairLink<'a> = &'a dyn Fn(&str, &str) -> String;
+
 /// A matrix with its title.
 pub(super) fn matrix(grid: &Grid, bracket: &Bracket) -> Markup {
     html! {
-        @if grid.hosts.len() > grid::PAGE_HOSTS_MAX { (worst_pairs(grid)) } @else { (squares(grid, bracket)) }
+        @if grid.hosts.len() > grid::PAGE_HOSTS_MAX { (worst_pairs(grid, WORST_MAX, None)) }
+        @else { (squares(grid, bracket, None)) }
     }
 }
 
-/// Of a cluster that no matrix can show: the worst pairs.
-fn worst_pairs(grid: &Grid) -> Markup {
+/// The worst pairs of a matrix, at most `most`.
+pub fn worst_pairs(grid: &Grid, most: usize, link: Option<PairLink<'_>>) -> Markup {
     let worst = grid.worst();
     let bad = worst.iter().filter(|(_, _, s)| s.heat > Heat::Fine).count();
     html! {
@@ -165,17 +169,24 @@ fn worst_pairs(grid: &Grid) -> Markup {
             table.plain {
                 thead { tr { th { "sender" } th { "receiver" } th.n { "value" } } }
                 tbody {
-                    @for (r, c, square) in worst.iter().take(WORST_MAX) {
+                    @for (r, c, square) in worst.iter().take(most) {
                         tr {
                             td { (grid.hosts[*r]) }
                             td { (grid.hosts[*c]) }
-                            td class=(square_class(square)) title=(square.title) { (square_text(square)) }
+                            td class=(square_class(square)) title=(square.title) {
+                                (linked(&square_text(square), link.map(|link| link(&grid.hosts[*r], &grid.hosts[*c]))))
+                            }
                         }
                     }
                 }
             }
         }
     }
+}
+
+/// Text that leads to a page, where there is one.
+fn linked(text: &Markup, to: Option<String>) -> Markup {
+    html! { @if let Some(to) = to { a href=(to) { (text) } } @else { (text) } }
 }
 
 /// Pixels that the matrix is wide, about.
@@ -188,7 +199,8 @@ fn width(grid: &Grid, cell: usize) -> usize {
     longest(&grid.short, 24) + longest(&grid.groups, 16) + grid.hosts.len() * (column + 2)
 }
 
-fn squares(grid: &Grid, bracket: &Bracket) -> Markup {
+/// All squares of a matrix as a table.
+pub fn squares(grid: &Grid, bracket: &Bracket, link: Option<PairLink<'_>>) -> Markup {
     let many = grid.hosts.len() >= MANY;
     let (wide, narrow) =
         if many { (width(grid, 30), width(grid, 30)) } else { (width(grid, 58), width(grid, 36)) };
@@ -215,7 +227,8 @@ fn squares(grid: &Grid, bracket: &Bracket) -> Markup {
                             @for (j, square) in grid.row(i).iter().enumerate() {
                                 @let edges = bracket.edges(i, j);
                                 @let begin = if begins(j) { " begins" } else { "" };
-                                td class={ (square_class(square)) (edges) (begin) } title=(square.title) { (square_text(square)) }
+                                @let to = link.filter(|_| i != j).map(|link| link(&grid.hosts[i], &grid.hosts[j]));
+                                td class={ (square_class(square)) (edges) (begin) } title=(square.title) { (linked(&square_text(square), to)) }
                             }
                             @if named(i) { td.grp { (names::host(&grid.groups[i], 16)) } }
                         }
@@ -241,7 +254,7 @@ fn square_text(square: &Square) -> Markup {
 }
 
 /// One legend for all matrices of a page.
-pub(super) fn legend(grid: &Grid, bracket: &Bracket) -> Markup {
+pub fn legend(grid: &Grid, bracket: &Bracket) -> Markup {
     html! {
         ul.legend aria-label="Legend" {
             @for heat in Heat::ALL {
@@ -267,6 +280,6 @@ fn bounds(grid: &Grid, heat: Heat) -> Option<&'static str> {
 }
 
 /// Title of a matrix.
-pub(super) fn title(grid: &Grid) -> String {
+pub fn title(grid: &Grid) -> String {
     card::sentence(&grid.title()).trim_end_matches('.').to_owned()
 }

@@ -5,9 +5,9 @@
 //! is closed until it is opened (`closed.rs`). To add a section: one function there and one line in
 //! `sections`.
 
-mod closed;
-mod first;
-mod map;
+pub mod closed;
+pub mod first;
+pub mod map;
 #[cfg(test)]
 mod palette;
 
@@ -22,6 +22,9 @@ use super::material::{Format, Material};
 use super::names::unbroken;
 use super::{card, single, verdict};
 use linerate_model::verdict::Verdict;
+
+/// The style sheet, for light, dark and paper.
+pub const STYLE: &str = include_str!("style.css");
 
 /// `linerate show RUN --html`.
 #[derive(Debug)]
@@ -61,11 +64,11 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, trials: &[Trial], reveal
                 // Even if a name slipped through unescaped, nothing could be loaded and nothing would run.
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
                 title { (cluster) ": " (first::title(snapshot, diagnosis, &verdict)) }
-                style { (PreEscaped(include_str!("style.css"))) }
+                style { (PreEscaped(STYLE)) }
             }
             body {
                 main {
-                    (first::screen(snapshot, diagnosis, &verdict, trials, reveal))
+                    (first::screen(snapshot, diagnosis, &verdict, trials, reveal, &|_| html! {}))
                     @if let Some(grid) = grids.get(guilty) { (first_map(snapshot, grid, &verdict)) }
                     @else { (beside(&verdict)) }
                     // Of single tests the tables are the answer.
