@@ -364,18 +364,22 @@ fn effect(value: f64, metric: GridMetric, typical: f64) -> f64 {
     if raw.is_finite() { raw.clamp(0.0, 1.0) } else { 0.0 }
 }
 
-/// Everything that is known about a pair, one line.
-fn title(cell: &Cell) -> String {
-    let mut text = format!("{} to {}, {}: ", cell.from, cell.to, cell.layer);
-    let throughput = match (cell.two_state_bps, cell.throughput_bps) {
+/// The throughput of a pair in words.
+#[must_use]
+pub fn throughput_text(cell: &Cell) -> String {
+    match (cell.two_state_bps, cell.throughput_bps) {
         (Some((a, b)), _) => {
             format!("jumps between {} and {}", units::rate(a.max(b)), units::rate(a.min(b)))
         }
         (None, None) => "throughput not seen".to_owned(),
         (None, Some(v)) if v <= 0.0 => "nothing got through".to_owned(),
         (None, Some(v)) => units::rate(v),
-    };
-    text += &throughput;
+    }
+}
+
+/// Everything that is known about a pair, one line.
+fn title(cell: &Cell) -> String {
+    let mut text = format!("{} to {}, {}: {}", cell.from, cell.to, cell.layer, throughput_text(cell));
     if let Some(bps) = cell.ceiling.bps {
         let _ =
             write!(text, "; ceiling {} set by {}", units::rate(bps), names::binding(cell.ceiling.binding));

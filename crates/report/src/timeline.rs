@@ -1,5 +1,5 @@
-//! A series over time, with the changes of its level and of settings on the same axis: values in, SVG out, for
-//! a page without scripts.
+//! A series over time, with the changes of its level and of settings on the same axis: values in, SVG out,
+//! for a page without scripts.
 
 use std::fmt::Write;
 

@@ -72,8 +72,8 @@ mod tests {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (_, peer) = listener.accept().unwrap();
             assert_eq!(owner(peer, client.peer_addr().unwrap()).unwrap(), Some(own));
-            let nobody = SocketAddr::new(peer.ip(), 1);
-            assert_eq!(owner(nobody, client.peer_addr().unwrap()).unwrap(), None);
+            let unused = SocketAddr::new(peer.ip(), 1);
+            assert_eq!(owner(unused, client.peer_addr().unwrap()).unwrap(), None);
         }
     }
 

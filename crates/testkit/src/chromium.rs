@@ -193,9 +193,9 @@ impl Chromium {
     /// What is wrong with the page that was visited, as the browser reports it: errors of the console and of
     /// its policy, exceptions, requests that failed, and requests to another server than this one.
     pub fn complaints(&mut self, server: &str) -> Vec<String> {
-        // What the page did until now has been reported when this is answered. Without scripts it does nothing.
-        let settled = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(1), 0)))";
-        let _: f64 = self.evaluate(if self.has_scripts { settled } else { "1" });
+        // What the page did until now has been reported when this is answered.
+        let in_next_frame = "new Promise(done => requestAnimationFrame(() => setTimeout(() => done(1), 0)))";
+        let _: f64 = self.evaluate(if self.has_scripts { in_next_frame } else { "1" });
         let events = std::mem::take(&mut self.events);
         let of = |event: &Value| {
             let of = &event["params"];
