@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::shell::sh;
 use crate::test_programs::Choice;
-use crate::{book, docs, knowledge, tests, tidy};
+use crate::{book, docs, knowledge, script, tests, tidy};
 
 /// Runs all steps; stops at the first that fails.
 pub(crate) fn run(skip_tests: bool) -> Result<()> {
@@ -22,6 +22,7 @@ pub(crate) fn run(skip_tests: bool) -> Result<()> {
     sh("cargo", &["test", "--workspace", "--no-run", "--locked", "--quiet"])?;
     knowledge::check()?;
     docs::run(true)?;
+    script::run(true)?;
     book::run()?;
     node_dependencies()
 }

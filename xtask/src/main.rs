@@ -19,6 +19,7 @@ mod prose;
 mod recording;
 mod rules;
 mod scale;
+mod script;
 mod shell;
 mod test_programs;
 mod tests;
@@ -140,6 +141,12 @@ enum Task {
         #[arg(long)]
         leave_out: bool,
     },
+    /// Compile the script of the pages, `crates/page/src/assets/page.ts` (package node-typescript).
+    Script {
+        /// Change nothing; fail when the compiled file would change.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write `docs/reference/` anew.
     Docs {
         /// Change nothing; fail when a file would change.
@@ -180,6 +187,7 @@ fn run() -> Result<()> {
         Task::Circles { name } => circles::print(name.as_deref()),
         Task::Book => book::run(),
         Task::Rules { kept, leave_out } => rules::run(kept.as_deref(), leave_out),
+        Task::Script { check } => script::run(check),
         Task::Docs { check } => docs::run(check),
     }
 }

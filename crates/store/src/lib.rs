@@ -336,6 +336,13 @@ impl Store {
         Ok(known)
     }
 
+    /// Another number whenever another process has written since this one asked last.
+    pub fn data_version(&self) -> Result<i64, StoreError> {
+        self.connection
+            .pragma_query_value(None, "data_version", |row| row.get(0))
+            .map_err(at("read the version of the database"))
+    }
+
     /// All runs, newest first.
     pub fn list_runs(&self) -> Result<Vec<RunRow>, StoreError> {
         let mut statement = self

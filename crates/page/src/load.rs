@@ -1,0 +1,145 @@
+//! The store in, a view out. Blocking: called from threads that may wait. What did not change since the last
+//! view is taken from it.
+
+use std::sync::Arc;
+
+use linerate_diagnose::history::{self, RunCells};
+use linerate_diagnose::rules::Rules;
+use linerate_history::{History, HistoryError};
+use linerate_model::fact_change::FactChange;
+use linerate_model::finding::Suspect;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::{Trial, TrialStatus};
+use linerate_store::{RunRow, Store, StoreError};
+
+use super::view::{DriftView, Minutes, OverTime, RunView, View};
+
+/// Changes of facts and surveys are shown up to this age, milliseconds: 30 and 90 days, as the commands
+/// `changes` and `history` do.
+const CHANGES_MS: u64 = 30 * 86_400_000;
+const SURVEYS_MS: u64 = 90 * 86_400_000;
+/// Minutes are drawn up to this age, milliseconds: 2 days.
+const MINUTES_MS: u64 = 2 * 86_400_000;
+
+/// How a store is opened.
+type Open<T, E> = Box<dyn Fn() -> Result<T, E> + Send + Sync>;
+/// A run with its inventory as commands have to name it.
+type LoadRun = Box<dyn Fn(&Store, &RunRow) -> Result<Snapshot, StoreError> + Send + Sync>;
+/// The kept set of a run, by its facts and the log of its cluster.
+type ReadDrift = Box<dyn Fn(&RunView, &[FactChange]) -> DriftView + Send + Sync>;
+
+/// Where views come from.
+pub struct Source {
+    /// Opens the store for reading.
+    pub store: Open<Store, StoreError>,
+    /// Opens the minutes for reading.
+    pub history: Open<History, HistoryError>,
+    /// Reads a run.
+    pub run: LoadRun,
+    /// Compares the kept set.
+    pub drift: ReadDrift,
+    /// Now, Unix milliseconds.
+    pub now_ms: fn() -> u64,
+}
+
+/// A finished run; `None` for one without a diagnosis.
+///
+/// # Errors
+/// The store cannot be read, or has no such run.
+pub fn read_run(source: &Source, store: &Store, row: RunRow) -> Result<Option<RunView>, StoreError> {
+    let Some(diagnosis) = store.load_diagnosis(&row.id)? else { return Ok(None) };
+    let snapshot = (source.run)(store, &row)?;
+    let run = RunView::new(row, snapshot, diagnosis);
+    if let Some((layer, metric)) = run.first_grid() {
+        run.grid(layer, metric);
+    }
+    Ok(Some(run))
+}
+
+/// All that pages show; what is in the last view and has not changed is not read again.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<View, StoreError> {
+    let now_ms = (source.now_ms)();
+    let runs = store.list_runs()?;
+    let newest = runs.iter().find(|run| run.finished && run.diagnosable);
+    let known = last.and_then(|view| view.run.clone());
+    let run = match newest {
+        None => None,
+        Some(row) if known.as_ref().is_some_and(|run| run.row.id == row.id) => known,
+        Some(row) => read_run(source, store, row.clone())?.map(Arc::new),
+    };
+    let changes = store.list_changes(&[], now_ms.saturating_sub(CHANGES_MS), "")?;
+    let over_time = match &run {
+        Some(run) => over_time(store, &run.row.cluster, now_ms, last)?,
+        None => Arc::new(OverTime::default()),
+    };
+    let drift = match &run {
+        Some(run) => (source.drift)(run, &over_time.log),
+        None => DriftView::Absent("no run".to_owned()),
+    };
+    Ok(View {
+        version: last.map_or(1, |view| view.version + 1),
+        trials: trials(store, last.map_or(&[], |view| &view.trials))?,
+        runs,
+        run,
+        changes,
+        over_time,
+        drift,
+        trouble: None,
+    })
+}
+
+/// Trials, newest first; one that was undone is read once.
+fn trials(store: &Store, known: &[Trial]) -> Result<Vec<Trial>, StoreError> {
+    let undone = |id: &str| known.iter().find(|trial| trial.id == id && trial.status == TrialStatus::Undone);
+    let one = |id: &str| undone(id).map_or_else(|| store.load_trial(id), |trial| Ok(trial.clone()));
+    store.list_trials()?.iter().map(|row| one(&row.id)).collect()
+}
+
+/// The surveys of a cluster; series are computed anew where there is another survey.
+fn over_time(
+    store: &Store,
+    cluster: &str,
+    now_ms: u64,
+    last: Option<&View>,
+) -> Result<Arc<OverTime>, StoreError> {
+    let since_ms = now_ms.saturating_sub(SURVEYS_MS);
+    let all = store.list_changes(&[], since_ms, "")?.changes;
+    let log: Vec<FactChange> =
+        all.into_iter().filter(|one| one.cluster == cluster).map(|one| one.change).collect();
+    let known = last.map(|view| &view.over_time);
+    let known = known.filter(|known| known.surveys.last().is_some_and(|one| one.cluster == cluster));
+    let old = known.map_or(&[][..], |known| &known.surveys);
+    let newest_ms = old.last().map_or(since_ms, |one| one.start_ms + 1);
+    let mut new = store.list_surveys(newest_ms.max(since_ms))?;
+    new.retain(|one| one.cluster == cluster);
+    if new.is_empty()
+        && let Some(known) = known.filter(|known| known.log == log)
+    {
+        return Ok(Arc::clone(known));
+    }
+    let mut surveys: Vec<_> = old.iter().filter(|one| one.start_ms >= since_ms).cloned().collect();
+    surveys.extend(new);
+    let runs: Vec<RunCells<'_>> =
+        surveys.iter().map(|one| RunCells { at_ms: one.start_ms, cells: &one.cells }).collect();
+    let rules = &Rules::DEFAULT.history;
+    let series = history::series(&runs, rules);
+    let moved = history::moved(&runs, &series, rules);
+    Ok(Arc::new(OverTime { surveys, series, moved, log }))
+}
+
+/// Minutes of a suspect in the last days; none where nothing watches it, or the file cannot be read.
+pub(crate) fn minutes(source: &Source, cluster: &str, suspect: &Suspect) -> Vec<Minutes> {
+    let now_ms = (source.now_ms)();
+    let read = || -> Result<Vec<Minutes>, HistoryError> {
+        let history = (source.history)()?;
+        let of = history.list()?.into_iter();
+        let of = of.filter(|(_, key)| key.cluster == cluster && key.suspect == *suspect);
+        of.map(|(id, key)| Ok((key, history.read(id, now_ms.saturating_sub(MINUTES_MS), now_ms)?))).collect()
+    };
+    let mut minutes = read().unwrap_or_default();
+    minutes.retain(|(_, points)| points.iter().any(|point| point.measured.is_some()));
+    minutes
+}

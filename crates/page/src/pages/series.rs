@@ -1,0 +1,127 @@
+//! Series of a suspect as drawings: over surveys with the levels and settings that changed, and over the
+//! minutes of a watch.
+
+use linerate_diagnose::history::SeriesHistory;
+use linerate_model::finding::Suspect;
+use linerate_model::units;
+use linerate_report::timeline::{LevelBand, SettingFlag, TimePoint, Timeline, draw};
+use linerate_report::{changes, history};
+use maud::{Markup, html};
+
+use crate::layout::Shown;
+use crate::view::{Minutes, OverTime};
+
+/// Series that are drawn open; the rest is closed.
+const OPEN_MAX: usize = 4;
+
+/// All series of a suspect: those that moved come first.
+pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Markup {
+    let over = &shown.view.over_time;
+    let moved = |number: usize| over.moved.iter().any(|change| change.series == number);
+    let mut numbers: Vec<usize> = (0..over.series.len())
+        .filter(|i| is_of(&over.series[*i].suspect) && over.series[*i].values.iter().flatten().count() > 1)
+        .collect();
+    numbers.sort_by_key(|i| !moved(*i));
+    let minutes = shown.minutes;
+    html! {
+        @if !numbers.is_empty() || !minutes.is_empty() {
+            h2 id="series" { "Over time" }
+            p.small { "Shaded: the level changed between two surveys. Triangles: a setting changed." }
+        }
+        @for of in minutes { (of_minutes(of)) }
+        @for number in numbers.iter().take(OPEN_MAX) { (figure(over, *number)) }
+        @if numbers.len() > OPEN_MAX {
+            details.section {
+                summary { (numbers.len() - OPEN_MAX) " more series" }
+                @for number in &numbers[OPEN_MAX..] { (figure(over, *number)) }
+            }
+        }
+    }
+}
+
+fn figure(over: &OverTime, number: usize) -> Markup {
+    let series = &over.series[number];
+    let timeline = timeline(over, number);
+    html! {
+        figure {
+            figcaption { (timeline.title) }
+            (draw(&timeline))
+            (table(&timeline))
+            @for change in over.moved.iter().filter(|change| change.series == number) {
+                p {
+                    b { (if change.is_worse { "Worse" } else { "Better" }) }
+                    " between " (units::date_minute(over.at_ms(change.last))) " and " (units::date_minute(over.at_ms(change.first))) " UTC: "
+                    (history::levels(series, change))
+                }
+            }
+        }
+    }
+}
+
+fn timeline(over: &OverTime, number: usize) -> Timeline {
+    let series = &over.series[number];
+    let moved: Vec<_> = over.moved.iter().filter(|change| change.series == number).collect();
+    let band = |change: &&linerate_diagnose::history::LevelChange| LevelBand {
+        from_ms: over.at_ms(change.last),
+        to_ms: over.at_ms(change.first),
+        is_worse: change.is_worse,
+        text: history::levels(series, change),
+    };
+    let concerns = |host: &String| match &series.suspect {
+        Suspect::Host(one) => one == host,
+        Suspect::Pair(a, b) => a == host || b == host,
+        _ => false,
+    };
+    let flag = |one: &linerate_model::fact_change::FactChange| SettingFlag {
+        at_ms: one.seen_ms,
+        text: format!("{}, {}", changes::in_short(one), changes::between(one)),
+    };
+    let points = over.surveys.iter().zip(&series.values);
+    Timeline {
+        title: title(series),
+        unit: series.unit,
+        points: points.map(|(run, value)| TimePoint { at_ms: run.start_ms, value: *value }).collect(),
+        bands: moved.iter().map(band).collect(),
+        flags: over.log.iter().filter(|one| concerns(&one.host)).map(flag).collect(),
+    }
+}
+
+fn title(series: &SeriesHistory) -> String {
+    let of = series.suspect.label(series.direction);
+    format!("{}, {}: {of}, over surveys", series.metric.label(), series.layer)
+}
+
+fn of_minutes((key, points): &Minutes) -> Markup {
+    let of = key.suspect.label(key.direction);
+    let timeline = Timeline {
+        title: format!("{}, {}: {of}, over minutes", key.metric.label(), key.layer),
+        unit: key.metric.unit(),
+        points: points
+            .iter()
+            .map(|point| TimePoint { at_ms: point.start_ms, value: point.measured.map(|m| m.median) })
+            .collect(),
+        bands: Vec::new(),
+        flags: Vec::new(),
+    };
+    html! { figure { figcaption { (timeline.title) } (draw(&timeline)) } }
+}
+
+/// The same in numbers.
+fn table(of: &Timeline) -> Markup {
+    html! {
+        details {
+            summary.small { "Values" }
+            div.scroll { table.plain {
+                thead { tr { th { "survey, UTC" } th.n { "value" } } }
+                tbody {
+                    @for point in of.points.iter().rev() {
+                        tr {
+                            td { (units::date_minute(point.at_ms)) }
+                            td.n { (point.value.map_or_else(|| "not measured".to_owned(), |v| units::value(v, of.unit))) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}

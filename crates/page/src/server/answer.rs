@@ -1,0 +1,265 @@
+//! A request in, a response out: who may ask what, by which name, and what every response carries.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::response::Builder;
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::{Mutex, Semaphore, watch};
+
+use super::events::Reply;
+use crate::link::{Query, TARGET_MAX};
+use crate::load::{self, Source};
+use crate::site::{self, Answer, Moment, digest};
+use crate::view::{RunView, View};
+
+/// Pages that receive events at a time.
+const EVENTS_MAX: usize = 32;
+/// Earlier runs that are kept once they were asked for.
+const RUNS_MAX: usize = 3;
+/// Shorter texts are not compressed, bytes.
+const GZIP_MIN: usize = 1024;
+
+/// Nothing from elsewhere, no code or style in a page, in no frame, no form.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'";
+/// Headers of every response.
+const ALWAYS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::VARY, "Accept-Encoding"),
+];
+
+/// What all connections share.
+pub(super) struct Site {
+    source: Arc<Source>,
+    views: watch::Receiver<Arc<View>>,
+    events: Arc<Semaphore>,
+    /// Earlier runs, the last one that was asked for in front. One is read at a time.
+    runs: Mutex<VecDeque<Arc<RunView>>>,
+}
+
+impl Site {
+    pub(super) fn new(source: Arc<Source>, views: watch::Receiver<Arc<View>>) -> Self {
+        let events = Arc::new(Semaphore::new(EVENTS_MAX));
+        Self { source, views, events, runs: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Never fails: a request that is refused gets a response too.
+    pub(super) async fn answer(
+        &self,
+        request: &Request<Incoming>,
+        is_own: bool,
+    ) -> Result<Response<Reply>, Infallible> {
+        let response = match refusal(request.method(), request.uri(), request.headers(), is_own) {
+            Some((status, text)) => {
+                let builder = response(status).header(header::ALLOW, "GET, HEAD");
+                whole(builder, "text/plain; charset=utf-8", text.as_bytes().to_vec(), request)
+            }
+            None => self.allowed(request).await,
+        };
+        Ok(response)
+    }
+
+    async fn allowed(&self, request: &Request<Incoming>) -> Response<Reply> {
+        let path = request.uri().path().to_owned();
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        if path == "/events" {
+            return self.events(request);
+        }
+        if let Some(file) = site::file(&path) {
+            return respond(file, request);
+        }
+        let view = Arc::clone(&self.views.borrow());
+        let run = self.run(&view, query.get("run")).await;
+        let source = Arc::clone(&self.source);
+        let rendered = tokio::task::spawn_blocking(move || {
+            let cluster = run.as_ref().map_or("", |run| run.row.cluster.as_str());
+            let minutes = site::suspect(&path, &query).map(|of| load::minutes(&source, cluster, &of));
+            let now_ms = (source.now_ms)();
+            let moment = Moment { view, run, minutes: Arc::new(minutes.unwrap_or_default()), now_ms };
+            site::answer(&moment, &path, &query)
+        });
+        if let Ok(answer) = rendered.await {
+            return respond(answer, request);
+        }
+        let builder = response(StatusCode::INTERNAL_SERVER_ERROR);
+        whole(builder, "text/plain; charset=utf-8", b"this page cannot be shown".to_vec(), request)
+    }
+
+    /// The run that is asked for by its identifier; the newest one without it, or where there is no such run.
+    async fn run(&self, view: &Arc<View>, wanted: Option<&str>) -> Option<Arc<RunView>> {
+        let newest = view.run.clone();
+        let Some(wanted) = wanted.filter(|id| newest.as_ref().is_none_or(|run| run.row.id != **id)) else {
+            return newest;
+        };
+        let Some(row) = view.runs.iter().find(|row| row.id == wanted && row.finished).cloned() else {
+            return newest;
+        };
+        let mut runs = self.runs.lock().await;
+        if let Some(at) = runs.iter().position(|run| run.row.id == wanted) {
+            let run = runs.remove(at)?;
+            runs.push_front(Arc::clone(&run));
+            return Some(run);
+        }
+        let source = Arc::clone(&self.source);
+        let read = tokio::task::spawn_blocking(move || {
+            let store = (source.store)()?;
+            load::read_run(&source, &store, row)
+        });
+        let run = Arc::new(read.await.ok().and_then(Result::ok).flatten()?);
+        runs.push_front(Arc::clone(&run));
+        runs.truncate(RUNS_MAX);
+        Some(run)
+    }
+
+    fn events(&self, request: &Request<Incoming>) -> Response<Reply> {
+        let kind = "text/event-stream";
+        let Ok(permit) = Arc::clone(&self.events).try_acquire_owned() else {
+            let text = b"too many pages are open".to_vec();
+            return whole(
+                response(StatusCode::SERVICE_UNAVAILABLE),
+                "text/plain; charset=utf-8",
+                text,
+                request,
+            );
+        };
+        if request.method() == Method::HEAD {
+            return whole(response(StatusCode::OK), kind, Vec::new(), request);
+        }
+        let builder = response(StatusCode::OK)
+            .header(header::CONTENT_TYPE, kind)
+            .header(header::CACHE_CONTROL, "no-store");
+        built(builder, Reply::events(self.views.clone(), permit))
+    }
+}
+
+/// Why a request is refused.
+fn refusal(
+    method: &Method,
+    uri: &hyper::Uri,
+    headers: &HeaderMap,
+    is_own: bool,
+) -> Option<(StatusCode, &'static str)> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
+    let is_ours = matches!(host, (Some(host), None) if is_local(host)) && uri.authority().is_none();
+    match () {
+        () if !is_own => Some((StatusCode::FORBIDDEN, "only the user who started this program may connect")),
+        // The name of another site that leads here would make its pages ours (DNS rebinding).
+        () if !is_ours => Some((StatusCode::MISDIRECTED_REQUEST, "ask by localhost or a loopback address")),
+        () if method != Method::GET && method != Method::HEAD => {
+            Some((StatusCode::METHOD_NOT_ALLOWED, "these pages are only read"))
+        }
+        () if uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_MAX) => {
+            Some((StatusCode::URI_TOO_LONG, "the address is too long"))
+        }
+        () => None,
+    }
+}
+
+/// Whether a name is one of this host, with any port: `ssh -L` may lead here from another one.
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+fn response(status: StatusCode) -> Builder {
+    ALWAYS.into_iter().fold(Response::builder().status(status), |builder, (name, value)| {
+        builder.header(name, HeaderValue::from_static(value))
+    })
+}
+
+fn built(builder: Builder, reply: Reply) -> Response<Reply> {
+    // All headers are of this program, or encoded by it.
+    builder.body(reply).unwrap_or_else(|_| Response::new(Reply::Whole(None)))
+}
+
+fn respond(answer: Answer, request: &Request<Incoming>) -> Response<Reply> {
+    let again = |status| response(status).header(header::CACHE_CONTROL, "no-cache");
+    match answer {
+        Answer::Page { text, is_missing } => {
+            let status = if is_missing { StatusCode::NOT_FOUND } else { StatusCode::OK };
+            whole(again(status), "text/html; charset=utf-8", text.into_bytes(), request)
+        }
+        Answer::File { kind, bytes } => {
+            let builder = response(StatusCode::OK);
+            let builder = builder.header(header::CACHE_CONTROL, "max-age=31536000, immutable");
+            whole(builder, kind, bytes, request)
+        }
+        Answer::Picture(bytes) => whole(again(StatusCode::OK), "image/png", bytes, request),
+        Answer::Text(text) => {
+            whole(again(StatusCode::OK), "text/plain; charset=utf-8", text.into_bytes(), request)
+        }
+        Answer::To(to) => {
+            built(again(StatusCode::SEE_OTHER).header(header::LOCATION, to), Reply::Whole(None))
+        }
+    }
+}
+
+/// A response with its content: compressed where the reader can, left out where the reader has it.
+fn whole(builder: Builder, kind: &str, bytes: Vec<u8>, request: &Request<Incoming>) -> Response<Reply> {
+    let headers = request.headers();
+    let has = |name: HeaderName, what: &str| {
+        headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(what))
+    };
+    let tag = format!("W/\"{}\"", digest(&bytes));
+    let mut builder = builder.header(header::ETAG, tag.as_str()).header(header::CONTENT_TYPE, kind);
+    if has(header::IF_NONE_MATCH, &tag) {
+        return built(builder.status(StatusCode::NOT_MODIFIED), Reply::Whole(None));
+    }
+    let mut bytes = bytes;
+    if kind.starts_with("text/") && bytes.len() >= GZIP_MIN && has(header::ACCEPT_ENCODING, "gzip") {
+        bytes = gzip(&bytes);
+        builder = builder.header(header::CONTENT_ENCODING, "gzip");
+    }
+    builder = builder.header(header::CONTENT_LENGTH, bytes.len());
+    let is_head = request.method() == Method::HEAD;
+    built(builder, Reply::Whole((!is_head && !bytes.is_empty()).then(|| Bytes::from(bytes))))
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(5));
+    // Into memory: it cannot fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_host_are_ours() {
+        for host in
+            ["localhost", "LOCALHOST:7788", "127.0.0.1", "127.0.0.1:80", "127.1.2.3:1", "[::1]", "[::1]:7788"]
+        {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "[::2]",
+            "[",
+            "0.0.0.0",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+}

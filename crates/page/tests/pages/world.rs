@@ -1,0 +1,260 @@
+//! A store for the tests of pages: the recorded survey of the report's tests ten times over ten days, with a
+//! host that became worse meanwhile, a setting that changed then, a kept trial and an hour of minutes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use linerate_history::{History, Limits, SeriesKey};
+use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, KeptSetting};
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::fact_change::SeenBy;
+use linerate_model::finding::{Diagnosis, Direction, Metric, Suspect};
+use linerate_model::inventory::Layer;
+use linerate_model::snapshot::Snapshot;
+use linerate_model::trial::Trial;
+use linerate_page::Source;
+use linerate_page::view::DriftView;
+use linerate_store::{FactReading, ReadScope, Store};
+use serde_json::Value;
+
+/// Start of the last survey, Unix milliseconds; an hour later it is now.
+const START_MS: u64 = 1_795_665_357_447;
+const DAY_MS: u64 = 86_400_000;
+const RUNS: u64 = 10;
+/// From this one on the host is slow.
+const WORSE_FROM: u64 = 6;
+/// The setting that changed, and where.
+pub(crate) const SETTING: &str = "nic.up0.feature.generic-receive-offload";
+
+fn now_ms() -> u64 {
+    START_MS + 3_600_000
+}
+
+/// A stored survey with its trials.
+pub(crate) struct Recorded {
+    snapshot: Snapshot,
+    diagnosis: Diagnosis,
+    trials: Vec<Trial>,
+    slow: String,
+    machine: String,
+}
+
+/// The recorded survey with other names for its hosts.
+pub(crate) fn recorded(rename: &dyn Fn(&str) -> String) -> Recorded {
+    let text = include_str!("../../../report/tests/pages/survey.json");
+    let mut all: Value = serde_json::from_str(text).unwrap();
+    let hosts = all["snapshot"]["inventory"]["hosts"].as_array().unwrap().iter();
+    let hosts: Vec<String> = hosts.map(|host| host["name"].as_str().unwrap().to_owned()).collect();
+    let named =
+        |text: &str| if hosts.iter().any(|host| host == text) { rename(text) } else { text.to_owned() };
+    replace(&mut all, &named);
+    let mut part = |name: &str| all[name].take();
+    Recorded {
+        snapshot: serde_json::from_value(part("snapshot")).unwrap(),
+        diagnosis: serde_json::from_value(part("diagnosis")).unwrap(),
+        trials: serde_json::from_value(part("trials")).unwrap(),
+        slow: rename("arc-3"),
+        machine: rename("vs-3"),
+    }
+}
+
+/// Names of hosts, wherever they stand alone.
+fn replace(value: &mut Value, named: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = named(text),
+        Value::Array(all) => all.iter_mut().for_each(|one| replace(one, named)),
+        Value::Object(map) => {
+            for (key, mut value) in std::mem::take(map) {
+                replace(&mut value, named);
+                map.insert(named(&key), value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills a folder with both files.
+pub(crate) fn fill(folder: &Path, of: &Recorded) {
+    let mut store = Store::open(&folder.join("linerate.sqlite")).unwrap();
+    for number in 0..RUNS {
+        let at_ms = START_MS - (RUNS - 1 - number) * DAY_MS;
+        add_run(&mut store, of, number, at_ms);
+        // The setting was read each day, and changed between two surveys.
+        let value = if number < WORSE_FROM { "off" } else { "on" };
+        let mut facts = HostFacts::default();
+        facts.readings.insert(SETTING.to_owned(), FactValue::Text(value.to_owned()));
+        let prefixes = [SETTING.to_owned()];
+        for host in [&of.machine, &of.slow] {
+            let reading = FactReading {
+                cluster: &of.snapshot.inventory.name,
+                started_ms: at_ms - 1000,
+                ended_ms: at_ms - 1000,
+                seen_by: SeenBy::Facts,
+                scope: ReadScope::Below(&prefixes),
+                who: Some("tuned.service"),
+            };
+            store.log_facts(&reading, [(host, &facts)]).unwrap();
+        }
+    }
+    for trial in &of.trials {
+        store.save_trial(trial, START_MS + 60_000).unwrap();
+    }
+    minutes(folder, of);
+}
+
+/// One more run, as a survey of another process would write it.
+pub(crate) fn add_run(store: &mut Store, of: &Recorded, number: u64, at_ms: u64) {
+    let is_last = number + 1 == RUNS;
+    let mut snapshot = of.snapshot.clone();
+    let mut diagnosis = of.diagnosis.clone();
+    snapshot.start_ms = at_ms;
+    if !is_last {
+        snapshot.id = format!("20261126-0355{number:02}-aaaa").into();
+        snapshot.samples.clear();
+        diagnosis.run = snapshot.id.clone();
+    }
+    if number < WORSE_FROM {
+        let healthy = 179e6;
+        for cell in
+            diagnosis.cells.iter_mut().filter(|cell| cell.to == of.slow && cell.layer == Layer::Overlay)
+        {
+            cell.throughput_bps = Some(healthy * (1.0 + 0.001 * number as f64));
+        }
+        diagnosis.findings.clear();
+    }
+    store.begin_run(&snapshot, None).unwrap();
+    store.add_facts(&snapshot.id, &snapshot.facts).unwrap();
+    store.add_samples(&snapshot.id, &snapshot.samples).unwrap();
+    store.finish(&snapshot, &diagnosis).unwrap();
+}
+
+fn minutes(folder: &Path, of: &Recorded) {
+    let limits = Limits { reserve: 0, ..Limits::default() };
+    let mut history = History::open(&folder.join("linerate-history.sqlite"), limits).unwrap();
+    let key = SeriesKey {
+        cluster: of.snapshot.inventory.name.clone(),
+        suspect: Suspect::Host(of.slow.clone()),
+        direction: Direction::Rx,
+        layer: Layer::Overlay,
+        metric: Metric::Loss,
+    };
+    let series = history.series(&key).unwrap();
+    for minute in 0..60 {
+        let lost = if minute < 40 { 0.0 } else { 0.02 };
+        history.append(START_MS + minute * 60_000, &[(series, lost)]).unwrap();
+    }
+}
+
+/// What pages of this folder are made of.
+pub(crate) fn source(folder: &Path, of: &Recorded) -> Arc<Source> {
+    let (store, history, host) =
+        (folder.join("linerate.sqlite"), folder.join("linerate-history.sqlite"), of.machine.clone());
+    Arc::new(Source {
+        store: Box::new(move || Store::open(&store)),
+        history: Box::new(move || History::open(&history, Limits { reserve: 0, ..Limits::default() })),
+        run: Box::new(|store, row| store.load_snapshot(&row.id)),
+        drift: Box::new(move |run, log| DriftView::Rows {
+            file: "kept.toml".to_owned(),
+            rows: vec![drifted(&host, run.snapshot.facts.get(&host), log)],
+        }),
+        now_ms,
+    })
+}
+
+fn drifted(
+    host: &str,
+    facts: Option<&HostFacts>,
+    log: &[linerate_model::fact_change::FactChange],
+) -> DriftRow {
+    DriftRow {
+        kept: KeptSetting {
+            host: host.to_owned(),
+            key: SETTING.to_owned(),
+            value: FactValue::Text("off".to_owned()),
+            policy: DriftPolicy::PutBack,
+            trial: None,
+            profile: None,
+            line: 4,
+        },
+        state: DriftState::Drifted,
+        now: facts.and_then(|facts| facts.readings.get(SETTING)).cloned(),
+        reason: None,
+        boot: None,
+        boot_read: false,
+        changed: log.iter().find(|one| one.host == host).cloned(),
+        against: Vec::new(),
+        fight: false,
+        put_back_ms: None,
+    }
+}
+
+/// A made-up cluster of so many hosts in racks of 16, with the finding of the recorded survey: what `n0002`
+/// receives is slow. Up to 128 hosts all pairs are tested, beyond 24 partners of each host.
+pub(crate) fn large(hosts: usize) -> Recorded {
+    const ALL_PAIRS_MAX: usize = 128;
+    const PARTNERS: usize = 24;
+    let name = |number: usize| format!("n{number:04}");
+    let of = |text: &str| text.strip_prefix("arc-").and_then(|n| n.parse::<usize>().ok());
+    let mut all = recorded(&|text| of(text).map_or_else(|| text.to_owned(), |n| name(n - 1)));
+    let inventory = &mut all.snapshot.inventory;
+    let pattern = inventory.hosts[0].clone();
+    let group = inventory.groups[0].clone();
+    inventory.groups.extend((0..hosts.div_ceil(16)).map(|rack| linerate_model::inventory::Group {
+        name: format!("rack-{rack}"),
+        kind: "rack".to_owned(),
+        machine: None,
+        ..group.clone()
+    }));
+    inventory.hosts = (0..hosts)
+        .map(|n| linerate_model::inventory::Host {
+            name: name(n),
+            groups: vec![format!("rack-{}", n / 16)],
+            ..pattern.clone()
+        })
+        .collect();
+    let mut facts = all.snapshot.facts[&name(0)].clone();
+    facts.readings.extend((0..500).map(|n| (format!("sysctl.made.up.{n}"), FactValue::Int(n))));
+    all.snapshot.facts = (0..hosts).map(|n| (name(n), facts.clone())).collect();
+    let cell = all.diagnosis.cells[0].clone();
+    all.diagnosis.cells.clear();
+    for from in 0..hosts {
+        for step in 1..if hosts <= ALL_PAIRS_MAX { hosts } else { PARTNERS + 1 } {
+            let to = (from + step * step.div_ceil(2).max(1)) % hosts;
+            let to = if hosts <= ALL_PAIRS_MAX { (from + step) % hosts } else { to };
+            let share = if to == 2 { 0.3 } else { 0.93 + (from * 7 + to * 13) as f64 % 50.0 / 1000.0 };
+            let mut one = linerate_model::finding::Cell { from: name(from), to: name(to), ..cell.clone() };
+            one.ceiling.bps = Some(25e9);
+            one.ceiling.binding = linerate_model::finding::TermName::Link;
+            (one.share, one.throughput_bps) = (Some(share), Some(share * 25e9));
+            all.diagnosis.cells.push(one);
+        }
+    }
+    all
+}
+
+/// Six surveys of it over six days, the last three with the slow host.
+pub(crate) fn fill_large(folder: &Path, of: &Recorded) {
+    let mut store = Store::open(&folder.join("linerate.sqlite")).unwrap();
+    for number in 0..6_u64 {
+        let mut snapshot = of.snapshot.clone();
+        let mut diagnosis = of.diagnosis.clone();
+        snapshot.start_ms = START_MS - (5 - number) * DAY_MS;
+        if number < 5 {
+            snapshot.id = format!("20261126-0355{number:02}-aaaa").into();
+            snapshot.samples.clear();
+            diagnosis.run = snapshot.id.clone();
+        }
+        if number < 3 {
+            diagnosis.findings.clear();
+            for cell in diagnosis.cells.iter_mut().filter(|cell| cell.to == of.slow) {
+                (cell.share, cell.throughput_bps) = (Some(0.95), Some(0.95 * 25e9));
+            }
+        }
+        store.begin_run(&snapshot, None).unwrap();
+        store.add_facts(&snapshot.id, &snapshot.facts).unwrap();
+        store.finish(&snapshot, &diagnosis).unwrap();
+    }
+    for trial in &of.trials {
+        store.save_trial(trial, START_MS + 60_000).unwrap();
+    }
+}
