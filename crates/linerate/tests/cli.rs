@@ -27,7 +27,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Commands that the help lists.
-const SHOWN: [&str; 19] = [
+const SHOWN: [&str; 20] = [
     "survey",
     "diagnose",
     "try",
@@ -35,6 +35,7 @@ const SHOWN: [&str; 19] = [
     "drift",
     "undo",
     "show",
+    "serve",
     "runs",
     "history",
     "diff",

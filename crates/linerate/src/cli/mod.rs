@@ -45,6 +45,7 @@ mod rollout;
 mod runs;
 mod schema;
 mod sequence;
+mod serve;
 mod show;
 mod survey;
 mod sweep;
@@ -113,7 +114,7 @@ Files:
 const GROUPS: &[(&str, &[&str])] = &[
     ("Find", &["survey", "diagnose"]),
     ("Prove", &["try", "keep", "undo", "profile", "rollout"]),
-    ("Look", &["show", "runs", "history", "diff", "changes", "facts", "explain"]),
+    ("Look", &["show", "serve", "runs", "history", "diff", "changes", "facts", "explain"]),
     ("Measure", &["measure", "disk", "drbd"]),
     ("Watch", &["watch", "drops", "check", "drift", "drain", "resume"]),
     ("Setup", &["inventory", "clean", "completions"]),
@@ -130,6 +131,7 @@ enum Command {
     Profile(profile::Args),
     Rollout(Box<rollout::Args>),
     Show(show::Args),
+    Serve(serve::Args),
     Runs(runs::Args),
     History(history::Args),
     Diff(diff::Args),
@@ -171,8 +173,9 @@ fn command() -> clap::Command {
             let _ = writeln!(groups, "  {name:<12} {}", about.map(ToString::to_string).unwrap_or_default());
         }
     }
+    // Help and version in one line: a screen has no more.
     command.help_template(format!(
-        "{{about}}\n{{usage-heading}} {{usage}}\n{groups}Options:\n{{options}}{{after-help}}"
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}Options: -h, --help, -V, --version{{after-help}}"
     ))
 }
 
@@ -199,6 +202,7 @@ pub fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Rollout(args) => rollout::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::History(args) => history::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -89,9 +89,19 @@ fn every_command_of_the_knowledge_runs_as_it_is_printed() {
 #[test]
 fn every_command_of_a_hint_runs_as_it_is_printed() {
     let mut all = Vec::new();
-    for name in
-        ["linerate", "diagnose", "import", "load", "node", "report", "storage", "store", "fleet", "inventory"]
-    {
+    for name in [
+        "linerate",
+        "diagnose",
+        "import",
+        "load",
+        "node",
+        "page",
+        "report",
+        "storage",
+        "store",
+        "fleet",
+        "inventory",
+    ] {
         files(&folder(&format!("crates/{name}/src")), "rs", &mut all);
     }
     let mut wrong = Vec::new();

@@ -1,0 +1,79 @@
+//! `linerate serve`: read-only pages of the store, for a browser on this machine or behind `ssh -L`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_fleet::clock;
+use linerate_history::History;
+use linerate_kept::{KeptSet, Known};
+use linerate_model::drift::DriftRow;
+use linerate_model::exit::ExitCode;
+use linerate_model::fact_change::FactChange;
+use linerate_page::server::{Listen, Server};
+use linerate_page::view::{DriftView, RunView};
+use linerate_page::{Source, live};
+use linerate_store::Store;
+
+use super::drift::{ChosenProfiles, beside, load};
+use super::{open, out};
+
+/// Serve read-only pages of the store to your browser, until Ctrl-C.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  linerate serve\n  linerate serve --listen 127.0.0.1:0          a free port\n  linerate serve --listen ./linerate.sock      a unix socket, for ssh -L\n\nFrom another machine: ssh -L 7788:127.0.0.1:7788 THIS-HOST, then http://localhost:7788/.\nOnly the user who started it and root can connect."
+)]
+pub(super) struct Args {
+    /// Loopback address with its port, or the path of a unix socket
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7788")]
+    listen: Listen,
+    /// Kept set; defaults to kept.toml beside the inventory of the run
+    #[arg(long, value_name = "FILE")]
+    kept: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let kept = args.kept.clone();
+    let source = Arc::new(Source {
+        store: Box::new(Store::open_to_read),
+        history: Box::new(History::open_to_read),
+        run: Box::new(open::snapshot_of),
+        drift: Box::new(move |run, log| drift(kept.clone(), run, log)),
+        now_ms: clock::now_ms,
+    });
+    open::runtime()?.block_on(async {
+        let server = Server::bind(&args.listen)?;
+        let views = live::follow(Arc::clone(&source))?;
+        out::print(&server.address())?;
+        out::note("read-only; Ctrl-C ends it");
+        // The usual end.
+        open::unless_interrupted(server.run(source, views)).await;
+        Ok(ExitCode::Ok)
+    })
+}
+
+/// The kept set beside the facts of a run. The files of hosts are not among them.
+fn drift(named: Option<PathBuf>, run: &RunView, log: &[FactChange]) -> DriftView {
+    let path = named.unwrap_or_else(|| beside(run.row.inventory_path.as_deref()));
+    match load(&path).and_then(|set| rows(&set, run, log)) {
+        Ok(rows) => DriftView::Rows { file: path.display().to_string(), rows },
+        Err(error) => DriftView::Absent(format!("{error:#}")),
+    }
+}
+
+fn rows(set: &KeptSet, run: &RunView, changes: &[FactChange]) -> anyhow::Result<Vec<DriftRow>> {
+    let inventory = &run.snapshot.inventory;
+    let profiles = ChosenProfiles(inventory);
+    let mut rows = Vec::new();
+    for host in &inventory.hosts {
+        let facts = run.snapshot.facts.get(&host.name);
+        let kept = linerate_kept::of_host(set, inventory, &host.name, facts, &profiles)?;
+        rows.extend(match facts {
+            Some(facts) => linerate_kept::compare(
+                kept,
+                Known { facts, changes, put_back: &[], now_ms: run.row.start_ms },
+            ),
+            None => linerate_kept::unreachable(kept, "its facts were not read in this run"),
+        });
+    }
+    Ok(rows)
+}
