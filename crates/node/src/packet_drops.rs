@@ -1,7 +1,7 @@
-//! Counters `drop.*` and `retransmit.*`: packets that the kernel dropped, by its reason, EtherType and device,
-//! and segments that it sent again, by kind and peer. Counted only when asked for, because it means programs
-//! of ours at tracepoints of the kernel: they begin with the first request of a session and are gone with the
-//! session, however that ends.
+//! Counters `drop.*` and `retransmit.*`: packets that the kernel dropped, by its reason, EtherType and
+//! device, and segments that it sent again, by kind and peer. Counted only when asked for, because it means
+//! programs of ours at tracepoints of the kernel: they begin with the first request of a session and are
+//! gone with the session, however that ends.
 //!
 //! In: the first request and those after it. Out: counters, with the cost of the program, or a gap with the
 //! reason; beside them what queueing disciplines drop, which needs no program. It never asks twice where the

@@ -2,8 +2,8 @@
 //! `tcp:tcp_retransmit_skb`. Needs root of the machine.
 //!
 //! In: nothing. Out: segments by peer, kind and network namespace, since it began. The kind is that of the
-//! state in which the kernel sends: a timeout, a recovery, a probe of the tail, a handshake. Keys are bounded;
-//! what does not fit is counted together. Nothing is pinned or mounted.
+//! state in which the kernel sends: a timeout, a recovery, a probe of the tail, a handshake. Keys are
+//! bounded; what does not fit is counted together. Nothing is pinned or mounted.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use linerate_model::fact::{FactKey, FactValue, HostFacts, changes_by_itself, pattern_fits};
 use linerate_model::notice::ValueChange;
 
-use super::source::Notice;
-
 /// What is known.
 pub(super) struct Known(BTreeMap<FactKey, FactValue>);
 
@@ -20,11 +18,9 @@ impl Known {
         self.0.get(key)
     }
 
-    /// Whether a notice may leave the host: of writes only those to facts that are read here. Anything else
-    /// may be a secret. In another namespace, or of a new device, the device `default` stands for each.
-    pub(super) fn may_report(&self, notice: &Notice) -> bool {
-        let Some(write) = &notice.write else { return true };
-        let key = write.change.key.as_str();
+    /// Whether a write to a key may leave the host: only one to a fact that is read here. Anything else may
+    /// be a secret. In another namespace, or of a new device, the device `default` stands for each.
+    pub(super) fn may_report(&self, key: &str) -> bool {
         let key = key.rsplit_once('|').map_or(key, |(_, key)| key);
         self.0.contains_key(key) || of_default_device(key).is_some_and(|key| self.0.contains_key(&key))
     }
@@ -68,9 +64,6 @@ fn of_default_device(key: &str) -> Option<FactKey> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::notice::NoticeSource;
-
-    use super::super::source::Write;
     use super::*;
 
     #[test]
@@ -80,20 +73,14 @@ mod tests {
             facts.readings.insert(key.to_owned(), FactValue::Int(1));
         }
         let known = Known::new(&facts);
-        let may_report = |key: &str| {
-            let change = ValueChange { key: key.to_owned(), from: None, to: Some(FactValue::Int(0)) };
-            let write = Some(Write { change, can_be_read: false, was_read: false });
-            known.may_report(&Notice { write, ..Notice::of(NoticeSource::Written, "") })
-        };
         for key in ["net.ipv4.tcp_sack", "net.ipv6.conf.default.mtu", "net.ipv6.conf.eth0/5.mtu"] {
-            assert!(may_report(&format!("sysctl.{key}")), "{key}");
-            assert!(may_report(&format!("netns./run/netns/a|sysctl.{key}")), "{key}");
+            assert!(known.may_report(&format!("sysctl.{key}")), "{key}");
+            assert!(known.may_report(&format!("netns./run/netns/a|sysctl.{key}")), "{key}");
         }
         let others = ["net.ipv4.tcp_fastopen_key", "net.ipv6.conf.eth0.stable_secret", "fs.file-max", "vm.x"];
         for key in others {
-            assert!(!may_report(&format!("sysctl.{key}")), "{key}");
-            assert!(!may_report(&format!("netns.net:[5]|sysctl.{key}")), "{key}");
+            assert!(!known.may_report(&format!("sysctl.{key}")), "{key}");
+            assert!(!known.may_report(&format!("netns.net:[5]|sysctl.{key}")), "{key}");
         }
-        assert!(known.may_report(&Notice::of(NoticeSource::Link, "eth0")));
     }
 }

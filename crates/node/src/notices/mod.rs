@@ -126,7 +126,9 @@ fn follow(
     while !stop.load(Ordering::Relaxed) {
         let mut collected = collected(&mut sources, std::mem::take(&mut later));
         let is_whole = last_whole.elapsed() >= again || !collected.is_whole;
-        collected.notices.retain(|notice| known.may_report(notice));
+        let may_report =
+            |notice: &Notice| notice.write.as_ref().is_none_or(|write| known.may_report(&write.change.key));
+        collected.notices.retain(may_report);
         collected.notices.splice(0..0, std::mem::take(&mut unread));
         if is_whole {
             collected.notices.push(Notice::everything());

@@ -216,7 +216,7 @@ impl Log {
         let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
         let who = notice.who();
         let mut facts = HostFacts::default();
-        // Facts of namespaces inside a host are not read when it is followed: the store learns what they were.
+        // Facts of namespaces inside a host are not read when it is followed: here is what they were.
         let inside = notice.changes.iter().filter(|change| change.key.starts_with("netns."));
         facts.readings.extend(inside.filter_map(|one| Some((one.key.clone(), one.from.clone()?))));
         if !facts.readings.is_empty() {
