@@ -12,7 +12,7 @@ use linerate_model::inventory::{
 };
 
 use super::draft::{HOSTS_MAX, name_fits};
-use super::error::{Problem, did_you_mean};
+use super::error::{Problem, did_you_mean, problem};
 use super::notify;
 use super::place;
 use super::tables::{File, RawEndpoint, RawGroup, RawHost};
@@ -25,10 +25,6 @@ const IPERF3_PORT: u16 = 5201;
 const GROUPS_MAX: usize = HOSTS_MAX;
 /// Names of a cycle of groups that are shown.
 const CYCLE_SHOWN: usize = 12;
-
-pub(super) fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
-    Problem { at: at.span().start, what: what.into(), hint: hint.into() }
-}
 
 /// What is wrong with a file, as it is found.
 #[derive(Default)]

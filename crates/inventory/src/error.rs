@@ -1,5 +1,6 @@
 //! What is wrong with an inventory: errors with file, line and hint, and the hint for a mistyped word.
 
+use ::toml::Spanned;
 use linerate_input as input;
 
 /// Longest problem that is printed, characters: it may quote a value of the file.
@@ -83,6 +84,11 @@ pub(super) struct Problem {
     pub(super) at: usize,
     pub(super) what: String,
     pub(super) hint: String,
+}
+
+/// What is wrong with a value of the text.
+pub(super) fn problem<T>(at: &Spanned<T>, what: impl Into<String>, hint: impl Into<String>) -> Problem {
+    Problem { at: at.span().start, what: what.into(), hint: hint.into() }
 }
 
 /// The line of a byte, 1-based.

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use ::toml::Spanned;
 use linerate_model::notify::{NotifyTarget, NotifyVia, QuietHours, WebhookUrl};
 
-use super::check::problem;
-use super::error::Problem;
+use super::error::{Problem, problem};
 use super::tables::RawNotify;
 use linerate_input::quoted;
 

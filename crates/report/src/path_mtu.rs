@@ -67,7 +67,7 @@ impl View for PathMtuView {
 
     fn text(&self, sample: &Sample, tx: &LoadReport, _: &LoadReport) -> String {
         let Some(found) = &tx.path_mtu else { return String::new() };
-        // The headline has said it.
+        // The headline has it.
         if words(&found.forward) == words(&found.backward) {
             return String::new();
         }

@@ -111,7 +111,7 @@ pub fn exit_code(samples: &[Sample]) -> ExitCode {
 /// lines these are.
 pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
     let mut out = String::new();
-    let said = headline(samples(snapshot));
+    let headline = headline(samples(snapshot));
     for sample in samples(snapshot) {
         let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) else { continue };
         let facts = snapshot.facts.get(&sample.test.from);
@@ -127,7 +127,7 @@ pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
             out += &style.bold(&view.title(sample));
             out.push('\n');
         }
-        for line in text.lines().filter(|line| line.is_empty() || !said.ends_with(line)) {
+        for line in text.lines().filter(|line| line.is_empty() || !headline.ends_with(line)) {
             // Sentences are wrapped; tables keep their columns.
             if line.contains("  ") {
                 out += line.trim_end();

@@ -128,7 +128,7 @@ pub fn page(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String 
     sheet(snapshot, diagnosis, true, style)
 }
 
-/// The same of single tests without what only a closer look needs.
+/// The same of single tests without the details of their views.
 pub fn brief(snapshot: &Snapshot, diagnosis: &Diagnosis, style: Style) -> String {
     sheet(snapshot, diagnosis, false, style)
 }
@@ -162,12 +162,12 @@ fn sheet(snapshot: &Snapshot, diagnosis: &Diagnosis, with_details: bool, style: 
     out
 }
 
-/// What could not be seen without what the headline has said: of that the hint alone.
+/// What could not be seen without what the headline has: of that the hint alone.
 fn unsaid(lines: Vec<String>, headline: &str) -> Vec<String> {
     let rest = |line: String| {
         let reason = line.split_once(": ").map_or(line.as_str(), |(_, reason)| reason);
         match printable::without_hint(reason) {
-            (said, hint) if headline.contains(said) => hint.map(|hint| format!("hint: {hint}")),
+            (problem, hint) if headline.contains(problem) => hint.map(|hint| format!("hint: {hint}")),
             _ => Some(line),
         }
     };

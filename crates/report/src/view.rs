@@ -25,7 +25,7 @@ pub trait View: Sync {
     fn text_on(&self, sample: &Sample, ends: (&LoadReport, &LoadReport), _: Option<&HostFacts>) -> String {
         self.text(sample, ends.0, ends.1)
     }
-    /// What only a closer look needs: every turn, every probe. Lines below the text.
+    /// Every turn, every probe: lines below the text, where they are asked for.
     fn details(&self, _: &Sample, _: &LoadReport) -> String {
         String::new()
     }

@@ -30,18 +30,18 @@ pub(super) const NEEDED: &[(&str, &str)] = &[
     ("dpkg-deb", "dpkg"),
 ];
 
-/// What all machines have: no hardware virtualisation, no defaults, one controller for all drives.
-/// The CPU is the oldest one with the instructions for CRC-32C: page tables of five levels and the registers of
-/// newer ones cost a third more at every switch between programs, and no test needs them.
+/// What all machines have: no hardware virtualisation, no defaults, one controller for all drives. The CPU is
+/// the oldest one with the instructions for CRC-32C: page tables of five levels and the registers of newer
+/// ones cost a third more at every switch between programs, and no test needs them.
 const MACHINE: &str = "-accel tcg,thread=multi -machine q35 -cpu Nehalem -smp 1 -nodefaults -no-user-config -display none -no-reboot \
      -serial stdio -device virtio-rng-pci -device virtio-scsi-pci,id=scsi";
-/// For the kernel: a panic ends the guest, drives are scanned one by one (see `init.sh`), NICs keep the names of
-/// the kernel, nothing is spent on attacks from inside, and a timer that is late on a busy machine is no broken
-/// one.
+/// For the kernel: a panic ends the guest, drives are scanned one by one (see `init.sh`), NICs keep the names
+/// of the kernel, nothing is spent on attacks from inside, and a timer that is late on a busy machine is no
+/// broken one.
 const COMMAND_LINE: &str =
     "console=ttyS0 loglevel=4 panic=-1 scsi_mod.scan=manual net.ifnames=0 mitigations=off no_timer_check";
-/// For the kernel of a guest with systemd: nothing on the console but what the lab waits for, and no waits for
-/// grace periods, of which a service costs dozens.
+/// For the kernel of a guest with systemd: nothing on the console but what the lab waits for, and no waits
+/// for grace periods: a service costs dozens.
 const QUIET: &str = " quiet systemd.show_status=0 rcupdate.rcu_expedited=1";
 
 /// A guest boots in seconds; a machine that is busy with other things makes it many times longer.

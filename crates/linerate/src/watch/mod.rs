@@ -2,8 +2,8 @@
 //! reports what changes and what is lost.
 //!
 //! In: an inventory and open sessions. Out: events, and a minute at a time the history. What is worth an
-//! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is opened
-//! again.
+//! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is
+//! opened again.
 
 mod decide;
 pub(crate) mod metrics;

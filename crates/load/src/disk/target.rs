@@ -81,7 +81,7 @@ fn folder(job: &Job<'_>, path: &Path, bytes: u64, end: &mut DiskEnd) -> Result<T
     let system = block::filesystem(&folder).map_err(|e| bad(e.to_string()))?;
     let bytes = bytes.max(BYTES_MIN).next_multiple_of(GRAIN);
     if system.free_bytes == 0 {
-        let reason = "its filesystem has no room for files".to_owned();
+        let reason = "its filesystem takes no files".to_owned();
         return Err(refused(path, "take another folder (--in)")(reason));
     }
     if bytes > system.free_bytes / 2 {

@@ -36,15 +36,15 @@ struct Flaw(usize, String);
 
 /// Reads a file; an error has a `line N: flaw` for each flaw.
 pub(super) fn parse(text: &str, checks: &[&dyn Check]) -> Result<Config, Vec<String>> {
-    let said = |Flaw(at, flaw): Flaw| format!("line {}: {flaw}", line_of(text, at));
+    let line = |Flaw(at, flaw): Flaw| format!("line {}: {flaw}", line_of(text, at));
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        vec![said(Flaw(at, error.message().replace('\n', ", ")))]
+        vec![line(Flaw(at, error.message().replace('\n', ", ")))]
     })?;
     let mut flaws = Vec::new();
     let config = read(table.get_ref(), checks, &mut flaws);
     flaws.sort_by_key(|Flaw(at, _)| *at);
-    if flaws.is_empty() { Ok(config) } else { Err(flaws.into_iter().take(FLAWS_MAX).map(said).collect()) }
+    if flaws.is_empty() { Ok(config) } else { Err(flaws.into_iter().take(FLAWS_MAX).map(line).collect()) }
 }
 
 fn line_of(text: &str, at: usize) -> usize {

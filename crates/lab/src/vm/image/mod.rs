@@ -1,9 +1,9 @@
-//! What guests boot: the distribution's own kernel, and a root file system made of its own programs: in memory,
-//! or for systemd on a drive that is read as it is needed.
+//! What guests boot: the distribution's own kernel, and a root file system made of its own programs: in
+//! memory, or for systemd on a drive that is read as it is needed.
 //!
 //! In: packages of the distribution that this runs on, and the lists of `contents.rs` or `systemd.rs`. Out: a
-//! kernel, an initramfs and perhaps a drive in a folder that is kept for the next time. Everything is unpacked into that folder; nothing is
-//! installed and nothing on the host is changed.
+//! kernel, an initramfs and perhaps a drive in a folder that is kept for the next time. Everything is
+//! unpacked into that folder; nothing is installed and nothing on the host is changed.
 
 mod contents;
 mod cpio;

@@ -114,8 +114,8 @@ const MASKED: [&str; 29] = [
     "systemd-update-utmp.service",
     "systemd-user-sessions.service",
 ];
-/// Generators of units of which the guest has none; each start of a program costs an emulated CPU a tenth of a
-/// second.
+/// Generators of units that the guest lacks; each start of a program costs an emulated CPU a tenth of
+/// a second.
 const NO_GENERATORS: [&str; 12] = [
     "systemd-cryptsetup-generator",
     "systemd-debug-generator",

@@ -47,8 +47,8 @@ pub(super) fn fill(packages: &Path, root: &Path) -> Result<PathBuf> {
     tree.modules(MODULES)
 }
 
-/// Fills the root file system with all that the packages hold, but for what the guests do not need, and `first`
-/// with what finds it at boot; returns the kernel's path in the packages.
+/// Fills the root file system with all that the packages hold, but for what the guests do not need, and
+/// `first` with what finds it at boot; returns the kernel's path in the packages.
 pub(super) fn fill_systemd(packages: &Path, first: &Path, root: &Path) -> Result<PathBuf> {
     let tree = Tree { packages, root };
     for folder in ["usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "var", "dev", "proc", "sys", "run", "tmp"] {
@@ -345,8 +345,8 @@ fn indexes(modules: &Path) -> Result<(String, String)> {
     Ok((read("modules.dep")?, read("modules.builtin")?))
 }
 
-/// Paths of the modules that are wanted and of those that they need, each behind what it needs, from the index
-/// that depmod wrote.
+/// Paths of the modules that are wanted and of those that they need, each behind what it needs, from the
+/// index that depmod wrote.
 fn wanted<'a>(names: &[&str], needs: &'a str, built_in: &str) -> Result<Vec<&'a str>> {
     let name_of = |path: &str| {
         let file = path.rsplit('/').next().unwrap_or(path);
