@@ -69,7 +69,8 @@ impl Reach {
         let here = self.folder.display();
         let mut config = format!(
             "Host *\nUser root\nHostName 127.0.0.1\nIdentityFile \"{here}/user_key\"\nIdentitiesOnly yes\nIdentityAgent none\n\
-             UserKnownHostsFile \"{here}/known_hosts\"\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
+             UserKnownHostsFile \"{here}/known_hosts\"\nGlobalKnownHostsFile none\nStrictHostKeyChecking yes\n\
+             ControlPath \"{here}/%p.sock\"\n"
         );
         let mut known = String::new();
         for Listener { name, key, port } in listeners {
@@ -99,15 +100,15 @@ impl Reach {
     }
 }
 
-/// How `ssh` behaves: commands share a connection, because a greeting costs an emulated CPU more than most of
-/// them. The port of a guest changes when it is powered on again, and its connection ends with its power.
+/// How `ssh` behaves: commands share a connection, because opening one costs an emulated CPU more than most of
+/// them; those of `linerate` use it where it is open. The port of a guest changes when it is powered on again, and
+/// its connection ends with its power.
 const OPTIONS: &str = "-T -o BatchMode=yes -o ConnectTimeout=60 -o ControlMaster=auto -o ControlPersist=yes";
 
 /// The command that runs an argument vector in a guest of the lab in a folder.
 pub(super) fn command(lab: &Path, guest: &str, arguments: &[OsString]) -> Command {
     let mut command = Command::new("ssh");
     command.arg("-F").arg(lab.join("ssh/config")).args(OPTIONS.split_ascii_whitespace());
-    command.arg("-o").arg(format!("ControlPath=\"{}\"", lab.join("ssh/%p.sock").display()));
     command.args(["--", guest]);
     // ssh joins its arguments to one line for the shell of the guest: each becomes one word there.
     command.args(arguments.iter().map(|a| quoted(&a.to_string_lossy())));

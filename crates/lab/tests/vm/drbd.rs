@@ -3,7 +3,7 @@
 
 use linerate_lab::vm::disk::Keep;
 
-use crate::{Scene, printed, wait_for};
+use crate::{REPLICA, Scene, printed, wait_for};
 
 const RESOURCE: &str = "resource r0 { device /dev/drbd0; meta-disk internal; disk /dev/sda; \
     disk { c-min-rate 64M; c-max-rate 512M; resync-rate 256M; c-plan-ahead 0; } \
@@ -30,7 +30,7 @@ fn bring_up(scene: &Scene, guest: &str) {
 #[test]
 fn a_replica_survives_the_death_of_its_primary() {
     let name = "a_replica_survives_the_death_of_its_primary";
-    let Some(mut scene) = Scene::new(name, "vm-pair") else { return };
+    let Some(mut scene) = Scene::of(name, REPLICA) else { return };
     for guest in BOTH {
         bring_up(&scene, guest);
         scene.sh(guest, "drbdadm create-md --force r0; drbdadm up r0");

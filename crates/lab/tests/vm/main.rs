@@ -30,6 +30,20 @@ static IMAGE: Mutex<()> = Mutex::new(());
 /// Far above what a step takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Two guests with a drive that is soon copied and compared: no test of a replica is about its size.
+const REPLICA: &str = "name = \"replica\"
+[[guest]]
+name = \"one\"
+[[guest.drives]]
+name = \"data\"
+size_mib = 64
+[[guest]]
+name = \"two\"
+[[guest.drives]]
+name = \"data\"
+size_mib = 64
+";
+
 /// A lab with the operator's programs.
 struct Scene {
     lab: VmLab,

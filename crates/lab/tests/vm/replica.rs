@@ -3,7 +3,7 @@
 
 use linerate_lab::vm::switch::TrafficDirection;
 
-use crate::{Scene, printed, wait_for};
+use crate::{REPLICA, Scene, printed, wait_for};
 
 /// Findings.
 const FOUND: i32 = 1;
@@ -117,7 +117,7 @@ const UP: [&str; 7] = ["up", "r0", "--disk", "/dev/sda", "--from", "one", "--rea
 #[test]
 fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     let name = "linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back";
-    let Some(scene) = Scene::new(name, "vm-pair") else { return };
+    let Some(scene) = Scene::of(name, REPLICA) else { return };
     for guest in ["one", "two"] {
         scene.sh(guest, "modprobe drbd; modprobe ext4");
     }
@@ -140,7 +140,7 @@ fn linerate_brings_up_a_replica_ends_its_split_brain_and_takes_it_back() {
     drbd(&scene, &[0], &["failover", "r0", "--to", "one"]);
 
     // Damage behind DRBD's back: both sides report UpToDate, and the comparison finds it.
-    scene.sh("two", "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=50000 count=16 conv=notrunc; sync; drbdadm up r0");
+    scene.sh("two", "drbdadm down r0; dd if=/dev/urandom of=/dev/sda bs=4k seek=12000 count=16 conv=notrunc; sync; drbdadm up r0");
     wait_for(
         "both are connected again",
         || replicas(&scene),
