@@ -42,6 +42,9 @@ fn files(folder: &Path) -> Files {
     all
 }
 
+/// What stands for the text of a link.
+const LINK: &str = "-> ";
+
 /// Keeps a value on a host with these files. Gives what was written, by path, or why it cannot stay; what is
 /// written is what counts after a boot, and an undo leaves every file as it was.
 #[allow(clippy::needless_pass_by_value, reason = "a value is made where it is kept")]
@@ -50,7 +53,10 @@ fn keep(host_files: &[(&str, &str)], key: &str, value: FactValue) -> Result<File
     for (path, text) in host_files {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        match text.strip_prefix(LINK) {
+            Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+            None => fs::write(path, text).unwrap(),
+        }
     }
     let etc = folder.path().join("etc");
     fs::create_dir_all(&etc).unwrap();
@@ -98,8 +104,10 @@ fn a_sysctl_is_written_where_it_counts_last() {
     let text = "# x\nnet.core.rmem_max = 7\nvm.swappiness = 1\n";
     assert_eq!(only(&keep(&[conf]).unwrap()), ("etc/sysctl.conf", text));
     assert_eq!(only(&keep(&[conf, (SYSTEMD, "")]).unwrap()).0, "etc/sysctl.d/90-linerate.conf");
-    let linked = keep(&[conf, (SYSTEMD, ""), ("etc/sysctl.d/99-sysctl.conf", conf.1)]);
-    assert!(linked.unwrap_err().contains("99-sysctl.conf:2 of sysctl.d gives 1"), "a copy is no link");
+    let linked = keep(&[conf, (SYSTEMD, ""), ("etc/sysctl.d/99-sysctl.conf", "-> ../sysctl.conf")]).unwrap();
+    assert_eq!(linked.get("etc/sysctl.conf").map(String::as_str), Some(text));
+    let copied = keep(&[conf, (SYSTEMD, ""), ("etc/sysctl.d/99-sysctl.conf", conf.1)]);
+    assert!(copied.unwrap_err().contains("99-sysctl.conf:2 of sysctl.d gives 1"), "a copy is no link");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! `etc` stand the `usr/lib` and `run` of the same system.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use linerate_sys::root::{ReadError, Root};
 
@@ -34,7 +34,7 @@ impl<'a> Tree<'a> {
 
     /// Text of a file; `None` where it is not there.
     pub(super) fn read(&self, path: &str) -> Result<Option<String>, String> {
-        if let Some(text) = self.written.get(path) {
+        if let Some(text) = self.written.get(path).or_else(|| self.written.get(&self.linked(path)?)) {
             return Ok(Some(text.clone()));
         }
         match self.root.read(path) {
@@ -42,6 +42,24 @@ impl<'a> Tree<'a> {
             Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(format!("{path}: {error}")),
         }
+    }
+
+    /// Where a path leads that is a link, where files are about to be written: `sysctl.d/99-sysctl.conf` is
+    /// one to `../sysctl.conf`.
+    fn linked(&self, path: &str) -> Option<String> {
+        if self.written.is_empty() {
+            return None;
+        }
+        let target = self.root.link(path).ok()?;
+        let mut whole = PathBuf::new();
+        for part in Path::new(path).parent()?.join(target).components() {
+            if part == Component::ParentDir {
+                whole.pop();
+            } else {
+                whole.push(part);
+            }
+        }
+        Some(whole.display().to_string())
     }
 
     /// Names in a folder; none where it is not there.
