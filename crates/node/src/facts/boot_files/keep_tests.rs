@@ -228,3 +228,42 @@ fn netplan_and_networkd_rule_the_mtu_of_their_devices() {
     let link = keep(&[network], MTU, FactValue::Int(9000)).unwrap();
     assert_eq!(only(&link).0, "etc/systemd/network/10-linerate-lo.link", "networkd does not start");
 }
+
+#[test]
+fn a_line_that_counts_after_every_file_of_ours_is_the_reason() {
+    let refused = |files: &[(&str, &str)]| keep(files, MTU, FactValue::Int(9000)).unwrap_err();
+    let rule = "ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"lo\", ATTR{mtu}=\"1400\"\n";
+    let late = refused(&[("etc/udev/rules.d/90-x.rules", rule)]);
+    assert!(late.contains("90-x.rules:1 of udev gives 1400 after a boot"), "{late}");
+    let other = rule.replace("\"lo\"", "\"eth*\"") + &rule.replace("KERNEL", "ENV{X}") + "# " + rule;
+    assert!(keep(&[("etc/udev/rules.d/90-x.rules", &other)], MTU, FactValue::Int(9000)).is_ok());
+    let active = [(TUNED, ""), ("etc/tuned/active_profile", "x\n")];
+    let net = ("etc/tuned/x/tuned.conf", "[net]\ndevices=l*\nmtu=1400\nring=rx 64 tx 32\n");
+    let tuned = refused(&[&active[..], &[net]].concat());
+    assert!(tuned.contains("tuned.conf:3 of tuned gives 1400 after a boot"), "{tuned}");
+    let least = (net.0, "[net]\nmtu=>1400\n[sysctl]\nnet.core.rmem_max=>8\n");
+    let host = [&active[..], &[least, ("etc/tuned/tuned-main.conf", "reapply_sysctl=0\n")]].concat();
+    assert!(keep(&host, MTU, FactValue::Int(9000)).is_ok(), "it raises no larger one");
+    let raised = keep(&host, RMEM, FactValue::Int(7)).unwrap();
+    assert_eq!(only(&raised).0, "etc/tuned/x/tuned.conf");
+    assert_ne!(only(&keep(&host, RMEM, FactValue::Int(9)).unwrap()).0, "etc/tuned/x/tuned.conf");
+    let not = (net.0, "[net]\ndevices=!lo\nmtu=1400\n");
+    assert!(keep(&[&active[..], &[not]].concat(), MTU, FactValue::Int(9000)).is_ok());
+}
+
+#[test]
+fn an_option_of_a_module_counts_before_all_files_of_sysctls() {
+    const BUCKETS: &str = "sysctl.net.netfilter.nf_conntrack_buckets";
+    let options = ("etc/modprobe.d/x.conf", "# x\noptions nf-conntrack expect_hashsize=1 hashsize=65536\n");
+    let kept = keep(&[options, (SYSTEMD, "")], BUCKETS, FactValue::Int(131_072)).unwrap();
+    assert_eq!(only(&kept).0, "etc/sysctl.d/90-linerate.conf");
+    let root = Root::live();
+    let host = HostFiles {
+        tree: Tree::new(&root, Path::new("/nonexistent/etc"))
+            .with([("/nonexistent/etc/modprobe.d/x.conf".to_owned(), options.1.to_owned())].into()),
+        settings: vec![(BUCKETS.to_owned(), FactValue::Int(1))],
+        view: View::new(&root, None, &[]),
+    };
+    let lines = modprobe::Modprobe.lines(&host).unwrap();
+    assert_eq!((lines.len(), lines[0].value.as_str()), (1, "65536"));
+}

@@ -1,7 +1,9 @@
 //! tuned: what its active profile and those that it includes set, where the service is enabled: sysctls, and
-//! of NICs what the plugin `net` does. Sections with conditions are not read.
+//! what its plugins for NICs, drives and CPUs do. Sections with conditions are not read.
 
 use std::path::PathBuf;
+
+use linerate_model::fact::FactValue;
 
 use super::nic_words;
 use super::owner::{HostFiles, Kept, Line, Owner, fields, glob, shown};
@@ -35,12 +37,17 @@ impl Owner for Tuned {
         }
         for (path, text) in &read {
             lines.extend(sysctls(path, text));
-            lines.extend(of_nics(host, path, text));
+            lines.extend(of_devices(host, path, text));
         }
         // By default tuned applies the sysctls of the administrator again after its own (tuned-main.conf(5)).
         let has_sysctls = lines.iter().any(|line| line.key.starts_with("sysctl."));
         let wanted = |line: &Line| host.wants(&line.key) && !line.value.contains("${");
         lines.retain(wanted);
+        lines.retain_mut(|line| {
+            let now = host.settings.iter().find(|(key, _)| *key == line.key).map(|(_, now)| now);
+            let made = now.map_or(Some(line.value.clone()), |now| made_of(&line.value, now));
+            made.map(|value| line.value = value).is_some()
+        });
         if has_sysctls && applies_again(&host.tree)? {
             let roots = [Some(host.tree.etc("")), host.tree.beside("run").map(|run| run + "/")];
             let own = sysctl_d::SysctlD.lines(host)?;
@@ -171,33 +178,71 @@ const NET: [(&str, &str); 5] = [
     ("pause", "pause."),
     ("channels", "channels."),
 ];
-/// What the section `[net]` sets on the devices that are asked for.
-fn of_nics(host: &HostFiles<'_>, path: &str, text: &str) -> Vec<Line> {
-    let devices =
-        fields(text, "[net]").find(|(_, name, _)| *name == "devices").map_or("*", |(_, _, value)| value);
-    let is_meant = |nic: &str| {
-        let fits = |pattern: &str| glob(pattern.trim().as_bytes(), nic.as_bytes());
-        let (not, only): (Vec<&str>, Vec<&str>) =
-            devices.split(',').partition(|one| one.trim().starts_with('!'));
-        !not.iter().any(|one| fits(one.trim().trim_start_matches('!')))
-            && (only.is_empty() || only.into_iter().any(fits))
-    };
+/// Options of the plugin `disk`, with the settings that they are.
+const DISK: [(&str, &str); 2] = [("readahead", "read_ahead_kb"), ("elevator", "scheduler")];
+
+/// What the sections of plugins for devices set on those that are asked for.
+fn of_devices(host: &HostFiles<'_>, path: &str, text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     for (key, now) in &host.settings {
-        let Some((_, field)) = split_key(key).filter(|(nic, _)| is_meant(nic)) else { continue };
-        for (number, name, value) in fields(text, "[net]") {
-            let found = match NET.iter().find(|(option, _)| *option == name) {
-                Some((_, start)) => {
+        let (section, device, field) = if let Some((nic, field)) = split_key(key) {
+            ("[net]", nic, field)
+        } else if let Some((drive, field)) = key.strip_prefix("disk.").and_then(|rest| rest.split_once('.')) {
+            ("[disk]", drive.to_owned(), field)
+        } else if key == "cpu.governor" {
+            ("[cpu]", String::new(), "governor")
+        } else {
+            continue;
+        };
+        if !is_meant(text, section, &device) {
+            continue;
+        }
+        for (number, name, value) in fields(text, section) {
+            let in_list = NET.iter().find(|(option, _)| section == "[net]" && *option == name);
+            let of_drive = DISK.iter().find(|(option, _)| section == "[disk]" && *option == name);
+            let found = match (in_list, of_drive) {
+                (Some((_, start)), _) => {
                     field.strip_prefix(start).and_then(|field| pair(value, &nic_words::short(field)))
                 }
-                None if field == name => Some(value),
-                None => None,
+                (_, Some((_, setting))) => (*setting == field).then_some(value),
+                _ => (field == name).then(|| value.split('|').next().unwrap_or_default()),
             };
             let at = format!("{path}:{number}");
             lines.extend(found.map(|value| Line { key: key.clone(), value: shown(value, "", now), at }));
         }
     }
     lines
+}
+
+/// Whether a section of a plugin is about a device.
+fn is_meant(text: &str, section: &str, device: &str) -> bool {
+    let devices =
+        fields(text, section).find(|(_, name, _)| *name == "devices").map_or("*", |(_, _, value)| value);
+    let fits = |pattern: &str| glob(pattern.trim().as_bytes(), device.as_bytes());
+    let (not, only): (Vec<&str>, Vec<&str>) = devices.split(',').partition(|one| one.trim().starts_with('!'));
+    !not.iter().any(|one| fits(one.trim().trim_start_matches('!')))
+        && (only.is_empty() || only.into_iter().any(fits))
+}
+
+/// What a value of a profile makes of the one in force: `>4096` raises a smaller one, `<10` lowers a larger
+/// one. `None` where it changes nothing.
+fn made_of(value: &str, now: &FactValue) -> Option<String> {
+    let (is_least, limit) = match (value.strip_prefix('>'), value.strip_prefix('<')) {
+        (Some(limit), _) => (true, limit.trim()),
+        (_, Some(limit)) => (false, limit.trim()),
+        _ => return Some(value.to_owned()),
+    };
+    let changes = match (now, limit.parse::<i64>()) {
+        (FactValue::Int(now), Ok(limit)) => {
+            if is_least {
+                *now < limit
+            } else {
+                *now > limit
+            }
+        }
+        _ => true,
+    };
+    changes.then(|| limit.to_owned())
 }
 
 /// The value of a name in `rx 1024 tx 512`.
