@@ -66,6 +66,22 @@ impl NotPrivate {
     }
 }
 
+/// Refuses a file that others could write or exchange: what such a file demands is not done.
+pub(crate) fn check_unwritable(path: &Path) -> Result<(), String> {
+    let named = |flaw: String| format!("{}: {flaw}", path.display());
+    let meta = std::fs::metadata(path).map_err(|error| named(error.to_string()))?;
+    let is_ours = meta.uid() == 0 || meta.uid() == process::effective_user();
+    if !is_ours || meta.mode() & WRITABLE_BY_OTHERS != 0 {
+        let mode = meta.mode() & 0o7777;
+        return Err(named(format!("others can write it (owner uid {}, mode {mode:04o})", meta.uid())));
+    }
+    if let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) {
+        let meta = std::fs::metadata(folder).map_err(|error| named(error.to_string()))?;
+        Trusted::new().check(folder, &meta).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
 /// What to do about an error of a private folder or of any other one.
 pub(crate) fn disk_hint(error: &io::Error) -> &str {
     NotPrivate::of(error).map_or("check space and rights of this folder", |refused| &refused.hint)

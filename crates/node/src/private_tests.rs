@@ -240,3 +240,17 @@ fn a_path_in_a_hint_is_one_word_for_a_shell() {
     assert_eq!(quoted(Path::new("/var/lib/a-b_c.d")), "/var/lib/a-b_c.d");
     assert_eq!(quoted(Path::new("/srv/it's $(x)")), r"'/srv/it'\''s $(x)'");
 }
+
+#[test]
+fn what_others_can_write_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.json");
+    std::fs::write(&path, "[]").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(check_unwritable(&path), Ok(()));
+    std::fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+    assert!(check_unwritable(&path).unwrap_err().contains("others can write it"));
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    assert!(check_unwritable(&path).is_err(), "others can exchange it");
+}

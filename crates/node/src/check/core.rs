@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use linerate_model::check::{CHECK_REPORT_VERSION, CheckReport};
-use linerate_sys::ancestors::{Trusted, WRITABLE_BY_OTHERS};
 use linerate_sys::root::Root;
-use linerate_sys::{bounded, process, sched, spawn};
+use linerate_sys::{bounded, sched, spawn};
 use serde::{Deserialize, Serialize};
 
 use super::boot;
@@ -23,7 +22,7 @@ use super::options::Options;
 use super::past::Memory;
 use super::reading::{host_name, is_dry_run, judged, moment, read};
 use super::rule::{Moment, Severity};
-use crate::private::{CHECK_FOLDER, Folder};
+use crate::private::{self, CHECK_FOLDER, Folder};
 
 /// CPU time after which a worker, or a script that it runs, is ended.
 pub(super) const WORKER_CPU_S: u32 = 3;
@@ -90,16 +89,7 @@ fn read_config(options: &Options) -> Result<Config, String> {
         }
         other => other.map_err(|error| named(error.to_string()))?,
     };
-    let meta = std::fs::metadata(path).map_err(|error| named(error.to_string()))?;
-    let is_ours = meta.uid() == 0 || meta.uid() == process::effective_user();
-    if !is_ours || meta.mode() & WRITABLE_BY_OTHERS != 0 {
-        let mode = meta.mode() & 0o7777;
-        return Err(named(format!("others can write it (owner uid {}, mode {mode:04o})", meta.uid())));
-    }
-    if let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) {
-        let meta = std::fs::metadata(folder).map_err(|error| named(error.to_string()))?;
-        Trusted::new().check(folder, &meta).map_err(|error| error.to_string())?;
-    }
+    private::check_unwritable(path)?;
     let text = String::from_utf8(bytes).map_err(|_| named("not UTF-8".to_owned()))?;
     config::parse(&text, CHECKS).map_err(|flaws| flaws.into_iter().map(named).collect::<Vec<_>>().join("\n"))
 }

@@ -3,12 +3,15 @@
 //! In: the kept settings that the operator handed over with `linerate check install`, of every family, and
 //! the lines of the file of sysctls that `keep` writes, for what the first file does not name.
 
+use std::path::Path;
+
 use linerate_model::drift::KeptSetting;
 use linerate_model::fact::FactValue;
 use linerate_model::step::KEPT_FILE;
 use linerate_sys::root::{ReadError, Root};
 
 use crate::facts::setting_for;
+use crate::private;
 
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;
@@ -84,7 +87,11 @@ impl Check for KeptSet {
     }
 
     fn read(&self, reading: &Reading<'_>) -> Result<Evidence, String> {
-        let mut kept = handed_over(&text(reading.root, KEPT_FILE)?)?;
+        let handed = text(reading.root, KEPT_FILE)?;
+        if reading.root.is_live() && !handed.is_empty() {
+            private::check_unwritable(Path::new(KEPT_FILE))?;
+        }
+        let mut kept = handed_over(&handed)?;
         for file in FILES {
             let others: Vec<_> = sysctls(&text(reading.root, file)?)
                 .into_iter()
