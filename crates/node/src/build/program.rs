@@ -16,7 +16,7 @@ use crate::change::host::{Host as _, RealHost};
 
 /// This program.
 pub(super) const OWN: &str = "/proc/self/exe";
-/// Mode of what is run.
+/// Mode of what is run, and of its folder.
 const PROGRAM_MODE: u32 = 0o755;
 
 /// SHA-256 of this program, hexadecimal.
@@ -41,15 +41,27 @@ fn hash(path: &Path) -> io::Result<String> {
     }))
 }
 
-/// Makes a file one that can be run.
+/// Makes a file one that can be run, or a folder one that can be entered.
 pub(super) fn executable(path: &Path) -> io::Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(PROGRAM_MODE))
+}
+
+/// Makes what is missing of a folder, open to all who may run the program, whatever the umask.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        make_folder(above)?;
+    }
+    std::fs::create_dir(folder)?;
+    executable(folder)
 }
 
 /// Copies this program to a path in one step, when it has this hash.
 pub(super) fn copy(path: &Path, sha256: &str) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::other("a path without a folder"))?;
-    std::fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     RealHost::new(Root::live()).check_closed(folder)?;
     let fresh = path.with_extension(std::process::id().to_string());
     let fill = || {
@@ -100,6 +112,7 @@ mod tests {
         assert!(copy(&path, &"0".repeat(64)).is_err());
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 0, "nothing is left");
         copy(&path, &sha256).unwrap();
+        assert_eq!(path.parent().unwrap().metadata().unwrap().permissions().mode() & 0o7777, PROGRAM_MODE);
         assert_eq!(hash(&path).unwrap(), sha256);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, PROGRAM_MODE);
         std::fs::write(&path, "theirs").unwrap();
