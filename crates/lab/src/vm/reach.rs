@@ -100,9 +100,9 @@ impl Reach {
     }
 }
 
-/// How `ssh` behaves: commands share a connection, because opening one costs an emulated CPU more than most of
-/// them; those of `linerate` use it where it is open. The port of a guest changes when it is powered on again, and
-/// its connection ends with its power.
+/// How `ssh` behaves: commands share a connection, because opening one costs an emulated CPU more than most
+/// of them; those of `linerate` use it where it is open. The port of a guest changes when it is powered on
+/// again, and its connection ends with its power.
 const OPTIONS: &str = "-T -o BatchMode=yes -o ConnectTimeout=60 -o ControlMaster=auto -o ControlPersist=yes";
 
 /// The command that runs an argument vector in a guest of the lab in a folder.
