@@ -350,8 +350,8 @@ fn each_order(values: &mut [f64], from: usize, see: &mut dyn FnMut(&[f64])) {
 /// The rank of each value; equal ones share theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
-        let below = values.iter().filter(|other| *other < value).count();
-        let equal = values.iter().filter(|other| *other == value).count();
+        let below = values.iter().filter(|other| other.total_cmp(value).is_lt()).count();
+        let equal = values.iter().filter(|other| other.total_cmp(value).is_eq()).count();
         below as f64 + (equal as f64 + 1.0) / 2.0
     };
     values.iter().map(rank).collect()
@@ -362,7 +362,7 @@ fn orders_ln(values: &[f64]) -> f64 {
     let factorial_ln = |n: usize| (2..=n).map(|k| (k as f64).ln()).sum::<f64>();
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let same: f64 = sorted.chunk_by(|a, b| a == b).map(|same| factorial_ln(same.len())).sum();
+    let same: f64 = sorted.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|same| factorial_ln(same.len())).sum();
     factorial_ln(values.len()) - same
 }
 

@@ -54,11 +54,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         out::print(&words::text(&report, args.all, Style::detect().width))?;
     }
-    let is_harmless = report.hosts.iter().flat_map(|host| &host.rows).all(DropRow::is_harmless);
-    Ok(match is_harmless {
-        false => ExitCode::Findings,
-        true if !report.gaps.is_empty() => ExitCode::PartlyBlind,
-        true => ExitCode::Ok,
+    Ok(if !report.hosts.iter().flat_map(|host| &host.rows).all(DropRow::is_harmless) {
+        ExitCode::Findings
+    } else if report.gaps.is_empty() {
+        ExitCode::Ok
+    } else {
+        ExitCode::PartlyBlind
     })
 }
 
