@@ -89,7 +89,8 @@ fn two_of_six_hosts_that_drop_the_same_are_grouped_and_reasons_are_named() {
         of["rows"].as_array().unwrap().clone()
     };
     let firewall = rows("arc-4").into_iter().find(|row| row["reason"] == "NETFILTER_DROP").unwrap();
-    assert_eq!((&firewall["class"]["id"], &firewall["device"]), (&"firewall".into(), &"eth0".into()));
+    assert_eq!(firewall["class"]["id"], "firewall", "{firewall:#}");
+    assert_eq!(firewall["device"], "eth0", "{firewall:#}");
     let same = |group: &&Value| group["reason"] == "IPV6DISABLED";
     let group = found["groups"].as_array().unwrap().iter().find(same).unwrap_or_else(|| panic!("{found:#}"));
     assert_eq!(group["hosts"], serde_json::json!(WITHOUT_IPV6), "{group:#}");

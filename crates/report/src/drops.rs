@@ -315,16 +315,16 @@ mod tests {
             "vs-2: 732 packets dropped in 60 s\n",
             "      12/s       720  NETFILTER_DROP           IPv6 eth0/5      a rule of the firewall\n",
             "  harmless: NO_SOCKET 12 (--all)\n",
-            "no drops on vs-[4-5] in 60 s\n",
+            "no drops on vs-4, vs-5 in 60 s\n",
             "vs-2: 36 of 12000 segments, 2000 a gigabyte; 4 had arrived\n",
             "     0.5/s        30  tail-probe               to vs-4\n",
             "84 % of it goes to vs-4, from 3 hosts: its receive side, or the path to it\n",
-            "1. vs-[2,4] drop the same: rx_dropped, 188 packets, correlation 0.99 (certain): a rule of the\n",
+            "1. vs-2, vs-4 drop the same: rx_dropped, 188 packets, correlation 0.99 (certain): a rule of the\n",
             "   only they have: no device em1/96; sysctl.net.ipv6.conf.all.disable_ipv6 is 1\n",
             "  on vs-2: tc -s qdisc show dev eth0.5\n",
             "vs-5: counters alone, without the kernel's reasons: needs root of the machine",
             "not seen: vs-9: ssh exited with 255\n",
-            "cost of counting: <0.1 % of a core or less (vs-2: 732 packets, 410 ns each)\n",
+            "cost of counting: <0.1 % of a core or less (vs-2: 732 packets, 0.41 us each)\n",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
