@@ -1,9 +1,11 @@
 //! Surveys over a real Slurm: a job of its own and one that exists, a drained node, a dead node, a lost
 //! session, Ctrl-C and `kill -9` of the operator and of Slurm's clients; node programs that dial back
-//! (`one_step.rs`); remedies (`remedy.rs`); drains beside others (`drain.rs`). In: Slurm and munge as
-//! installed, `linerate` and `linerate-node` (`LINERATE`, `LINERATE_NODE`, or beside the lab's).
+//! (`one_step.rs`); remedies (`remedy.rs`); drains beside others (`drain.rs`); the checks of hosts
+//! (`checks.rs`). In: Slurm and munge as installed, `linerate` and `linerate-node` (`LINERATE`,
+//! `LINERATE_NODE`, or beside the lab's).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod checks;
 mod cluster;
 mod drain;
 mod one_step;
