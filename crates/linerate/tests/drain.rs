@@ -190,6 +190,7 @@ fn a_node_is_drained_after_two_runs_and_resumed_after_one_that_passes() {
     assert_eq!((code, site.writes()), (0, 1), "{shown}");
     let line = site.node("n2");
     assert!(line.starts_with("IDLE+DRAIN linerate: ") && line.contains("r-10"), "{line}");
+    linerate_testkit::schemas::hold("drain", &value);
     let n2 = value["nodes"].as_array().unwrap().iter().find(|node| node["node"] == "n2").unwrap();
     assert_eq!((&n2["action"], &n2["became"]), (&"drain".into(), &"done".into()), "{shown}");
     // Nothing passed since.
