@@ -71,7 +71,7 @@ fn setting(shown: &Shown<'_>, one: &LoggedChange) -> Markup {
                 @match (&change.who, &change.seen_by) {
                     (Some(who), _) => (who),
                     (None, SeenBy::Run(run)) => { "seen by run " a href=(link::to("/", &[("run", run)])) { (run) } }
-                    (None, SeenBy::Facts) => "seen by facts",
+                    (None, other) => { "seen by " (other.name()) }
                 }
             }
         }
