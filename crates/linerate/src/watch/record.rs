@@ -115,13 +115,12 @@ impl Writer {
     }
 
     fn try_write(&mut self, minute: &SeenMinute) -> Result<(), HistoryError> {
-        let mut history = match self.history.take() {
-            Some(history) => history,
-            None => {
-                let history = History::open_default()?;
-                self.count = history.list()?.len();
-                history
-            }
+        let mut history = if let Some(history) = self.history.take() {
+            history
+        } else {
+            let history = History::open_default()?;
+            self.count = history.list()?.len();
+            history
         };
         let written =
             self.values(&history, minute).and_then(|values| history.append(minute.start_ms, &values));
@@ -137,14 +136,13 @@ impl Writer {
         let mut values = Vec::with_capacity(minute.values.len());
         let mut left_out = 0;
         for (of, figure, value) in &minute.values {
-            let series = match self.known.get(&(*of, *figure)) {
-                Some(known) => *known,
-                None => {
-                    let series = self.series(history, *of, *figure)?;
-                    left_out += usize::from(series.is_none());
-                    self.known.insert((*of, *figure), series);
-                    series
-                }
+            let series = if let Some(known) = self.known.get(&(*of, *figure)) {
+                *known
+            } else {
+                let series = self.series(history, *of, *figure)?;
+                left_out += usize::from(series.is_none());
+                self.known.insert((*of, *figure), series);
+                series
             };
             values.extend(series.map(|series| (series, *value)));
         }

@@ -34,6 +34,9 @@ pub(crate) struct DeliveryCounts {
     pub(crate) failed: u64,
 }
 
+/// What became of a delivery; a target that goes on failing has nothing new to report.
+type DeliveryReport = Result<(), Option<String>>;
+
 /// An alarm whose alert is known to the targets.
 struct Known {
     alert: Alert,
@@ -49,7 +52,7 @@ pub(crate) struct Notifier {
     targets: Vec<mpsc::Sender<Alert>>,
     tasks: JoinSet<()>,
     known: BTreeMap<u64, Known>,
-    reports: mpsc::UnboundedReceiver<Result<(), String>>,
+    reports: mpsc::UnboundedReceiver<DeliveryReport>,
     pub(crate) counts: DeliveryCounts,
 }
 
@@ -129,7 +132,9 @@ impl Notifier {
                 Some(Ok(())) => self.counts.delivered += 1,
                 Some(Err(text)) => {
                     self.counts.failed += 1;
-                    return text;
+                    if let Some(text) = text {
+                        return text;
+                    }
                 }
                 None => return std::future::pending().await,
             }
@@ -148,12 +153,12 @@ impl Notifier {
 async fn serve(
     target: NotifyTarget,
     mut alerts: mpsc::Receiver<Alert>,
-    reports: mpsc::UnboundedSender<Result<(), String>>,
+    reports: mpsc::UnboundedSender<DeliveryReport>,
 ) {
     let is_webhook = matches!(target.via, NotifyVia::Webhook(_));
     let mut deliveries = Deliveries::new(target.quiet, is_webhook);
     let mut ticks = interval(TICK);
-    let mut is_open = true;
+    let (mut is_open, mut is_failing) = (true, false);
     while is_open {
         tokio::select! {
             alert = alerts.recv() => match alert {
@@ -179,12 +184,12 @@ async fn serve(
                 let outcome = deliveries.delivered(alert, result.is_ok(), clock::now_ms());
                 is_dropped |= outcome == DeliveryOutcome::Dropped;
             }
+            let is_new = !is_failing || is_dropped;
+            is_failing = result.is_err();
             let more = if is_dropped { "; not tried again" } else { "" };
-            drop(
-                reports.send(
-                    result.map_err(|why| format!("alarm not delivered by {}: {why}{more}", target.via)),
-                ),
-            );
+            let text =
+                |why: String| is_new.then(|| format!("alarm not delivered by {}: {why}{more}", target.via));
+            drop(reports.send(result.map_err(text)));
         }
     }
 }
