@@ -107,6 +107,35 @@ fn a_device_that_only_has_iperf3_has_nothing_else() {
 }
 
 #[test]
+fn targets_of_alarms_are_written_as_they_are_read_and_stay_out_of_what_is_stored() {
+    let text = "[[host]]\nname = \"a\"\ntransport = \"ssh\"\n\n\
+        [[notify]]\nwebhook = \"http://127.0.0.1:9093/api/v2/alerts?key=secret\"\nquiet = \"22:00-07:00\"\n\n\
+        [[notify]]\nmail = [\"ops@example.org\"]\n\n\
+        [[notify]]\ncommand = [\"/usr/bin/page\", \"two words\"]\n";
+    let inventory = parse("cluster.toml", text).unwrap();
+    assert_eq!(inventory.notify.len(), 3);
+    let understood = Understood::ours("toml", inventory.clone());
+    let again = parse("again.toml", &write::toml(&understood)).unwrap();
+    assert_eq!(again.notify, inventory.notify);
+    let stored = serde_json::to_string(&inventory).unwrap() + &serde_json::to_string(&understood).unwrap();
+    assert!(!stored.contains("secret") && !stored.contains("ops@"), "{stored}");
+    let host = "[[host]]\nname=\"a\"\nnetns=\"b\"\n[[notify]]\n";
+    let cases: [(&str, &[&str]); 7] = [
+        ("webhook = \"https://a/\"", &["https is not spoken", "such as http://"]),
+        ("mail = [\"-oQ/tmp\"]", &["mail address `-oQ/tmp` is not allowed"]),
+        ("mail = [\"a b\"]", &["is not allowed"]),
+        ("mail = [\"a\"]\nsendmail = \"sendmail\"", &["not an absolute path"]),
+        ("command = []", &["command is empty"]),
+        ("command = [\"a\"]\nquiet = \"night\"", &["quiet is `night`", "22:00-07:00"]),
+        ("command = [\"a\"]\nmail = [\"b\"]", &["needs one target"]),
+    ];
+    for (lines, parts) in cases {
+        let (_, message) = refused(&format!("{host}{lines}\n"));
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+}
+
+#[test]
 fn a_folder_that_depends_on_the_working_folder_is_refused() {
     all_refused(&[
         (

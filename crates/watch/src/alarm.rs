@@ -57,3 +57,33 @@ impl Open {
         at_ms >= self.last_loss_ms + CLEAN_MS && self.clean as f64 * self.alarm.share() >= CLEAN_EXPECTED
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::suspect::{Direction, Suspect};
+
+    use super::*;
+
+    #[test]
+    fn an_alarm_of_few_losses_ends_when_as_many_probes_as_make_seven_arrived() {
+        let alarm = LossAlarm {
+            id: 1,
+            suspect: Suspect::All,
+            direction: Direction::Both,
+            since_ms: 0,
+            reported_ms: 0,
+            lost: 3,
+            sent: 300,
+            partners: 2,
+        };
+        let mut open = Open::new(Suspected::All, alarm);
+        open.learn(CLEAN_MS, 690, 0);
+        assert!(!open.is_over(CLEAN_MS));
+        open.learn(CLEAN_MS, 10, 0);
+        assert!(open.is_over(CLEAN_MS) && !open.is_over(CLEAN_MS - 1));
+        assert!((open.alarm.share() - 0.01).abs() < 1e-9);
+        open.learn(CLEAN_MS, 0, 1);
+        assert_eq!((open.alarm.sent, open.alarm.lost), (1000, 4));
+        assert!(!open.is_over(2 * CLEAN_MS));
+    }
+}

@@ -200,3 +200,65 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     drop(file);
     std::fs::rename(new, path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_get_that_names_this_machine_is_answered() {
+        let asked =
+            |first: &str, host: &str| asked_for(format!("{first}\r\nHost: {host}\r\n\r\n").as_bytes());
+        for host in ["localhost:9441", "127.0.0.1:9441", "[::1]:9441", "[::1]", "LOCALHOST"] {
+            assert_eq!(asked("GET /metrics HTTP/1.1", host), Ok(Asked::Metrics), "{host}");
+        }
+        assert_eq!(asked("GET /-/healthy HTTP/1.1", "localhost"), Ok(Asked::Health));
+        for (first, host, status) in [
+            ("GET /metrics HTTP/1.1", "stranger.example", "421"),
+            ("GET /metrics HTTP/1.1", "127.0.0.1.stranger.example:9441", "421"),
+            ("GET /metrics HTTP/1.1", "localhost\r\nHost: localhost", "421"),
+            ("POST /metrics HTTP/1.1", "localhost", "405"),
+            ("GET /../etc/passwd HTTP/1.1", "localhost", "404"),
+            ("GET /metrics", "localhost", "400"),
+            ("GET /metrics SSH-2.0", "localhost", "400"),
+        ] {
+            assert!(asked(first, host).unwrap_err().starts_with(status), "{first} {host}");
+        }
+        assert!(asked_for(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n").is_err());
+        assert!(asked_for(b"\xff\r\n\r\n").is_err());
+    }
+
+    #[tokio::test]
+    async fn metrics_are_served_on_loopback_alone_and_a_silent_client_holds_up_nothing() {
+        assert!(MetricsListener::open("192.0.2.1:0".parse().unwrap()).await.is_err());
+        let mut listener = MetricsListener::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.address;
+        let _silent = TcpStream::connect(address).await.unwrap();
+        let client = tokio::spawn(async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        });
+        listener.next().await.send("a 1\n".to_owned()).unwrap();
+        let answer = client.await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\na 1\n"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn the_file_is_replaced_and_goes_with_the_watch() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = TextFile::new(folder.path());
+        assert_eq!(file.write("a 1\n".to_owned()).await, None);
+        let wrote = file.writing.take().unwrap();
+        wrote.await.unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join(FILE)).unwrap(), "a 1\n");
+        file.end().await;
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut nowhere = TextFile::new(&folder.path().join("absent"));
+        nowhere.write(String::new()).await;
+        let wrote = nowhere.writing.take().unwrap();
+        assert!(wrote.await.unwrap().is_err());
+    }
+}

@@ -192,3 +192,72 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_history::Limits;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    /// A moment in 2026, Unix milliseconds.
+    const START_MS: u64 = 29_750_000 * 60_000;
+
+    fn writer(history: History) -> (Writer, UnboundedReceiver<String>) {
+        let (notes, noted) = unbounded_channel();
+        let hosts = ["arc-1", "arc-2"].map(|name| (name.to_owned(), Layer::Underlay)).to_vec();
+        let cluster = "three".to_owned();
+        (Writer { cluster, hosts, notes: Some(notes), history: Some(history), ..Writer::default() }, noted)
+    }
+
+    fn minute(number: u64) -> SeenMinute {
+        let host = SeenOf::Host(1, Direction::Rx);
+        let values = vec![(host, SeenFigure::Loss, 0.25), (SeenOf::Pair(0, 1), SeenFigure::RttP95, 80.0)];
+        SeenMinute { start_ms: START_MS + number * 60_000, values }
+    }
+
+    fn noted(notes: &mut UnboundedReceiver<String>) -> Vec<String> {
+        std::iter::from_fn(|| notes.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn minutes_are_written_and_a_full_disk_is_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("history.sqlite");
+        let open = |reserve| History::open(&file, Limits { reserve, ..Limits::default() }).unwrap();
+        let (mut writer, mut notes) = writer(open(0));
+        writer.write(&minute(0));
+        assert_eq!(noted(&mut notes), [""; 0]);
+        writer.history = Some(open(u64::MAX));
+        writer.write(&minute(1));
+        writer.write(&minute(2));
+        let text = noted(&mut notes);
+        assert!(text.len() == 1 && text[0].starts_with("the watch goes on without history: "), "{text:?}");
+        assert_eq!(writer.all_missing.load(Ordering::Relaxed), 2);
+        writer.history = Some(open(0));
+        writer.write(&minute(3));
+        assert_eq!(noted(&mut notes), ["history is written again; 2 minutes are missing"]);
+        let history = open(0);
+        let listed = history.list().unwrap();
+        assert_eq!(listed.len(), 2);
+        assert_eq!(listed[0].1.suspect, Suspect::Host("arc-2".into()));
+        assert_eq!((listed[1].1.metric, listed[1].1.statistic), (Metric::RttIdle, Statistic::P95));
+        let points = history.read(listed[0].0, START_MS, START_MS + 4 * 60_000).unwrap();
+        let measured: Vec<bool> = points.iter().map(|point| point.measured.is_some()).collect();
+        assert_eq!(measured, [true, false, false, true]);
+    }
+
+    #[test]
+    fn series_beyond_the_bound_are_left_out_and_named_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let history =
+            History::open(&folder.path().join("history.sqlite"), Limits { reserve: 0, ..Limits::default() });
+        let (mut writer, mut notes) = writer(history.unwrap());
+        writer.count = SERIES_MAX - 1;
+        writer.write(&minute(0));
+        writer.write(&minute(1));
+        let text = noted(&mut notes);
+        assert!(text.len() == 1 && text[0].contains("1 of pairs are left out"), "{text:?}");
+        assert_eq!(writer.history.unwrap().list().unwrap().len(), 1);
+    }
+}

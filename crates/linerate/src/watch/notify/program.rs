@@ -40,3 +40,51 @@ pub(super) async fn run(program: &OsStr, arguments: &[String], input: &[u8]) -> 
     group.0 = None;
     if status.success() { Ok(()) } else { Err(format!("it ended with {status}")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::time::Duration;
+
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_program_reads_its_input_and_its_status_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("read");
+        // An argument is one word whatever is in it.
+        let script = "cat > \"$1\"; test \"$2\" = '$(id) ; x'";
+        let arguments = words(&["-c", script, "sh", file.to_str().unwrap(), "$(id) ; x"]);
+        run("/bin/sh".as_ref(), &arguments, b"[1]").await.unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"[1]");
+        let error = run("/bin/sh".as_ref(), &words(&["-c", "exit 3"]), &[0; 1 << 20]).await.unwrap_err();
+        assert!(error.contains("exit status: 3"), "{error}");
+        assert!(run("/nonexistent".as_ref(), &[], b"").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn what_hangs_is_ended_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        // The child of the program holds the fifo open for writing until it is killed.
+        let script = format!("sleep 1000 > {} & wait", fifo.display());
+        let arguments = words(&["-c", &script]);
+        let mut hangs = Box::pin(run("/bin/sh".as_ref(), &arguments, b""));
+        let mut file = tokio::select! {
+            _ = &mut hangs => panic!("it ended"),
+            opened = spawn_blocking(move || std::fs::File::open(fifo)) => opened.unwrap().unwrap(),
+        };
+        drop(hangs);
+        // End of file: no process holds it any more.
+        let read = spawn_blocking(move || file.read(&mut [0]).unwrap());
+        assert_eq!(timeout(Duration::from_secs(60), read).await.unwrap().unwrap(), 0);
+    }
+}
