@@ -140,7 +140,7 @@ impl Follower {
                         out::note(&format!("{host}: not followed: {}", lines_of_error(&reason)));
                     }
                 }
-                FromHost::Begun { .. } | FromHost::Counted(_) => {}
+                FromHost::Begun { .. } | FromHost::Counted(_) | FromHost::Retransmitted(_) => {}
             }
             let followed = self.log.hosts.len();
             if !is_begun && followed + self.lost.difference(&self.log.hosts).count() == self.names.len() {
@@ -203,6 +203,7 @@ impl Log {
         let of = |one: FactChange| ValueChange { key: one.key, from: one.from, to: one.to };
         Some(FactNotice {
             at_ms: clock::now_ms(),
+            read_after_ms: 0,
             source: if has_booted { NoticeSource::Reboot } else { NoticeSource::Reading },
             about: String::new(),
             writer: None,
