@@ -27,22 +27,28 @@ pub(crate) enum Lab {
     },
     /// `kill -9` of operator, of node and of both at every point of the commands that write; half an hour.
     Kills,
+    /// Boots of a guest with twenty kept settings, each in force 30 s later; a minute a boot.
+    Boots {
+        /// How many.
+        #[arg(long, default_value_t = 100)]
+        boots: u32,
+    },
 }
 
 /// Builds the programs and judges, or kills.
 pub(crate) fn run(lab: &Lab) -> Result<()> {
     match lab {
         Lab::Vm { runs, healthy, seed } => judge(*runs, *healthy, *seed),
-        Lab::Kills => kill(),
+        Lab::Kills => guests("no_kill_of", ("LINERATE_KILLS", "all")),
+        Lab::Boots { boots } => guests("twenty_settings_kept", ("LINERATE_BOOTS", &boots.to_string())),
     }
 }
 
-/// The tests do one victim at each point; with this variable they do all.
-fn kill() -> Result<()> {
+/// Tests with guests of this name. They do a part; with this variable they do all.
+fn guests(name: &str, (variable, value): (&str, &str)) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let arguments =
-        ["test", "--locked", "-p", "linerate-lab", "--test", "vm", "no_kill_of", "--", "--nocapture"];
-    let status = Command::new("cargo").args(arguments).env("LINERATE_KILLS", "all").status()?;
+    let arguments = ["test", "--locked", "-p", "linerate-lab", "--test", "vm", name, "--", "--nocapture"];
+    let status = Command::new("cargo").args(arguments).env(variable, value).status()?;
     ensure!(status.success(), "cargo {} failed", arguments.join(" "));
     Ok(())
 }

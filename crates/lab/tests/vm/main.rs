@@ -12,6 +12,7 @@ mod drbd;
 mod drives;
 mod kills;
 mod pair;
+mod persistence;
 mod replica;
 mod volume;
 
