@@ -79,11 +79,15 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
         .map(|put| put.at_ms)
         .filter(|at_ms| known.now_ms.saturating_sub(*at_ms) < PUT_BACK_MS)
         .max();
-    let (agree, against): (Vec<_>, Vec<_>) =
-        lines.into_iter().map(|line| line.of).partition(|line| line.value.is_same(&kept.value));
-    let disagrees = |line: &OwnerLine| agree.iter().any(|ours| ours.owner != line.owner);
+    let lines: Vec<OwnerLine> = lines.into_iter().map(|line| line.of).collect();
+    let agrees = |line: &OwnerLine| line.value.is_same(&kept.value);
+    // An owner that acts earlier is overridden at every boot; one that acts later is a second one.
+    let comes_after = |at: usize, line: &OwnerLine| {
+        !agrees(line) && lines[..at].iter().any(|ours| agrees(ours) && ours.owner != line.owner)
+    };
     let is_written_again = put_back_ms.is_some() && !is_kept;
-    let fight = is_written_again || against.iter().any(disagrees);
+    let fight = is_written_again || lines.iter().enumerate().any(|(at, line)| comes_after(at, line));
+    let against: Vec<OwnerLine> = lines.iter().filter(|line| !agrees(line)).cloned().collect();
     let made = |change: &&FactChange| {
         change.host == kept.host && change.key == kept.key && change.to.as_ref() == Some(&now)
     };
@@ -200,6 +204,8 @@ mod tests {
         let row = only(&facts(9, &[ours, tuned]), &[], &[]);
         assert!(row.fight && row.against.len() == 1 && row.against[0].owner == "tuned", "{row:?}");
         assert!(!only(&facts(9, &[tuned]), &[], &[]).fight, "one owner");
+        let link = ("link", "/etc/systemd/network/05-x.link:4", KEY, "9");
+        assert!(!only(&facts(7, &[link, ours]), &[], &[]).fight, "the first one is overridden");
         let put = |at_ms| PutBack { host: "a".to_owned(), key: KEY.to_owned(), at_ms };
         let row = only(&facts(9, &[]), &[], &[put(8 * HOUR), put(10 * HOUR - 60_000)]);
         assert!(row.fight && row.put_back_ms == Some(10 * HOUR - 60_000));
