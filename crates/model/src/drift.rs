@@ -16,8 +16,6 @@ pub const BOOT_READ: &str = "boot.read";
 
 /// Identifier of the remedy of a trial that put kept settings back.
 pub const PUT_BACK: &str = "put-back";
-/// File of sysctls that persisted settings stand in; of files in `sysctl.d` the last name counts.
-const OWN_SYSCTLS: &str = "90-linerate.conf";
 
 /// Shortest time between two times that the same setting of a host is put back, milliseconds: 1 h. An owner
 /// that writes a setting again within it is a second owner; a loop of both would do more harm than the drift.
@@ -113,18 +111,4 @@ pub struct DriftRow {
     /// When it was put back last, within the last hour, Unix milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back_ms: Option<u64>,
-}
-
-impl DriftRow {
-    /// Whether writing the file of persisted settings makes the kept value survive a boot: no line counts
-    /// after it.
-    #[must_use]
-    pub fn can_be_persisted(&self) -> bool {
-        let name = |line: &OwnerLine| {
-            let file = line.at.rsplit('/').next().unwrap_or_default();
-            file.rsplit_once(':').map_or(file, |(name, _)| name).to_owned()
-        };
-        let comes_first = |line: &OwnerLine| line.owner == "sysctl.d" && *name(line) < *OWN_SYSCTLS;
-        self.boot_read && self.boot.as_ref().is_none_or(comes_first)
-    }
 }

@@ -184,12 +184,6 @@ fn fix(row: &DriftRow, again: SameFiles<'_>) -> (String, bool) {
     if row.fight {
         return ("find what writes it: it is put back at most once an hour".to_owned(), false);
     }
-    if row.state == DriftState::WillNotSurvive
-        && !row.can_be_persisted()
-        && let Some(line) = &row.boot
-    {
-        return (format!("remove the line {} of {}", line.at, line.owner), false);
-    }
     let command =
         format!("linerate drift {}{}{} --put-back", again.inventory, again.kept, word(&row.kept.host));
     match row.kept.policy {
@@ -289,8 +283,8 @@ mod tests {
         assert!(page.contains("as kept, but not after a reboot\n"), "{page}");
         assert!(page.contains("   Cause  /usr/lib/tuned/x/tuned.conf:9 sets 1 2 3\n"), "{page}");
         assert!(
-            page.contains("   Next   remove the line /usr/lib/tuned/x/tuned.conf:9 of tuned\n"),
-            "{page}"
+            page.contains("   Fix    linerate drift vs-1 --put-back\n"),
+            "{page}: it is written where it counts after that line"
         );
     }
 

@@ -46,19 +46,18 @@ impl Done {
     }
 }
 
-/// The settings of a host that are put back, each from the value in force.
-fn changes(rows: &[DriftRow], host: &str, with_proposed: bool) -> Vec<Change> {
+/// States that are put back, each as a trial of its own: what cannot be made to survive a boot does not
+/// hold back what drifted.
+const STATES: [DriftState; 2] = [DriftState::Drifted, DriftState::WillNotSurvive];
+
+/// The settings of a host in a state that are put back, each from the value in force.
+fn changes(rows: &[DriftRow], host: &str, state: DriftState, with_proposed: bool) -> Vec<Change> {
     let is_allowed = |row: &DriftRow| match row.kept.policy {
         DriftPolicy::Report => false,
         DriftPolicy::Propose => with_proposed,
         DriftPolicy::PutBack => true,
     };
-    let helps = |row: &DriftRow| match row.state {
-        DriftState::Drifted => true,
-        DriftState::WillNotSurvive => row.can_be_persisted(),
-        DriftState::Same | DriftState::Unreadable => false,
-    };
-    let ours = rows.iter().filter(|row| row.kept.host == host && is_allowed(row) && helps(row));
+    let ours = rows.iter().filter(|row| row.kept.host == host && row.state == state && is_allowed(row));
     let ours = ours.filter(|row| !row.fight && row.put_back_ms.is_none());
     let change = |row: &DriftRow| {
         let (host, key, to) = (row.kept.host.clone(), row.kept.key.clone(), row.kept.value.clone());
@@ -78,9 +77,11 @@ pub(super) async fn all(
     let mut done = Vec::new();
     let mut hands = Changes::new(fleet, inventory);
     for host in &inventory.hosts {
-        let changes = changes(rows, &host.name, with_proposed);
-        if !changes.is_empty() {
-            done.push(of_host(&mut hands, inventory, &host.name, changes, store).await?);
+        for state in STATES {
+            let changes = changes(rows, &host.name, state, with_proposed);
+            if !changes.is_empty() {
+                done.push(of_host(&mut hands, inventory, &host.name, changes, store).await?);
+            }
         }
     }
     hands.bye().await;
@@ -187,7 +188,12 @@ mod tests {
             fight: false,
             put_back_ms: None,
         };
-        let count = |row: DriftRow, with_proposed| changes(&[row], "a", with_proposed).len();
+        let count = |row: DriftRow, with_proposed| {
+            STATES
+                .map(|state| changes(std::slice::from_ref(&row), "a", state, with_proposed).len())
+                .iter()
+                .sum::<usize>()
+        };
         assert_eq!(count(row(DriftState::Drifted, DriftPolicy::PutBack), false), 1);
         assert_eq!(count(row(DriftState::WillNotSurvive, DriftPolicy::PutBack), false), 1);
         assert_eq!(count(row(DriftState::Drifted, DriftPolicy::Propose), false), 0);
