@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_history::{History, Limits, SeriesKey};
+use linerate_history::{History, Limits, SeriesKey, Statistic};
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, KeptSetting};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_change::SeenBy;
@@ -137,6 +137,7 @@ fn minutes(folder: &Path, of: &Recorded) {
         direction: Direction::Rx,
         layer: Layer::Overlay,
         metric: Metric::Loss,
+        statistic: Statistic::Typical,
     };
     let series = history.series(&key).unwrap();
     for minute in 0..60 {
