@@ -236,7 +236,9 @@ fn groups(hosts: &[WatchedDrops], classes: &DropClasses) -> Vec<DropGroup> {
     let tests: usize = strata.values().map(|series| series.len() * series.len().saturating_sub(1) / 2).sum();
     let mut groups = Vec::new();
     for (stratum, series, mut agreements) in found {
-        agreements.iter_mut().for_each(|one| one.chance = (one.chance * tests as f64).min(1.0));
+        for one in &mut agreements {
+            one.chance = (one.chance * tests as f64).min(1.0);
+        }
         agreements.retain(|one| one.chance <= RULES.chance_max && one.correlation >= RULES.correlated);
         let members = cliques(series.len(), &agreements);
         groups.extend(
@@ -352,7 +354,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| other.total_cmp(value).is_lt()).count();
         let equal = values.iter().filter(|other| other.total_cmp(value).is_eq()).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
+        below as f64 + f64::midpoint(equal as f64, 1.0)
     };
     values.iter().map(rank).collect()
 }

@@ -62,7 +62,9 @@ fn hosts_that_are_not_reached_are_named_first_and_last() {
     let arguments = [&arguments[..], &["--json"]].concat();
     let output = linerate(NAME, folder.path(), &arguments).unwrap().output().unwrap();
     let lines = lines(&shown(&output).0);
-    lines.iter().for_each(|line| linerate_testkit::schemas::hold("disk-watch-line", line));
+    for line in &lines {
+        linerate_testkit::schemas::hold("disk-watch-line", line);
+    }
     let first = &lines[0];
     assert_eq!((&first["contact"], &first["host"]), (&"unseen".into(), &"127.0.0.1".into()), "{first}");
     assert!(first["reason"].as_str().unwrap().contains("refused"), "{first}");

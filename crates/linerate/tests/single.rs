@@ -80,7 +80,10 @@ fn latency_is_printed_stored_and_drawn() {
     let samples = home.json(&["latency", "local", "local", "--time", "1s", "--tcp"]);
     let phases = samples["samples"][0]["outcome"]["measured"]["tx"]["latency"].as_array().unwrap();
     assert_eq!(phases.len(), 2);
-    assert!(phases.iter().all(|p| p["round_trip_ns"]["buckets"].as_array().is_some_and(|b| !b.is_empty())));
+    // A busy machine has no CPU to spin on, and the phase has the reason.
+    let has_answers =
+        |p: &serde_json::Value| p["round_trip_ns"]["buckets"].as_array().is_some_and(|b| !b.is_empty());
+    assert!(phases.iter().all(|p| p["refused"].is_string() != has_answers(p)), "{samples}");
 }
 
 #[test]

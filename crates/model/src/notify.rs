@@ -109,7 +109,8 @@ impl QuietHours {
     pub fn parse(text: &str) -> Option<Self> {
         let minute = |text: &str| {
             let (hours, minutes) = text.trim().split_once(':')?;
-            let number = |text: &str| text.parse::<u16>().ok().filter(|_| text.len() == 2);
+            let number =
+                |text: &str| text.parse::<u16>().ok().filter(|_| text.len() == 2 && !text.starts_with('+'));
             let (hours, minutes) = (number(hours)?, number(minutes)?);
             (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
         };

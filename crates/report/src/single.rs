@@ -113,6 +113,11 @@ pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
     let mut out = String::new();
     let headline = headline(samples(snapshot));
     for sample in samples(snapshot) {
+        if let Err(reason) = ends(sample)
+            && let (_, Some(hint)) = printable::without_hint(reason)
+        {
+            out += &lines(&format!("hint: {hint}"), style);
+        }
         let (Ok((tx, rx)), Some(view)) = (ends(sample), view(sample)) else { continue };
         let facts = snapshot.facts.get(&sample.test.from);
         let mut text = view.text_on(sample, (&tx, &rx), facts);
@@ -128,16 +133,7 @@ pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
             out.push('\n');
         }
         for line in text.lines().filter(|line| line.is_empty() || !headline.ends_with(line)) {
-            // Sentences are wrapped; tables keep their columns.
-            if line.contains("  ") {
-                out += line.trim_end();
-                out.push('\n');
-            } else {
-                for part in wrap(line, style.width) {
-                    out += &part;
-                    out.push('\n');
-                }
-            }
+            out += &lines(line, style);
         }
         let stopped =
             tx.stopped.iter().map(|r| ("sender", r)).chain(rx.stopped.iter().map(|r| ("receiver", r)));
@@ -146,6 +142,14 @@ pub fn tables(snapshot: &Snapshot, with_details: bool, style: Style) -> String {
         }
     }
     out
+}
+
+/// A line as it is printed: sentences are wrapped, tables keep their columns.
+fn lines(line: &str, style: Style) -> String {
+    if line.contains("  ") {
+        return format!("{}\n", line.trim_end());
+    }
+    wrap(line, style.width).into_iter().fold(String::new(), |text, part| text + &part + "\n")
 }
 
 /// The same for a page, with drawings.

@@ -150,7 +150,15 @@ fn sheet(snapshot: &Snapshot, diagnosis: &Diagnosis, with_details: bool, style: 
         add("Not understood", &super::imported::unread(imported), LINES_MAX);
     }
     add("Not used", &diagnosis.refused, REFUSED_MAX);
-    add("Not seen", &unsaid(blind_spots(snapshot, diagnosis), &diagnosis.headline), LINES_MAX);
+    let mut unseen = blind_spots(snapshot, diagnosis);
+    if super::single::is_single(snapshot) {
+        // The headline has it, and its hint stands below.
+        unseen.retain(|line| {
+            let reason = line.split_once(": ").map_or(line.as_str(), |(_, reason)| reason);
+            !diagnosis.headline.contains(printable::without_hint(reason).0)
+        });
+    }
+    add("Not seen", &unseen, LINES_MAX);
     add("Left out", &snapshot.left_out, LINES_MAX);
     if !rest.is_empty() {
         out.push('\n');
@@ -160,18 +168,6 @@ fn sheet(snapshot: &Snapshot, diagnosis: &Diagnosis, with_details: bool, style: 
     }
     out += &super::imported::missing(diagnosis, style);
     out
-}
-
-/// What could not be seen without what the headline has: of that the hint alone.
-fn unsaid(lines: Vec<String>, headline: &str) -> Vec<String> {
-    let rest = |line: String| {
-        let reason = line.split_once(": ").map_or(line.as_str(), |(_, reason)| reason);
-        match printable::without_hint(reason) {
-            (problem, hint) if headline.contains(problem) => hint.map(|hint| format!("hint: {hint}")),
-            _ => Some(line),
-        }
-    };
-    lines.into_iter().filter_map(rest).collect()
 }
 
 /// Headline and findings.

@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn everything_that_a_transfer_shows_is_told() {
         let sample = sample();
-        let text = Transfer.text(&sample, &report(), &report());
+        let text = Transfer.text(&sample, &report(), &report()) + &Transfer.details(&sample, &report());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         for part in [
             "streams       1\n",

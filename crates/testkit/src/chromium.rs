@@ -61,7 +61,7 @@ pub struct Chromium {
     session: Option<String>,
     work: Option<String>,
     /// Removed with it.
-    _profile: TempDir,
+    profile: TempDir,
 }
 
 impl Chromium {
@@ -101,7 +101,7 @@ impl Chromium {
             has_scripts,
             session,
             work,
-            _profile: profile,
+            profile: profile,
         }
     }
 
@@ -389,7 +389,7 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         crate::run("chmod", &["+x", &program.to_string_lossy()]);
         let mut browser = Chromium::unopened(&program.to_string_lossy(), Duration::from_secs(1));
-        let profile = browser._profile.path().to_owned();
+        let profile = browser.profile.path().to_owned();
         assert!(profile.is_dir());
         browser.replies.recv_timeout(LIMIT).unwrap();
         let failed =

@@ -35,7 +35,7 @@ fn install(cluster: &Cluster) {
             config.display()
         );
         write(&script, &text, 0o755);
-        conf += &format!("{option}={}\n", script.display());
+        conf = format!("{conf}{option}={}\n", script.display());
     }
     std::fs::write(cluster.conf(), conf).unwrap();
     assert!(cluster.client("scontrol", &["reconfigure"]).0);

@@ -130,9 +130,9 @@ fn query(prometheus: SocketAddr, query: &str) -> Value {
 
 /// The inventory of the lab with targets: a webhook that hangs is the first.
 fn with_targets(lab: &Lab, folder: &Path, webhook: SocketAddr, hangs: SocketAddr) -> PathBuf {
-    let mut text = fs::read_to_string(lab.cluster.inventory_path()).unwrap();
-    text += &format!(
-        "\n[[notify]]\nwebhook = \"http://{hangs}/\"\n\n[[notify]]\nwebhook = \"http://{webhook}/api/v2/alerts\"\n\n\
+    let cluster = fs::read_to_string(lab.cluster.inventory_path()).unwrap();
+    let text = format!(
+        "{cluster}\n[[notify]]\nwebhook = \"http://{hangs}/\"\n\n[[notify]]\nwebhook = \"http://{webhook}/api/v2/alerts\"\n\n\
          [[notify]]\nmail = [\"ops@example.org\"]\nsendmail = \"{}\"\n\n\
          [[notify]]\ncommand = [\"tee\", \"-a\", \"{}\"]\n",
         sendmail(folder).display(),

@@ -67,8 +67,8 @@ impl Drop for Watch {
     }
 }
 
-/// Whether an alarm is of what node-2 receives. On a busy machine others may be named too, and before it: they
-/// are not what is asked for here. With two partners chance may have it that one of them reports first.
+/// Whether an alarm is of what node-2 receives. On a busy machine others may be named too, and before it:
+/// they are not what is asked for here. With two partners one of them may report first by chance.
 fn is_of_node_2(event: &Value) -> bool {
     let (suspect, direction) = (&event["alarm"]["suspect"], &event["alarm"]["direction"]);
     let is_host = suspect["host"] == "node-2" && direction != "tx";

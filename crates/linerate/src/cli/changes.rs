@@ -20,6 +20,8 @@ use crate::cli::documents::Changes;
 pub(in crate::cli) use follow::Log;
 
 /// List changes of facts on hosts, newest first.
+// Each is a flag of the command line.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  linerate changes\n  linerate changes vs-4 --since 2d\n  linerate changes --key sysctl.net --since 2026-11-24\n  linerate changes --follow -i cluster.toml\n\nEach survey, `linerate facts HOST` and `linerate disk watch` compares what it reads with the reading before."

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Printed::RuleTests) => out::print(&metrics::rule_tests())?,
         Some(Printed::Dashboard) => out::json(&metrics::dashboard())?,
         Some(Printed::Targets) => {
-            out::json(&metrics::targets(&args.inventory.choose(&args.hosts)?.inventory))?
+            out::json(&metrics::targets(&args.inventory.choose(&args.hosts)?.inventory))?;
         }
         None => return begin(args),
     }

@@ -109,9 +109,9 @@ pub(crate) fn add_run(store: &mut Store, of: &Recorded, number: u64, at_ms: u64)
     let mut diagnosis = of.diagnosis.clone();
     snapshot.start_ms = at_ms;
     if !is_last {
-        snapshot.id = format!("20261126-0355{number:02}-aaaa").into();
+        snapshot.id = format!("20261126-0355{number:02}-aaaa");
         snapshot.samples.clear();
-        diagnosis.run = snapshot.id.clone();
+        diagnosis.run.clone_from(&snapshot.id);
     }
     if number < WORSE_FROM {
         let healthy = 179e6;
@@ -241,9 +241,9 @@ pub(crate) fn fill_large(folder: &Path, of: &Recorded) {
         let mut diagnosis = of.diagnosis.clone();
         snapshot.start_ms = START_MS - (5 - number) * DAY_MS;
         if number < 5 {
-            snapshot.id = format!("20261126-0355{number:02}-aaaa").into();
+            snapshot.id = format!("20261126-0355{number:02}-aaaa");
             snapshot.samples.clear();
-            diagnosis.run = snapshot.id.clone();
+            diagnosis.run.clone_from(&snapshot.id);
         }
         if number < 3 {
             diagnosis.findings.clear();

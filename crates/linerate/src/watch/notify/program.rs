@@ -64,7 +64,7 @@ mod tests {
         let arguments = words(&["-c", script, "sh", file.to_str().unwrap(), "$(id) ; x"]);
         run("/bin/sh".as_ref(), &arguments, b"[1]").await.unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"[1]");
-        let error = run("/bin/sh".as_ref(), &words(&["-c", "exit 3"]), &[0; 1 << 20]).await.unwrap_err();
+        let error = run("/bin/sh".as_ref(), &words(&["-c", "exit 3"]), &vec![0; 1 << 20]).await.unwrap_err();
         assert!(error.contains("exit status: 3"), "{error}");
         assert!(run("/nonexistent".as_ref(), &[], b"").await.is_err());
     }
