@@ -61,7 +61,7 @@ pub struct Chromium {
     session: Option<String>,
     work: Option<String>,
     /// Removed with it.
-    profile: TempDir,
+    _profile: TempDir,
 }
 
 impl Chromium {
@@ -101,7 +101,7 @@ impl Chromium {
             has_scripts,
             session,
             work,
-            profile: profile,
+            _profile: profile,
         }
     }
 
@@ -382,6 +382,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::used_underscore_binding)]
     fn a_browser_that_hangs_fails_with_its_output() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("hangs");
@@ -389,7 +390,7 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         crate::run("chmod", &["+x", &program.to_string_lossy()]);
         let mut browser = Chromium::unopened(&program.to_string_lossy(), Duration::from_secs(1));
-        let profile = browser.profile.path().to_owned();
+        let profile = browser._profile.path().to_owned();
         assert!(profile.is_dir());
         browser.replies.recv_timeout(LIMIT).unwrap();
         let failed =
