@@ -17,8 +17,8 @@ const NOTE: &str = "<!-- Made by `cargo xtask docs`; do not edit. -->\n\n";
 
 /// Writes the pages, or with `check` fails when one would change.
 pub(crate) fn run(check: bool) -> Result<()> {
-    // Programs of an older state would describe that. Built as the tests have them: with other features all of
-    // them would be compiled once more.
+    // Programs of an older state would describe that. Built as the tests have them: with other features all
+    // of them would be compiled once more.
     sh("cargo", &["test", "--workspace", "--no-run", "--locked", "--quiet"])?;
     let mut pages = vec![
         ("reference/exit-codes.md".to_owned(), exit_codes()),
