@@ -225,6 +225,14 @@ impl Code {
         self.push(CALL, (0, 0), 0, what as i32);
     }
 
+    /// Copies so many bytes of the kernel's memory at `R3` onto the stack; zeros where the address leads
+    /// nowhere.
+    pub fn read_kernel(&mut self, to: i16, bytes: i32) {
+        self.on_stack(Register::R1, to);
+        self.set(Register::R2, bytes);
+        self.call(Call::ReadKernel);
+    }
+
     /// Ends; the answer of the program is in `R0`.
     pub fn exit(&mut self) {
         self.push(EXIT, (0, 0), 0, 0);

@@ -1,4 +1,5 @@
-//! Counts of events by a key, kept by an eBPF program in the kernel: bounded, without locks.
+//! Counts of events by a key, kept by an eBPF program in the kernel: bounded, without locks. And how such a
+//! program comes to its tracepoint.
 //!
 //! In: where the program has its key on the stack. Out: how often each key was counted, and a sum beside it.
 //! Keys are bounded; what does not fit is counted together under [`is_others`].
@@ -6,8 +7,10 @@
 use std::io;
 use std::os::fd::AsFd as _;
 
-use crate::bpf::{BpfMap, MapKind};
+use crate::bpf::{BpfMap, BpfProgram, BpfUnavailable, MapKind, ProgramKind};
 use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
+use crate::btf::Btf;
+use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 
 /// Combinations that have a count of their own: some hundred are usual. For keys of 16 bytes that is 64 KiB,
 /// and 16 bytes each for each CPU.
@@ -110,4 +113,59 @@ impl BpfCounts {
             }
         })
     }
+}
+
+/// A tracepoint whose events a program of ours counts. `L` is where its record and the kernel's structs have
+/// what the program reads.
+pub(crate) struct CountedPoint<L> {
+    pub(crate) tracepoint: &'static str,
+    /// Name of the program.
+    pub(crate) program: &'static str,
+    pub(crate) key_bytes: usize,
+    /// The step that failed where the tracepoint cannot be read.
+    pub(crate) unread: &'static str,
+    /// The same where there is no layout.
+    pub(crate) unknown: &'static str,
+    pub(crate) layout: fn(&Tracepoint, &Btf) -> Option<L>,
+    pub(crate) code: fn(L, &BpfCounts) -> Code,
+}
+
+/// It counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct CountingProgram {
+    pub(crate) counts: BpfCounts,
+    pub(crate) program: BpfProgram,
+    _attached: Attached,
+}
+
+impl<L> CountedPoint<L> {
+    /// Begins to count.
+    ///
+    /// # Errors
+    /// No right, or a kernel that has not what it takes; in words for a person.
+    pub(crate) fn begin(&self, tracefs: &Tracefs) -> Result<CountingProgram, BpfUnavailable> {
+        let point = tracefs.find(self.tracepoint).map_err(BpfUnavailable::at(self.unread))?;
+        let types = Btf::of_kernel().map_err(BpfUnavailable::at(
+            "the types of the kernel (/sys/kernel/btf/vmlinux) cannot be read",
+        ))?;
+        let layout = (self.layout)(&point, &types)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
+            .map_err(BpfUnavailable::at(self.unknown))?;
+        let counts = BpfCounts::new(self.key_bytes)
+            .map_err(BpfUnavailable::at("the kernel gives no memory for counts (bpf)"))?;
+        let program = (self.code)(layout, &counts)
+            .finish()
+            .map_err(io::Error::other)
+            .and_then(|code| BpfProgram::load_named(ProgramKind::Tracepoint, &code, self.program))
+            .map_err(BpfUnavailable::at("the kernel does not take the program (bpf)"))?;
+        let attached = point
+            .attach(&program)
+            .map_err(BpfUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
+        Ok(CountingProgram { counts, program, _attached: attached })
+    }
+}
+
+/// The tracepoints of the kernel.
+pub(crate) fn tracefs() -> Result<Tracefs, BpfUnavailable> {
+    Tracefs::open().map_err(BpfUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))
 }

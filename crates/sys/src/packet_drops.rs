@@ -10,14 +10,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::bpf::{self, BpfProgram, BpfUnavailable, ProgramKind};
-use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
-use crate::bpf_counts::{BpfCounts, is_others, word};
+use crate::bpf::{self, BpfUnavailable};
+use crate::bpf_code::{AccessSize, By, Code, Register, Sum, When};
+use crate::bpf_counts::{BpfCounts, CountedPoint, CountingProgram, is_others, tracefs, word};
 use crate::btf::Btf;
-use crate::tracepoint::{Attached, Tracefs, Tracepoint};
+use crate::tracepoint::Tracepoint;
 
-const NAME: &str = "skb/kfree_skb";
-const KEY_BYTES: usize = 16;
 /// Offsets on the stack: the key, what is read from the packet, and addresses in between.
 const KEY: i16 = -16;
 const KEY_PROTOCOL: i16 = -12;
@@ -67,16 +65,12 @@ struct Layout {
 
 impl Layout {
     fn of(point: &Tracepoint, types: &Btf) -> Option<Self> {
-        let field = |name: &str, bytes: u16| {
-            let field = point.field(name).filter(|field| field.bytes == bytes)?;
-            i16::try_from(field.offset).ok()
-        };
         Some(Self {
-            packet: field("skbaddr", 8)?,
+            packet: point.offset("skbaddr", 8)?,
             // Since Linux 6.11.
-            socket: field("rx_sk", 8),
-            protocol: field("protocol", 2)?,
-            reason: field("reason", 4)?,
+            socket: point.offset("rx_sk", 8),
+            protocol: point.offset("protocol", 2)?,
+            reason: point.offset("reason", 4)?,
             length: types.offset("sk_buff", "len")?,
             arrived_by: types.offset("sk_buff", "skb_iif")?,
             device: types.offset("sk_buff", "dev")?,
@@ -85,13 +79,6 @@ impl Layout {
             number: types.offset("net", "ns")? + types.offset("ns_common", "inum")?,
         })
     }
-}
-
-/// A copy of so many bytes at `R3` onto the stack; zeros where the address leads nowhere.
-fn read(code: &mut Code, to: i16, bytes: i32) {
-    code.on_stack(Register::R1, to);
-    code.set(Register::R2, bytes);
-    code.call(Call::ReadKernel);
 }
 
 /// Puts the key and the length of the packet on the stack.
@@ -108,7 +95,7 @@ fn key(code: &mut Code, layout: Layout) {
     for (offset, to) in [(layout.length, LENGTH), (layout.arrived_by, KEY_DEVICE)] {
         code.copy(Register::R3, Register::R7);
         code.sum(Sum::Add, Register::R3, By::Value(offset));
-        read(code, to, 4);
+        code.read_kernel(to, 4);
     }
     let (found, by_device, end) = (code.label(), code.label(), code.label());
     if let Some(socket) = layout.socket {
@@ -121,15 +108,15 @@ fn key(code: &mut Code, layout: Layout) {
     code.here(by_device);
     code.copy(Register::R3, Register::R7);
     code.sum(Sum::Add, Register::R3, By::Value(layout.device));
-    read(code, ADDRESS, 8);
+    code.read_kernel(ADDRESS, 8);
     code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
     code.jump_when(Register::R3, When::Equal, 0, end);
     code.sum(Sum::Add, Register::R3, By::Value(layout.net_of_device));
     code.here(found);
-    read(code, ADDRESS, 8);
+    code.read_kernel(ADDRESS, 8);
     code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
     code.sum(Sum::Add, Register::R3, By::Value(layout.number));
-    read(code, KEY_NAMESPACE, 4);
+    code.read_kernel(KEY_NAMESPACE, 4);
     code.here(end);
 }
 
@@ -151,13 +138,21 @@ pub struct ProgramCost {
     pub ns: u64,
 }
 
+const COUNTED: CountedPoint<Layout> = CountedPoint {
+    tracepoint: "skb/kfree_skb",
+    program: "linerate_drops",
+    key_bytes: 16,
+    unread: "the tracepoint of dropped packets cannot be read",
+    unknown: "the kernel's structs of packets are not as they are known",
+    layout: Layout::of,
+    code: program,
+};
+
 /// Drops are counted until this is dropped.
 #[derive(Debug)]
 pub struct PacketDrops {
-    counts: BpfCounts,
+    counting: CountingProgram,
     reasons: BTreeMap<u32, String>,
-    program: BpfProgram,
-    _attached: Attached,
     /// Has the kernel take the time of programs (Linux 5.8); without it their cost is not known.
     timed: Option<OwnedFd>,
 }
@@ -168,32 +163,12 @@ impl PacketDrops {
     /// # Errors
     /// No right, or a kernel that has not what it takes; in words for a person.
     pub fn begin() -> Result<Self, BpfUnavailable> {
-        let tracefs = Tracefs::open()
-            .map_err(BpfUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
-        let point = tracefs
-            .find(NAME)
-            .map_err(BpfUnavailable::at("the tracepoint of dropped packets cannot be read"))?;
-        let reasons = tracefs.symbols(NAME, "reason").map_err(BpfUnavailable::at(
+        let tracefs = tracefs()?;
+        let reasons = tracefs.symbols(COUNTED.tracepoint, "reason").map_err(BpfUnavailable::at(
             "the kernel has no reasons for dropped packets (Linux 5.17 or later)",
         ))?;
-        let types = Btf::of_kernel().map_err(BpfUnavailable::at(
-            "the types of the kernel (/sys/kernel/btf/vmlinux) cannot be read",
-        ))?;
-        let layout = Layout::of(&point, &types)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
-            .map_err(BpfUnavailable::at("the kernel's structs of packets are not as they are known"))?;
-        let counts = BpfCounts::new(KEY_BYTES)
-            .map_err(BpfUnavailable::at("the kernel gives no memory for counts (bpf)"))?;
-        let program = program(layout, &counts)
-            .finish()
-            .map_err(io::Error::other)
-            .and_then(|code| BpfProgram::load_named(ProgramKind::Tracepoint, &code, "linerate_drops"))
-            .map_err(BpfUnavailable::at("the kernel does not take the program (bpf)"))?;
         let timed = bpf::time_programs().ok();
-        let attached = point
-            .attach(&program)
-            .map_err(BpfUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
-        Ok(Self { counts, reasons, program, _attached: attached, timed })
+        Ok(Self { counting: COUNTED.begin(&tracefs)?, reasons, timed })
     }
 
     /// What was dropped since it began.
@@ -202,7 +177,7 @@ impl PacketDrops {
     /// The kernel's answer.
     pub fn read(&self) -> io::Result<BTreeMap<DropKind, DropCount>> {
         let mut drops = BTreeMap::new();
-        self.counts.each(|key, count| {
+        self.counting.counts.each(|key, count| {
             drops.insert(self.kind(key), DropCount { packets: count.events, bytes: count.sum });
         })?;
         Ok(drops)
@@ -227,7 +202,7 @@ impl PacketDrops {
     /// What the program cost since it began; `None` where the kernel does not take its time.
     pub fn cost(&self) -> Option<ProgramCost> {
         self.timed.as_ref()?;
-        let (ns, runs) = self.program.times().ok()?;
+        let (ns, runs) = self.counting.program.times().ok()?;
         Some(ProgramCost { runs, ns })
     }
 }

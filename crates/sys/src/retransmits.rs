@@ -9,14 +9,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::bpf::{BpfProgram, BpfUnavailable, ProgramKind};
-use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
-use crate::bpf_counts::{BpfCounts, is_others, word};
+use crate::bpf::BpfUnavailable;
+use crate::bpf_code::{AccessSize, By, Code, Register, Sum, When};
+use crate::bpf_counts::{BpfCounts, CountedPoint, CountingProgram, is_others, tracefs, word};
 use crate::btf::Btf;
-use crate::tracepoint::{Attached, Tracefs, Tracepoint};
+use crate::tracepoint::Tracepoint;
 
-const NAME: &str = "tcp/tcp_retransmit_skb";
-const KEY_BYTES: usize = 24;
 /// Offsets on the stack: the key, and what is read in between.
 const KEY: i16 = -24;
 const KEY_KIND: i16 = -8;
@@ -70,28 +68,17 @@ struct Layout {
 
 impl Layout {
     fn of(point: &Tracepoint, types: &Btf) -> Option<Self> {
-        let field = |name: &str, bytes: u16| {
-            let field = point.field(name).filter(|field| field.bytes == bytes)?;
-            i16::try_from(field.offset).ok()
-        };
         Some(Self {
-            socket: field("skaddr", 8)?,
-            state: field("state", 4)?,
+            socket: point.offset("skaddr", 8)?,
+            state: point.offset("state", 4)?,
             // Of IPv4 it is the mapped address.
-            peer: field("daddr_v6", 16)?.into(),
+            peer: point.offset("daddr_v6", 16)?.into(),
             // The first five bits.
             congestion: types.offset("inet_connection_sock", "icsk_ca_state")?,
             net: types.offset("sock_common", "skc_net")?,
             number: types.offset("net", "ns")? + types.offset("ns_common", "inum")?,
         })
     }
-}
-
-/// A copy of so many bytes at `R3` onto the stack; zeros where the address leads nowhere.
-fn read(code: &mut Code, to: i16, bytes: i32) {
-    code.on_stack(Register::R1, to);
-    code.set(Register::R2, bytes);
-    code.call(Call::ReadKernel);
 }
 
 fn program(layout: Layout, counts: &BpfCounts) -> Code {
@@ -101,7 +88,7 @@ fn program(layout: Layout, counts: &BpfCounts) -> Code {
     // Not every field is aligned, so that it is copied.
     code.copy(Register::R3, Register::R6);
     code.sum(Sum::Add, Register::R3, By::Value(layout.peer));
-    read(&mut code, KEY, 16);
+    code.read_kernel(KEY, 16);
     code.load(AccessSize::Double, Register::R7, Register::R6, layout.socket);
     code.load(AccessSize::Word, Register::R9, Register::R6, layout.state);
     code.jump_when(Register::R9, When::Equal, SYN_SENT, handshake);
@@ -110,7 +97,7 @@ fn program(layout: Layout, counts: &BpfCounts) -> Code {
     code.store(AccessSize::Double, Register::Stack, ADDRESS, Register::R8);
     code.copy(Register::R3, Register::R7);
     code.sum(Sum::Add, Register::R3, By::Value(layout.congestion));
-    read(&mut code, ADDRESS, 1);
+    code.read_kernel(ADDRESS, 1);
     code.load(AccessSize::Word, Register::R8, Register::Stack, ADDRESS);
     code.sum(Sum::And, Register::R8, By::Value(0x1f));
     code.jump(named);
@@ -123,21 +110,30 @@ fn program(layout: Layout, counts: &BpfCounts) -> Code {
     code.store(AccessSize::Word, Register::Stack, KEY_KIND, Register::R8);
     code.copy(Register::R3, Register::R7);
     code.sum(Sum::Add, Register::R3, By::Value(layout.net));
-    read(&mut code, ADDRESS, 8);
+    code.read_kernel(ADDRESS, 8);
     code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
     code.sum(Sum::Add, Register::R3, By::Value(layout.number));
-    read(&mut code, KEY_NAMESPACE, 4);
+    code.read_kernel(KEY_NAMESPACE, 4);
     counts.count(&mut code, KEY, ZEROS, None);
     code.set(Register::R0, 0);
     code.exit();
     code
 }
 
+const COUNTED: CountedPoint<Layout> = CountedPoint {
+    tracepoint: "tcp/tcp_retransmit_skb",
+    program: "linerate_resent",
+    key_bytes: 24,
+    unread: "the tracepoint of retransmissions cannot be read",
+    unknown: "the kernel's structs of connections are not as they are known",
+    layout: Layout::of,
+    code: program,
+};
+
 /// Retransmissions are counted until this is dropped.
 #[derive(Debug)]
 pub struct Retransmits {
-    counts: BpfCounts,
-    _attached: Attached,
+    counting: CountingProgram,
 }
 
 impl Retransmits {
@@ -146,28 +142,7 @@ impl Retransmits {
     /// # Errors
     /// No right, or a kernel that has not what it takes; in words for a person.
     pub fn begin() -> Result<Self, BpfUnavailable> {
-        let tracefs = Tracefs::open()
-            .map_err(BpfUnavailable::at("the tracepoints of the kernel (tracefs) cannot be seen"))?;
-        let point = tracefs
-            .find(NAME)
-            .map_err(BpfUnavailable::at("the tracepoint of retransmissions cannot be read"))?;
-        let types = Btf::of_kernel().map_err(BpfUnavailable::at(
-            "the types of the kernel (/sys/kernel/btf/vmlinux) cannot be read",
-        ))?;
-        let layout = Layout::of(&point, &types)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))
-            .map_err(BpfUnavailable::at("the kernel's structs of connections are not as they are known"))?;
-        let counts = BpfCounts::new(KEY_BYTES)
-            .map_err(BpfUnavailable::at("the kernel gives no memory for counts (bpf)"))?;
-        let program = program(layout, &counts)
-            .finish()
-            .map_err(io::Error::other)
-            .and_then(|code| BpfProgram::load_named(ProgramKind::Tracepoint, &code, "linerate_resent"))
-            .map_err(BpfUnavailable::at("the kernel does not take the program (bpf)"))?;
-        let attached = point
-            .attach(&program)
-            .map_err(BpfUnavailable::at("no program may be at a tracepoint (perf_event_open)"))?;
-        Ok(Self { counts, _attached: attached })
+        Ok(Self { counting: COUNTED.begin(&tracefs()?)? })
     }
 
     /// What was sent again since it began; what did not fit is left out.
@@ -176,7 +151,7 @@ impl Retransmits {
     /// The kernel's answer.
     pub fn read(&self) -> io::Result<BTreeMap<Retransmit, u64>> {
         let mut sums = BTreeMap::new();
-        self.counts.each(|key, count| {
+        self.counting.counts.each(|key, count| {
             if let Some(one) = parse(key) {
                 *sums.entry(one).or_insert(0_u64) += count.events;
             }

@@ -150,9 +150,7 @@ fn namespace_number(code: &mut Code, namespace: NamespacePath) {
     code.copy(Register::R3, Register::R0);
     for offset in [namespace.proxy, namespace.net] {
         code.sum(Sum::Add, Register::R3, By::Value(offset));
-        code.on_stack(Register::R1, -8);
-        code.set(Register::R2, 8);
-        code.call(Call::ReadKernel);
+        code.read_kernel(-8, 8);
         code.load(AccessSize::Double, Register::R3, Register::Stack, -8);
     }
     code.sum(Sum::Add, Register::R3, By::Value(namespace.number));

@@ -156,6 +156,12 @@ impl Tracepoint {
         self.fields.iter().find(|field| field.name == name)
     }
 
+    /// Where the field of this name and length begins, for a program.
+    pub(crate) fn offset(&self, name: &str, bytes: u16) -> Option<i16> {
+        let field = self.field(name).filter(|field| field.bytes == bytes)?;
+        i16::try_from(field.offset).ok()
+    }
+
     /// Has a program called whenever the kernel passes here, on whatever CPU: it hangs at the tracepoint, the
     /// event only holds it.
     ///
