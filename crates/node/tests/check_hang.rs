@@ -98,6 +98,22 @@ impl Drop for DeadServer {
     }
 }
 
+/// Name of the folder with the dead server.
+const DEAD: &str = "dead";
+
+/// A folder in which a server is mounted that never answers; `None` where it cannot be had.
+fn dead(test: &str) -> Option<(tempfile::TempDir, DeadServer)> {
+    if !is_root() || !Path::new("/dev/fuse").exists() {
+        skip(test, "needs root and /dev/fuse");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let point = folder.path().join(DEAD);
+    fs::create_dir(&point).unwrap();
+    let server = DeadServer::mount(&point);
+    Some((folder, server))
+}
+
 fn state_of(report: &CheckReport, subject: &str) -> CheckState {
     report.results.iter().find(|one| one.subject == subject).map(|one| one.state).unwrap()
 }
@@ -105,15 +121,9 @@ fn state_of(report: &CheckReport, subject: &str) -> CheckState {
 #[test]
 fn a_dead_file_server_is_named_in_time_and_costs_one_process() {
     let name = "a_dead_file_server_is_named_in_time_and_costs_one_process";
-    if !is_root() || !Path::new("/dev/fuse").exists() {
-        skip(name, "needs root and /dev/fuse");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (point, state) = (folder.path().join("dead"), folder.path().join("state"));
-    fs::create_dir(&point).unwrap();
+    let Some((folder, server)) = dead(name) else { return };
+    let (point, state) = (folder.path().join(DEAD), folder.path().join("state"));
     let subject = point.to_str().unwrap().to_owned();
-    let server = DeadServer::mount(&point);
 
     let (first, took) = server.check(&state, &[]);
     println!("first call: {took:?}, {} ms of CPU, notes {:?}", first.cpu_ms, first.notes);
@@ -142,14 +152,8 @@ fn a_dead_file_server_is_named_in_time_and_costs_one_process() {
 #[test]
 fn a_configuration_on_a_dead_mount_costs_the_deadline_and_no_node() {
     let name = "a_configuration_on_a_dead_mount_costs_the_deadline_and_no_node";
-    if !is_root() || !Path::new("/dev/fuse").exists() {
-        skip(name, "needs root and /dev/fuse");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (point, state) = (folder.path().join("dead"), folder.path().join("state"));
-    fs::create_dir(&point).unwrap();
-    let server = DeadServer::mount(&point);
+    let Some((folder, server)) = dead(name) else { return };
+    let (point, state) = (folder.path().join(DEAD), folder.path().join("state"));
     let config = point.join("checks.toml");
     let words = ["--enforce", "--deadline", "2", "--config", config.to_str().unwrap(), "--as"];
     for (context, code) in [("prolog", 0), ("slurm", 0), ("nagios", 3), ("text", 2)] {
