@@ -219,7 +219,11 @@ impl Stage<'_> {
         };
         let mut lines = screen::matrix(&surveyed.text, &layer.to_string(), &self.hosts);
         let unseen = if lines.iter().any(|line| line.contains('?')) { "; ? not seen" } else { "" };
-        let names = lines.first().map(|line| format!("{line}   {layer}, % of the ceiling{unseen}"));
+        // Pairs without a known ceiling have a rate.
+        let is_rate = |word: &str| word.ends_with('G') && word.starts_with(|c: char| c.is_ascii_digit());
+        let has_rates = lines.iter().any(|line| line.split_whitespace().any(is_rate));
+        let rates = if has_rates { "; G: Gbit/s" } else { "" };
+        let names = lines.first().map(|line| format!("{line}   {layer}, % of the ceiling{rates}{unseen}"));
         lines.splice(..lines.len().min(1), names.as_deref());
         lines.extend(screen::verdict(&surveyed.text));
         show(&lines);

@@ -13,7 +13,7 @@ pub(super) fn sentence(size: &EffectSize, response: Metric) -> String {
     }
     let what = response.label();
     let control = if size.control_interval.1 < f64::MAX {
-        format!("; the untouched control moved by {}", ratio(size.control_ratio))
+        format!("; the untouched control is at {} of before", ratio(size.control_ratio))
     } else {
         String::new()
     };
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(
             of(&arms),
             "throughput became better: 50 Mbit/s before, 100 Mbit/s after, ratio 2x (95 % interval 2x to 2x); \
-             the untouched control moved by 1x."
+             the untouched control is at 1x of before."
         );
         assert!(of(&arms[..4]).starts_with("not shown: fewer than 3 valid measurements"));
     }
