@@ -384,7 +384,10 @@ fn a_running_lab_breaks_heals_and_ends_on_a_signal() {
     let (code, printed) = ask(&["break", "loss-rx", "--at", "node-9"]);
     assert_eq!(code, Some(2), "{printed}");
     let (code, printed) = ask(&["break", "nonsense"]);
-    assert!(code == Some(2) && printed.contains("`linerate-lab faults`"), "the hint names the list: {printed}");
+    assert!(
+        code == Some(2) && printed.contains("`linerate-lab faults`"),
+        "the hint names the list: {printed}"
+    );
     assert_eq!(ask(&["heal"]).0, Some(0));
     assert!(ask(&["status"]).1.contains("nothing is broken"));
     linerate_sys::spawn::terminate(&child, false).unwrap();

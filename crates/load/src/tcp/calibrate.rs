@@ -124,17 +124,21 @@ impl Leader<'_> {
         Ok(())
     }
 
-    /// The chosen methods beside a receive that copies what it reads and is placed alike.
+    /// The chosen methods between receives that copy what they read, each placement twice.
     fn copying_turns(&mut self, chosen: Methods, candidates: usize) -> Result<(), LoadError> {
         let tuning = &self.job.spec.tuning;
-        let Some(name) = chosen.receive.copying(tuning.host_turns) else { return Ok(()) };
-        if candidates == 0 || tuning.receive.is_some() || tuning.verify {
+        let names = chosen.receive.copying(tuning.host_turns);
+        if names.is_empty() || candidates == 0 || tuning.receive.is_some() || tuning.verify {
             return Ok(());
         }
-        let copying = Methods::named(chosen.send.name(), name)?;
-        self.turn(copying, LONG_TURN, true)?;
+        for name in names {
+            self.turn(Methods::named(chosen.send.name(), name)?, LONG_TURN, true)?;
+        }
         self.turn(chosen, LONG_TURN, false)?;
-        self.turn(copying, LONG_TURN, true)
+        for name in names.iter().rev() {
+            self.turn(Methods::named(chosen.send.name(), name)?, LONG_TURN, true)?;
+        }
+        Ok(())
     }
 
     /// One turn, if there is time for it.

@@ -14,10 +14,11 @@ pub(crate) trait ReceiveMethod: Sync {
         false
     }
 
-    /// The method that copies what it reads and is placed like this one, for the comparison beside it;
-    /// `None` where this one copies. `all`: the other end knows every method of this version.
-    fn copying(&self, _all: bool) -> Option<&'static str> {
-        None
+    /// The methods that copy what they read, for the comparison beside this one: a copy may need a CPU of its
+    /// own where discarding needs none. Empty where this one copies. `all`: the other end knows every method
+    /// of this version.
+    fn copying(&self, _all: bool) -> &'static [&'static str] {
+        &[]
     }
 
     /// Whether it makes a checksum of every byte.

@@ -26,8 +26,8 @@ impl ReceiveMethod for Truncate {
         self.beside
     }
 
-    fn copying(&self, all: bool) -> Option<&'static str> {
-        Some(if self.beside && all { "read-beside" } else { "read" })
+    fn copying(&self, all: bool) -> &'static [&'static str] {
+        if all { &["read", "read-beside"] } else { &["read"] }
     }
 
     fn open(&self, call_bytes: usize) -> Box<dyn Pull> {
