@@ -85,7 +85,7 @@ fn what_changed_while_a_host_was_lost_is_reported_and_a_reboot_is_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(SOMAXCONN, "1000").unwrap();
     let mut follower = Follower::begin(folder.path());
-    follower.noted("following 1 of 1 hosts");
+    follower.noted("following 1 of 1 host");
 
     follower.behind_its_back(|| std::fs::write(SOMAXCONN, "1001").unwrap());
     follower.noted("local: not followed: ");

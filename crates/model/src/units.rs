@@ -130,6 +130,11 @@ pub fn duration_us(us: f64) -> String {
     }
 }
 
+/// A number of things: `1 survey`, `2 surveys`.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A time that people wait for: `35 s`, `12 min`, `3 h 5 min`.
 pub fn span_s(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round() as u64;

@@ -96,8 +96,8 @@ async fn count_in(
         anyhow::bail!("no host can be counted on: {}", reasons.join("; "));
     }
     out::note(&format!(
-        "counting on {} hosts for {}; Ctrl-C ends it early",
-        watch.hosts(),
+        "counting on {} for {}; Ctrl-C ends it early",
+        units::counted(watch.hosts(), "host"),
         units::span_s(args.time.as_secs_f64())
     ));
     let until = Instant::now() + args.time.max(watch.every());

@@ -11,6 +11,7 @@ use std::time::Duration;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::{GapSubject, HostFacts};
 use linerate_model::inventory::{Group, TransportSpec};
+use linerate_model::units::counted;
 
 use linerate_wire::message::{Event, ObserveRequest};
 
@@ -74,7 +75,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else if args.toml {
         out::print(&write::toml(&understood))?;
         let (left_out, format) = (understood.ignored.len(), understood.format);
-        out::note(&format!("read as {format}: {} hosts, {left_out} things left out", understood.hosts.len()));
+        out::note(&format!(
+            "read as {format}: {}, {left_out} things left out",
+            counted(understood.hosts.len(), "host")
+        ));
     } else {
         out::print(&told(&understood))?;
     }
@@ -157,7 +161,9 @@ fn told(understood: &Understood) -> String {
     let (hosts, groups) = (understood.hosts.len(), understood.groups.len());
     let describes = readers::READERS.iter().find(|r| r.name() == understood.format).map(|r| r.describes());
     let mut text = format!(
-        "{hosts} hosts, {groups} groups; read as {} ({})\n",
+        "{}, {}; read as {} ({})\n",
+        counted(hosts, "host"),
+        counted(groups, "group"),
         understood.format,
         describes.unwrap_or_default()
     );

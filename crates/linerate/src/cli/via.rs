@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::inventory::{Inventory, SlurmSteps};
+use linerate_model::units::counted;
 
 use super::{open, out};
 use linerate_fleet::slurm::{self, Allocation, NodeRequest};
@@ -104,6 +105,6 @@ pub(super) async fn hosts(via: &Via, budget: Option<Duration>) -> anyhow::Result
     for (node, why) in job.refused() {
         out::note(&format!("node {node} {why}; it is left out"));
     }
-    out::note(&format!("job {} has {} nodes", job.id(), job.nodes().len()));
+    out::note(&format!("job {} has {}", job.id(), counted(job.nodes().len(), "node")));
     Ok(Some(Hosts { inventory, path: None, job: Some(job) }))
 }

@@ -10,6 +10,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::suspect::Suspect;
+use linerate_model::units::counted;
 use linerate_model::watch::WatchEvent;
 use linerate_report::heat::Style;
 use linerate_report::watch as words;
@@ -135,7 +136,7 @@ async fn follow(
     };
     let mut file = args.textfile.as_deref().map(TextFile::new);
     let mut minutes = interval(MINUTE);
-    out::note(&format!("watching {} hosts; Ctrl-C ends it", watch.totals().hosts));
+    out::note(&format!("watching {}; Ctrl-C ends it", counted(watch.totals().hosts, "host")));
     if let Some(listener) = &listener {
         out::note(&format!("metrics at http://{}/metrics", listener.address));
     }

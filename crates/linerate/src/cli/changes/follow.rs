@@ -12,6 +12,7 @@ use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{Host, HostName, Inventory};
 use linerate_model::notice::{self, BY_REBOOT, FactNotice, NoticeSource, ValueChange};
 use linerate_model::printable::{lines_of_error, one_line};
+use linerate_model::units::counted;
 use linerate_report::changes;
 use linerate_report::heat::Style;
 use linerate_store::{FactReading, ReadScope, Store};
@@ -78,9 +79,9 @@ pub(super) async fn run(
     ended?;
     let log = &follower.log;
     out::note(&format!(
-        "{} changes seen on {} hosts; `linerate changes` lists them",
-        log.seen,
-        log.hosts.len()
+        "{} seen on {}; `linerate changes` lists them",
+        counted(log.seen, "change"),
+        counted(log.hosts.len(), "host")
     ));
     Ok(if follower.has_gap { ExitCode::PartlyBlind } else { ExitCode::Ok })
 }
@@ -145,7 +146,10 @@ impl Follower {
             let followed = self.log.hosts.len();
             if !is_begun && followed + self.lost.difference(&self.log.hosts).count() == self.names.len() {
                 is_begun = true;
-                out::note(&format!("following {followed} of {} hosts; Ctrl-C ends it", self.names.len()));
+                out::note(&format!(
+                    "following {followed} of {}; Ctrl-C ends it",
+                    counted(self.names.len(), "host")
+                ));
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use linerate_drain::{Evidence, rules, sightings};
 use linerate_model::change::Change;
 use linerate_model::inventory::{Host, TransportSpec};
 use linerate_model::trial::TrialStatus;
+use linerate_model::units::counted;
 use linerate_store::{RunRow, Store, StoreError};
 
 use crate::cli::{open, out};
@@ -38,7 +39,7 @@ pub(in crate::cli) fn evidence(inventory: Option<&Path>, now_ms: u64) -> anyhow:
             evidence.entry(node.to_owned()).or_default().push(sighting);
         }
     }
-    out::note(&format!("{count} runs of {cluster} within 25 h"));
+    out::note(&format!("{} of {cluster} within 25 h", counted(count, "run")));
     Ok(evidence)
 }
 
