@@ -103,8 +103,17 @@ fn schemas() -> Result<Vec<(String, String)>> {
         let (name, of) = line.split_once(' ').context("a document without its commands")?;
         let _ = writeln!(page, "| `{name}` | {} |", of.trim());
     }
-    let all = ("reference/schemas.json".to_owned(), program("linerate", &["schema"])?);
-    Ok(vec![all, ("reference/schemas.md".to_owned(), page)])
+    let all = program("linerate", &["schema"])?;
+    page += "\nEach has its verdict as [`summary`](../guide/programs.md), but for those in which nothing is judged:\n\n";
+    page += "| document | reason |\n| --- | --- |\n";
+    let documents: serde_json::Value = serde_json::from_str(&all)?;
+    for (name, schema) in documents["$defs"].as_object().into_iter().flatten() {
+        let comment = schema["$comment"].as_str().and_then(|text| text.strip_prefix("no `summary`: "));
+        if let Some(reason) = comment {
+            let _ = writeln!(page, "| `{name}` | {reason} |");
+        }
+    }
+    Ok(vec![("reference/schemas.json".to_owned(), all), ("reference/schemas.md".to_owned(), page)])
 }
 
 fn exit_codes() -> String {

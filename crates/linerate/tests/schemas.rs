@@ -101,6 +101,88 @@ fn what_is_asked_of_this_host_alone_is_as_published() {
     }
 }
 
+/// Keys that a schema requires, also through what it refers to.
+fn required_keys(all: &Value, schema: &Value) -> Vec<String> {
+    let strings = |value: &Value| {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let mut keys = strings(&schema["required"]);
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+        keys.extend(required_keys(all, &all["$defs"][name]));
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        keys.extend(required_keys(all, part));
+    }
+    keys
+}
+
+/// Each document has its verdict, or its schema has the reason why nothing is judged in it.
+#[test]
+fn every_document_has_a_verdict_or_a_reason() {
+    let site = Site::new();
+    let output = site.output("schema");
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let listed = String::from_utf8(site.output("schema --list").stdout).unwrap();
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(names.len() > 40, "{listed}");
+    let mut judged = 0;
+    for name in names {
+        let has = required_keys(&all, &all["$defs"][name]).iter().any(|key| key == "summary");
+        let reason = site.published.unjudged(name);
+        assert_ne!(has, reason.is_some(), "{name}: {reason:?}");
+        judged += usize::from(has);
+    }
+    assert!(judged > 25, "{judged}");
+}
+
+/// The verdict of a document has what the exit code blames, and what stands on the screen.
+#[test]
+fn a_verdict_blames_what_the_exit_code_blames() {
+    let site = Site::new();
+    keep_surveys(&site.folder.path().join("data"));
+    for (line, document) in [
+        ("diff run-8 run-9 --json", "diff"),
+        ("diff run-7 run-8 --json", "diff"),
+        ("check local --json", "checks"),
+    ] {
+        let output = site.output(line);
+        let value: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{line}: {e}: {}", String::from_utf8_lossy(&output.stderr)));
+        assert_eq!(site.flaws(document, &value), Vec::<String>::new(), "{line}");
+        let findings = value["summary"]["findings"].as_array().unwrap().len();
+        assert_eq!(findings > 0, output.status.code() == Some(1), "{line}: {value:#}");
+    }
+    let ring = site.output("diff run-8 run-9 --json").stdout;
+    let ring: Value = serde_json::from_slice(&ring).unwrap();
+    assert_eq!(
+        ring["summary"]["findings"][0]["what"]["stated"]["sentence"],
+        ring["differences"][0]["sentence"]
+    );
+    let history = site.prints("history --json", "history");
+    let [finding] = &history["summary"]["findings"].as_array().unwrap()[..] else { panic!("{history:#}") };
+    let stated = &finding["what"]["stated"];
+    assert_eq!(stated["host"], "n2");
+    assert!(stated["sentence"].as_str().unwrap().starts_with("host n2, what it receives: worse"), "{stated}");
+    assert_eq!(finding["check"]["command"], "linerate diff run-8 run-9");
+}
+
+/// A document that must have a verdict is refused without it, even where its schema does not ask for one.
+#[test]
+fn a_document_without_a_verdict_is_refused() {
+    let site = Site::new();
+    keep_surveys(&site.folder.path().join("data"));
+    let mut value = site.prints("history --json", "history");
+    value.as_object_mut().unwrap().remove("summary");
+    assert_eq!(site.flaws("history", &value), ["/summary: history without a verdict"]);
+    assert_eq!(site.published.unjudged("runs"), Some("a list"));
+}
+
 /// A host reports a change while it is followed; one line is the document.
 #[test]
 fn a_notice_is_a_line_as_published() {
@@ -190,11 +272,12 @@ fn keep_surveys(data: &Path) {
         let start_ms = now_ms as u64 - (14 - day) * DAY_MS;
         let run = format!("run-{day}");
         let inventory = Inventory { name: "four".into(), ..Inventory::default() };
-        let snapshot = Snapshot { id: run.clone(), start_ms, inventory, ..Snapshot::default() };
-        store.begin_run(&snapshot, None).unwrap();
         let mut facts = HostFacts::default();
         let ring = if day < 9 { 4096 } else { 256 };
         facts.readings.insert("nic.eth0.ring.rx".into(), FactValue::Int(ring));
+        let read = [("n2".to_owned(), facts.clone())].into();
+        let snapshot = Snapshot { id: run.clone(), start_ms, inventory, facts: read, ..Snapshot::default() };
+        store.begin_run(&snapshot, None).unwrap();
         let (seen_by, scope) = (SeenBy::Run(run.clone()), ReadScope::All);
         let ended_ms = start_ms + 1000;
         let reading =

@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::ExitCode;
+use crate::fact::Gap;
 use crate::printable::clean;
+use crate::verdict::{HostCommand, Verdict, VerdictItem};
 
 /// Version of the shape of [`CheckReport`] in JSON.
 pub const CHECK_REPORT_VERSION: u32 = 1;
@@ -139,6 +141,25 @@ impl CheckReport {
         }
     }
 
+    /// The checks that fail, then those that warn; those that did not see anything are what was not seen.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let bad = [CheckState::Failing, CheckState::Warning].into_iter().flat_map(|state| self.with(state));
+        let item = |result: &CheckResult| {
+            let sentence = format!("{}: {}: {}", self.host, result.state.word(), result.line());
+            let check = result.cause.as_ref().map(|id| format!("linerate explain {id}"));
+            VerdictItem {
+                check: check.map(HostCommand::own),
+                ..VerdictItem::stated(Some(&self.host), &result.check, sentence)
+            }
+        };
+        let gap = |result: &CheckResult| {
+            let what = format!("{} of {}", result.check, self.host);
+            Gap { what: what.into(), reason: result.text.clone() }
+        };
+        Verdict::stating(bad.map(item), self.with(CheckState::Unknown).map(gap).collect())
+    }
+
     /// For people: what is bad first, then how many are well.
     #[must_use]
     pub fn text(&self) -> String {
@@ -189,6 +210,7 @@ impl CheckResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verdict::VerdictSubject;
 
     fn report(states: &[CheckState]) -> CheckReport {
         let of = |state: &CheckState| CheckResult {
@@ -217,6 +239,25 @@ mod tests {
         ] {
             assert_eq!(report(states).worst(), worst, "{states:?}");
         }
+    }
+
+    #[test]
+    fn a_verdict_has_what_fails_first_and_what_was_not_seen() {
+        use CheckState::{Failing, Off, Ok, Suspect, Unknown, Warning};
+        let mut all = report(&[Ok, Warning, Unknown, Failing, Suspect, Off]);
+        all.host = "n1".into();
+        let verdict = all.verdict();
+        let sentences: Vec<&str> = verdict
+            .findings
+            .iter()
+            .map(|item| match &item.what {
+                VerdictSubject::Stated(stated) => stated.sentence.as_str(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(sentences, ["n1: failing: link-speed eth0", "n1: warning: link-speed eth0"]);
+        assert_eq!(verdict.unseen.gaps.len(), 1);
+        assert!(report(&[Ok, Off]).verdict() == Verdict::default());
     }
 
     #[test]

@@ -76,6 +76,28 @@ pub struct Verdict {
     pub unseen: Unseen,
 }
 
+impl Verdict {
+    /// Of what a command found without a diagnosis, and of what it could not see.
+    #[must_use]
+    pub fn stating(items: impl IntoIterator<Item = VerdictItem>, gaps: Vec<Gap>) -> Self {
+        Self {
+            findings: items.into_iter().collect(),
+            unseen: Unseen { gaps, ..Unseen::default() },
+            ..Self::default()
+        }
+    }
+}
+
+/// A document with its verdict as `summary`, as programs read it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WithVerdict<T> {
+    /// The verdict.
+    pub summary: Verdict,
+    /// The rest.
+    #[serde(flatten)]
+    pub document: T,
+}
+
 /// What is wrong at one location.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictItem {
@@ -95,6 +117,21 @@ pub struct VerdictItem {
     pub next: Option<NextTest>,
 }
 
+impl VerdictItem {
+    /// A sentence without more: about a host, or about several.
+    #[must_use]
+    pub fn stated(host: Option<&str>, subject: &str, sentence: String) -> Self {
+        let (host, subject) = (host.map(str::to_owned), subject.to_owned());
+        Self {
+            what: VerdictSubject::Stated(VerdictStatement { host, subject, sentence }),
+            cause: None,
+            check: None,
+            fix: None,
+            next: None,
+        }
+    }
+}
+
 /// Where something is wrong, and how much.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -109,6 +146,20 @@ pub enum VerdictSubject {
     Replica(VerdictReplica),
     /// What is wrong with a drive or a volume that was watched.
     Drive(VerdictDrive),
+    /// What a command found without a diagnosis: a setting that drifted, a check that fails, dropped packets.
+    Stated(VerdictStatement),
+}
+
+/// One thing that is wrong, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VerdictStatement {
+    /// Host; `None` where it is about several, or about none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
+    /// What it is about: a key, a check, a reason of drops, a suspect.
+    pub subject: String,
+    /// In words, with figures and with the host.
+    pub sentence: String,
 }
 
 /// A trial in its heading.
@@ -224,8 +275,16 @@ pub struct HostCommand {
     pub command: String,
 }
 
+impl HostCommand {
+    /// A command of this program.
+    #[must_use]
+    pub fn own(command: String) -> Self {
+        Self { host: None, command }
+    }
+}
+
 /// What to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictFix {
     /// A command of this program that tries it and puts the old values back; `None` where a person has to do
     /// it.

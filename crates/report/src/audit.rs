@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_model::audit::{AuditClass, AuditReport, Harm};
 use linerate_model::printable::one_line;
+use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::names::cut;
 use super::wrap::wrap;
@@ -48,6 +49,22 @@ pub fn page(report: &AuditReport) -> String {
         let _ = writeln!(text, "\n{}", wrap(&one_line(&line), 98).join("\n  "));
     }
     text
+}
+
+/// What is lost, the most files first.
+#[must_use]
+pub fn verdict(report: &AuditReport) -> Verdict {
+    let found = &report.found;
+    let mut lost: Vec<(&String, &AuditClass)> =
+        found.classes.iter().filter(|(_, class)| class.harm == Harm::Loss).collect();
+    lost.sort_by_key(|(_, class)| std::cmp::Reverse(class.count));
+    let item = |(name, class): (&String, &AuditClass)| {
+        let (host, folder) = (&report.host, report.folder.display());
+        let files = if class.count == 1 { "file" } else { "files" };
+        let sentence = format!("{host}, {folder}: {} {files}: {}", class.count, class.words);
+        VerdictItem::stated(Some(host), name, sentence)
+    };
+    Verdict::stating(lost.into_iter().map(item), found.gaps.clone())
 }
 
 fn harm(harm: Harm) -> &'static str {

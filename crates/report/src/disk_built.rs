@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::disks::{Beside, VolumeMembers};
 use linerate_model::disk_load::{DiskEnd, DiskResult};
+use linerate_model::fact::Gap;
 use linerate_model::printable::one_line;
 use linerate_model::units;
+use linerate_model::verdict::{Verdict, VerdictItem};
 use linerate_storage::plan::{DriveKind, Rates, VolumeSpread};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,6 +129,27 @@ pub fn rows(
         }
     };
     FIGURES.into_iter().zip(end.phases.iter().enumerate()).map(row).collect()
+}
+
+/// Figures far below what the drives promise, and those that are no evidence.
+#[must_use]
+pub fn verdict(built: &Built) -> Verdict {
+    let low = built.rows.iter().filter(|row| row.is_evidence && row.share < LOW);
+    let item = |row: &FigureRow| {
+        let promised = figure(row, row.by_drive.unwrap_or(row.by_class));
+        let sentence = format!(
+            "{} {}: {} {} of {promised}: {}",
+            built.host,
+            built.device,
+            row.what,
+            figure(row, row.measured),
+            row.sentence
+        );
+        VerdictItem::stated(Some(&built.host), &built.device, sentence)
+    };
+    let gap = |row: &FigureRow| Gap { what: row.what.into(), reason: row.sentence.clone() };
+    let blind = built.rows.iter().filter(|row| !row.is_evidence).map(gap);
+    Verdict::stating(low.map(item), blind.collect())
 }
 
 impl Built {

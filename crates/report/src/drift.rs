@@ -4,11 +4,15 @@
 
 use std::fmt::Write;
 
+use linerate_model::change::Risk;
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState};
+use linerate_model::fact::Gap;
 use linerate_model::names::ranges;
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::shell::word;
 use linerate_model::units::day_minute;
+use linerate_model::verdict::{Certainty, HostCommand, Verdict, VerdictCause, VerdictFix, VerdictItem};
+use linerate_model::writable::writable;
 
 use crate::changes;
 use crate::heat::Style;
@@ -56,6 +60,50 @@ pub fn text(rows: &[DriftRow], file: &str, again: SameFiles<'_>, style: Style) -
         line(&style.dim(&names::cut(&text, style.width)));
     }
     out
+}
+
+/// The same findings as facts.
+#[must_use]
+pub fn verdict(rows: &[DriftRow], again: SameFiles<'_>) -> Verdict {
+    let unread = rows.iter().filter(|row| row.state == DriftState::Unreadable);
+    let gap = |row: &DriftRow| Gap {
+        what: format!("{} {}", row.kept.host, row.kept.key).into(),
+        reason: row.reason.clone().unwrap_or_default(),
+    };
+    Verdict::stating(findings(rows).iter().map(|finding| item(finding, again)), unread.map(gap).collect())
+}
+
+fn item(finding: &Finding<'_>, again: SameFiles<'_>) -> VerdictItem {
+    let row = finding.first;
+    let host = finding.hosts.first().filter(|_| finding.hosts.len() == 1);
+    let sentence = format!("{}: {}", ranges(&finding.hosts), what(row));
+    // What was not read in a file or seen to change is a guess.
+    let was_read = row.boot.is_some() || !row.against.is_empty() || row.changed.is_some();
+    let cause = VerdictCause {
+        id: String::new(),
+        title: cause(row, 0),
+        certainty: if was_read { Certainty::Certain } else { Certainty::Unknown },
+        evidence: Vec::new(),
+        changed: row.changed.clone(),
+    };
+    let (by_hand, is_command) = fix(row, again);
+    let writes = writable(&row.kept.key).filter(|_| is_command);
+    VerdictItem {
+        cause: Some(cause),
+        check: Some(HostCommand::own(check(row, again))),
+        fix: Some(VerdictFix {
+            hosts: finding.hosts.iter().map(|host| (*host).to_owned()).collect(),
+            by_hand,
+            risk: writes.map_or(Risk::Harmless, |family| family.risk),
+            ..VerdictFix::default()
+        }),
+        ..VerdictItem::stated(host.copied(), &row.kept.key, sentence)
+    }
+}
+
+/// The command that reads a setting.
+fn check(row: &DriftRow, again: SameFiles<'_>) -> String {
+    format!("linerate facts {}{} {}", again.inventory, word(&row.kept.host), word(&row.kept.key))
 }
 
 /// How many rows are in which state.
@@ -107,12 +155,10 @@ fn finding(number: usize, finding: &Finding<'_>, again: SameFiles<'_>, style: St
     let head = format!("{number}. {}: {}", ranges(&finding.hosts), what(row));
     let labelled = |label: &str, text: &str| format!("   {}{text}", style.dim(&format!("{label:<7}")));
     let columns = style.width - LABEL;
-    let host = row.kept.host.as_str();
-    let key = word(&row.kept.key);
     let mut lines = vec![
         style.alarm(&names::cut(&one_line(&head), style.width)),
         labelled("Cause", &names::cut(&one_line(&cause_within(row, columns)), columns)),
-        labelled("Check", &style.command(&format!("linerate facts {}{} {key}", again.inventory, word(host)))),
+        labelled("Check", &style.command(&check(row, again))),
     ];
     lines.push(match fix(row, again) {
         (text, true) => labelled("Fix", &style.command(&text)),
@@ -256,7 +302,17 @@ mod tests {
         other.kept.host = "vs-2".to_owned();
         let mut blind = row("vs-3", DriftState::Unreadable);
         blind.reason = Some("ssh exited with 255".to_owned());
-        let page = page(&[row("vs-4", DriftState::Same), drifted, other, blind]);
+        let rows = [row("vs-4", DriftState::Same), drifted, other, blind];
+        let verdict = verdict(&rows, SameFiles { inventory: "-i c.toml ", kept: "" });
+        let [found] = &verdict.findings[..] else { panic!("{verdict:?}") };
+        let fix = found.fix.as_ref().unwrap();
+        assert_eq!(fix.hosts, ["vs-1", "vs-2"]);
+        assert_eq!(fix.by_hand, "linerate drift -i c.toml vs-1 --put-back");
+        assert_eq!(found.cause.as_ref().unwrap().certainty, Certainty::Certain);
+        let check = &found.check.as_ref().unwrap().command;
+        assert_eq!(check, "linerate facts -i c.toml vs-1 sysctl.net.ipv4.tcp_rmem");
+        assert_eq!(verdict.unseen.gaps.len(), 1);
+        let page = page(&rows);
         let lines: Vec<&str> = page.lines().collect();
         assert_eq!(
             lines,

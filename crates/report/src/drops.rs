@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
-use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, HostResent};
+use linerate_model::drops::{DropGroup, DropReport, DropRow, HostDrops, HostResent};
+use linerate_model::inventory::HostName;
 use linerate_model::names::ranges;
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::units;
-use linerate_model::verdict::Certainty;
+use linerate_model::verdict::{Certainty, HostCommand, Verdict, VerdictItem};
 
 use crate::names;
 use crate::wrap::wrap;
@@ -152,21 +153,7 @@ fn resent(out: &mut String, report: &DropReport, width: usize) {
 }
 
 fn of_group(out: &mut String, number: usize, group: &DropGroup, width: usize) {
-    let hosts: Vec<String> = group.hosts.iter().map(|host| one_line(host)).collect();
-    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
-    let kind = group.ether_type.map_or_else(String::new, |kind| format!(" {}", protocol(kind)));
-    let meaning = group.class.as_ref().map_or(String::new(), |class| {
-        format!(": {}{}", class.title, if class.harmless { "; harmless" } else { "" })
-    });
-    let text = format!(
-        "{number}. {} drop the same: {}{kind}, {} packets, correlation {:.2} ({}){meaning}",
-        ranges(&hosts),
-        one_line(&short(&group.reason)),
-        group.packets,
-        group.correlation,
-        Certainty::of(group.probability).word(),
-    );
-    push(out, "", &text, width);
+    push(out, "", &format!("{number}. {}", same_packets(group)), width);
     if !group.shared.is_empty() {
         let shared: Vec<String> =
             group.shared.iter().map(|fact| one_line(&names::cut(fact, width / 2))).collect();
@@ -174,17 +161,65 @@ fn of_group(out: &mut String, number: usize, group: &DropGroup, width: usize) {
     }
 }
 
+/// What hosts that drop the same drop.
+fn same_packets(group: &DropGroup) -> String {
+    let hosts: Vec<String> = group.hosts.iter().map(|host| one_line(host)).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let kind = group.ether_type.map_or_else(String::new, |kind| format!(" {}", protocol(kind)));
+    let meaning = group.class.as_ref().map_or(String::new(), |class| {
+        format!(": {}{}", class.title, if class.harmless { "; harmless" } else { "" })
+    });
+    format!(
+        "{} drop the same: {}{kind}, {} packets, correlation {:.2} ({}){meaning}",
+        ranges(&hosts),
+        one_line(&short(&group.reason)),
+        group.packets,
+        group.correlation,
+        Certainty::of(group.probability).word(),
+    )
+}
+
+/// Drops that are not harmless, host by host and reason by reason, and what hosts drop together.
+#[must_use]
+pub fn verdict(report: &DropReport) -> Verdict {
+    let rows = || report.hosts.iter().flat_map(|host| host.rows.iter().map(move |row| (&host.host, row)));
+    let of_row = |(host, row): (&HostName, &DropRow)| {
+        let title = row.class.as_ref().map_or(String::new(), |class| format!(" ({})", class.title));
+        let device = row.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
+        let sentence = format!(
+            "{host}: {} dropped in {}: {}{device}{title}",
+            units::counted(row.packets as usize, "packet"),
+            units::span_s(report.seconds),
+            short(&row.reason)
+        );
+        VerdictItem {
+            check: check(row).map(|command| HostCommand { host: Some(host.clone()), command }),
+            ..VerdictItem::stated(Some(host), &row.reason, sentence)
+        }
+    };
+    let of_group = |group: &DropGroup| VerdictItem::stated(None, &group.reason, same_packets(group));
+    let is_bad = |group: &&DropGroup| !group.class.as_ref().is_some_and(|class| class.harmless);
+    let mut bad: Vec<_> = rows().filter(|(_, row)| !row.is_harmless()).collect();
+    bad.sort_by_key(|(_, row)| std::cmp::Reverse(row.packets));
+    let harmless = rows().filter(|(_, row)| row.is_harmless()).count();
+    let groups = report.groups.iter().filter(is_bad).map(of_group);
+    let found = groups.chain(bad.into_iter().map(of_row));
+    Verdict { harmless, ..Verdict::stating(found, report.gaps.clone()) }
+}
+
+/// The command that shows more of what is dropped, on the host.
+fn check(row: &DropRow) -> Option<String> {
+    let check = row.class.as_ref().filter(|class| !class.harmless)?.check.as_ref()?;
+    let device = row.device.as_deref().filter(|device| !device.starts_with('('));
+    Some(device.map_or_else(|| check.clone(), |device| check.replace("DEVICE", &device.replace('/', "."))))
+}
+
 /// Commands to type, what was not seen, and what it cost.
 fn notes(out: &mut String, report: &DropReport, width: usize) {
-    let is_bad = |class: &&DropMeaning| !class.harmless;
     let rows = report.hosts.iter().flat_map(|host| host.rows.iter().map(move |row| (&host.host, row)));
     let mut checks: Vec<(String, String)> = Vec::new();
     for (host, row) in rows {
-        let Some(class) = row.class.as_ref().filter(is_bad) else { continue };
-        let Some(check) = &class.check else { continue };
-        let device = row.device.as_deref().filter(|device| !device.starts_with('('));
-        let check =
-            device.map_or_else(|| check.clone(), |device| check.replace("DEVICE", &device.replace('/', ".")));
+        let Some(check) = check(row) else { continue };
         if !checks.iter().any(|(_, known)| *known == check) {
             checks.push((one_line(host), one_line(&check)));
         }
@@ -240,8 +275,9 @@ fn push(out: &mut String, indent: &str, text: &str, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::drops::{DropCost, ResentKind, ResentRow, ResentTo};
+    use linerate_model::drops::{DropCost, DropMeaning, ResentKind, ResentRow, ResentTo};
     use linerate_model::fact::Gap;
+    use linerate_model::verdict::VerdictSubject;
 
     use super::*;
 
@@ -304,6 +340,32 @@ mod tests {
             resent_to: Some(ResentTo { host: "vs-4".into(), from: 3, share: 0.84 }),
             gaps: vec![Gap { what: "vs-9".into(), reason: "ssh exited with 255".into() }],
         }
+    }
+
+    #[test]
+    fn a_verdict_leaves_out_what_is_harmless_and_counts_it() {
+        let mut report = report();
+        let verdict = |report: &DropReport| {
+            let verdict = super::verdict(report);
+            let sentences = verdict.findings.iter().map(|item| match &item.what {
+                VerdictSubject::Stated(stated) => stated.sentence.clone(),
+                other => panic!("{other:?}"),
+            });
+            (sentences.collect::<Vec<_>>(), verdict)
+        };
+        let (sentences, found) = verdict(&report);
+        assert_eq!(
+            sentences,
+            [
+                "vs-2: 720 packets dropped in 60 s: NETFILTER_DROP on eth0/5 (a rule of the firewall)",
+                "vs-3: 1 packet dropped in 60 s: BRAND\u{1b}[31m_NEW on eth0/5"
+            ]
+        );
+        let check = found.findings[0].check.clone().unwrap();
+        assert_eq!((check.host.as_deref(), &*check.command), (Some("vs-2"), "tc -s qdisc show dev eth0.5"));
+        assert_eq!((found.harmless, found.unseen.gaps.len()), (1, 1));
+        report.groups[0].class = None;
+        assert!(verdict(&report).0[0].starts_with("vs-2, vs-4 drop the same: "), "{report:?}");
     }
 
     #[test]

@@ -4,9 +4,11 @@
 use std::fmt::Write as _;
 
 use linerate_model::durability::{
-    DurabilityReport, Fate, FolderLocation, Pattern, PatternFate, Promised, Promises,
+    DurabilityReport, DurabilityVerdict, Fate, FolderLocation, Pattern, PatternFate, Promised, Promises,
 };
+use linerate_model::fact::Gap;
 use linerate_model::printable::one_line;
+use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::names::cut;
 use super::wrap::wrap;
@@ -87,6 +89,24 @@ pub fn page(report: &DurabilityReport) -> String {
         }
     }
     text
+}
+
+/// Patterns with files that are not as the kernel had promised.
+#[must_use]
+pub fn verdict(report: &DurabilityReport) -> Verdict {
+    let host = &report.promises.host;
+    let item = |fate: &PatternFate| {
+        let (folder, name) = (report.promises.folder.display(), &fate.pattern.name);
+        let sentence = format!(
+            "{host}, {folder}: {} of {} files of {name} are not as was acknowledged",
+            fate.broken, fate.files
+        );
+        VerdictItem::stated(Some(host), name, sentence)
+    };
+    let broken = report.patterns.iter().filter(|fate| fate.broken > 0).map(item);
+    let not_restarted = (report.verdict == DurabilityVerdict::NotRestarted)
+        .then(|| Gap { what: "what a power cut leaves".into(), reason: format!("{host} was not restarted") });
+    Verdict::stating(broken, not_restarted.into_iter().collect())
 }
 
 fn row(pattern: &PatternFate, columns: &[Fate]) -> String {

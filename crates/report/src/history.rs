@@ -5,8 +5,10 @@ use std::fmt::Write;
 
 use linerate_diagnose::history::{LevelChange, SeriesHistory, share_lost};
 use linerate_model::fact_change::FactChange;
+use linerate_model::finding::Suspect;
 use linerate_model::printable::one_line;
 use linerate_model::units::{MetricUnit, date_minute, percent, ratio, value};
+use linerate_model::verdict::{HostCommand, Verdict, VerdictItem};
 
 use crate::changes;
 use crate::heat::{Heat, Style};
@@ -104,6 +106,37 @@ pub fn text(view: &HistoryView<'_>, style: Style) -> String {
     out + &watched(&view.watched, style.width)
 }
 
+/// What became worse, the newest first, with the command that compares both sides of it.
+#[must_use]
+pub fn verdict(view: &HistoryView<'_>) -> Verdict {
+    let run = |index: usize| view.runs[index].0;
+    let item = |moved: &MovedView<'_>| {
+        let (change, series) = (moved.change, &view.series[moved.change.series]);
+        let host = if let Suspect::Host(host) = &series.suspect { Some(host.as_str()) } else { None };
+        let subject = series.suspect.label(series.direction);
+        let sentence = format!(
+            "{subject}{}: {}, {}: {}",
+            interval(view, change),
+            series.metric.label(),
+            series.layer,
+            levels(series, change)
+        );
+        let command = format!("linerate diff {} {}", run(change.last), run(change.first));
+        VerdictItem {
+            check: Some(HostCommand::own(command)),
+            ..VerdictItem::stated(host, &subject, sentence)
+        }
+    };
+    Verdict::stating(view.moved.iter().filter(|moved| moved.change.is_worse).map(item), Vec::new())
+}
+
+/// Which direction it took, and between which surveys.
+fn interval(view: &HistoryView<'_>, change: &LevelChange) -> String {
+    let at = |index: usize| date_minute(view.runs[index].1);
+    let word = if change.is_worse { "worse" } else { "better" };
+    format!(": {word} between {} and {} UTC", at(change.last), at(change.first))
+}
+
 /// What a watch measured, a line each.
 fn watched(all: &[WatchedView], width: usize) -> String {
     let mut out = String::new();
@@ -150,9 +183,7 @@ fn is_same(view: &HistoryView<'_>, a: &LevelChange, b: &LevelChange) -> bool {
 
 fn heading(view: &HistoryView<'_>, change: &LevelChange, style: Style) -> String {
     let series = &view.series[change.series];
-    let at = |index: usize| date_minute(view.runs[index].1);
-    let word = if change.is_worse { "worse" } else { "better" };
-    let when = format!(": {word} between {} and {} UTC", at(change.last), at(change.first));
+    let when = interval(view, change);
     let suspect = one_line(&series.suspect.label(series.direction));
     let suspect = names::cut(&suspect, style.width.saturating_sub(when.chars().count()));
     if change.is_worse { style.alarm(&(suspect + &when)) } else { style.fine(&(suspect + &when)) }

@@ -4,11 +4,13 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::profile::{GroupOutcome, HostProfile, ProfileReading, ReadingState};
 use linerate_knowledge::profile::{HostCondition, Profile, ProfileSetting};
-use linerate_model::fact::decimal;
+use linerate_model::fact::{Gap, decimal};
 use linerate_model::inventory::HostName;
 use linerate_model::printable::{clean, one_line};
+use linerate_model::shell::word;
 use linerate_model::trial::TrialStatus;
 use linerate_model::units;
+use linerate_model::verdict::{Verdict, VerdictFix, VerdictItem};
 
 use crate::card;
 use crate::heat::Style;
@@ -138,6 +140,29 @@ pub fn differences(profile: &Profile, hosts: &[HostProfile], all: bool, style: S
     out
 }
 
+/// What differs from a profile, host by host; the fix tries it.
+#[must_use]
+pub fn verdict(profile: &Profile, hosts: &[HostProfile], gaps: &[Gap]) -> Verdict {
+    let text = |value: &Option<linerate_model::fact::FactValue>| {
+        value.as_ref().map_or_else(|| "absent".to_owned(), |value| one_line(&value.to_string()))
+    };
+    let item = |(host, reading): (&HostProfile, &ProfileReading)| {
+        let (key, now, to) = (&reading.key, text(&reading.now), text(&reading.to));
+        let sentence = format!("{}: {key} is {now}, {to} in {}", host.host, profile.id);
+        let trial = format!("linerate profile try {} --on {}", word(&profile.id), word(&host.host));
+        let fix = VerdictFix {
+            trial: Some(trial),
+            hosts: vec![host.host.clone()],
+            risk: reading.risk,
+            ..VerdictFix::default()
+        };
+        VerdictItem { fix: Some(fix), ..VerdictItem::stated(Some(&host.host), key, sentence) }
+    };
+    let all = hosts.iter().flat_map(|host| host.readings.iter().map(move |reading| (host, reading)));
+    let differs = all.filter(|(_, reading)| reading.state == ReadingState::Differs);
+    Verdict::stating(differs.map(item), gaps.to_vec())
+}
+
 fn cells(group: &str, key: &str, now: &str, to: &str, state: &str) -> String {
     let line = format!("  {group:<10} {key:<KEY_WIDTH$} {now:<VALUE_WIDTH$} {to:<VALUE_WIDTH$} {state}");
     line.trim_end().to_owned()
@@ -182,7 +207,7 @@ fn counts(host: &HostProfile) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    format!("{} settings: {}", host.readings.len(), shown.join(", "))
+    format!("{}: {}", units::counted(host.readings.len(), "setting"), shown.join(", "))
 }
 
 /// The groups of a profile that was tried: each with its effect, its interval and that of the untouched pair,

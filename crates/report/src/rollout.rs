@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::rollout::{HostResult, Rollout, RolloutHost, RolloutWave, WaveStatus};
 use linerate_model::printable::{clean, one_line};
-use linerate_model::units::ratio;
+use linerate_model::units::{counted, ratio};
+use linerate_model::verdict::{Verdict, VerdictFix, VerdictItem};
+use linerate_model::writable::writable;
 
 use crate::heat::Style;
 use crate::wrap::wrap;
@@ -18,9 +20,9 @@ pub fn text(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool, style: S
     let head = format!(
         "{} to {}, {} in {}, compared by {}",
         rollout.source,
-        count(hosts, "host"),
-        count(settings, "setting"),
-        count(waves.len(), "wave"),
+        counted(hosts, "host"),
+        counted(settings, "setting"),
+        counted(waves.len(), "wave"),
         rollout.metric.label()
     );
     let mut out = String::new();
@@ -58,8 +60,28 @@ pub fn text(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool, style: S
     out
 }
 
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+/// Hosts with harm, and those that could not be tried or undone; the fix is the command that comes next.
+#[must_use]
+pub fn verdict(rollout: &Rollout, waves: &[RolloutWave]) -> Verdict {
+    let hosts = waves.iter().flat_map(|wave| &wave.hosts).filter(|host| host.result.stops());
+    let keys = rollout.groups.iter().flat_map(|group| &group.set).map(|setting| setting.key.as_str());
+    let risk = keys.filter_map(writable).map(|family| family.risk).max().unwrap_or_default();
+    let item = |host: &RolloutHost| {
+        let figures = host.ratio.map_or(String::new(), |(middle, low, high)| {
+            format!(", {} ({} to {})", ratio(middle), ratio(low), ratio(high))
+        });
+        let why = if host.why.is_empty() { String::new() } else { format!(": {}", host.why) };
+        let sentence = format!("{}: {}{figures}{why}", host.host, host.result.word());
+        let by_hand = match host.result {
+            HostResult::UndoFailed => "linerate undo --all".to_owned(),
+            _ => format!("linerate rollout --resume {} --yes", rollout.id),
+        };
+        VerdictItem {
+            fix: Some(VerdictFix { hosts: vec![host.host.clone()], by_hand, risk, ..VerdictFix::default() }),
+            ..VerdictItem::stated(Some(&host.host), host.result.word(), sentence)
+        }
+    };
+    Verdict::stating(hosts.map(item), Vec::new())
 }
 
 fn row(wave: &str, host: &str, result: &str, ratio: &str, interval: &str) -> String {
@@ -99,13 +121,18 @@ fn end(rollout: &Rollout, waves: &[RolloutWave], is_dry_run: bool) -> String {
     if waves.iter().all(|wave| wave.status == WaveStatus::Done) {
         let hosts = waves.iter().flat_map(|wave| &wave.hosts);
         let kept = hosts.filter(|host| host.result == HostResult::Kept).count();
-        return format!("Done: {} changed for good. `linerate undo` lists the trials.", count(kept, "host"));
+        return format!(
+            "Done: {} changed for good. `linerate undo` lists the trials.",
+            counted(kept, "host")
+        );
     }
     format!("Ended early; the host under way has its old values. Resume: {resume}.")
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::verdict::VerdictSubject;
+
     use super::*;
     use linerate_model::finding::Metric;
 
@@ -152,7 +179,13 @@ mod tests {
         waves[1].status = WaveStatus::Undone;
         let harm = shown(&waves, false);
         assert!(harm.contains("Wave 2 is undone because of c (harm)"), "{harm}");
-        assert!(harm.contains("linerate rollout --resume 20261121-091244-03be --yes"), "{harm}");
+        let resume = "linerate rollout --resume 20261121-091244-03be --yes";
+        assert!(harm.contains(resume), "{harm}");
+        let verdict = verdict(&rollout(), &waves);
+        let [found] = &verdict.findings[..] else { panic!("{verdict:?}") };
+        assert_eq!(found.fix.as_ref().unwrap().by_hand, resume);
+        let VerdictSubject::Stated(stated) = &found.what else { panic!("{found:?}") };
+        assert_eq!(stated.sentence, "c: harm, 0.55x (0.5x to 0.6x)");
         waves[1].hosts.iter_mut().for_each(|host| host.result = HostResult::InForce);
         waves[1].status = WaveStatus::Done;
         assert!(shown(&waves, false).contains("Done: 1 host changed for good."));

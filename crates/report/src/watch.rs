@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::fact_change::FactChange;
 use linerate_model::notify::Alert;
 
 use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
+use linerate_model::verdict::{Verdict, VerdictItem};
 use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchEvent, WatchTotals};
 
 use crate::{changes, names};
@@ -60,6 +62,29 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
             ))
         }
     }
+}
+
+/// What an event finds wrong: an alarm that is open, with what its flows showed.
+#[must_use]
+pub fn event_verdict(event: &WatchEvent) -> Verdict {
+    let mut gaps = Vec::new();
+    let stated = |alarm: &LossAlarm, more: String| {
+        let host = if let Suspect::Host(host) = &alarm.suspect { Some(host.as_str()) } else { None };
+        let subject = alarm.suspect.label(alarm.direction);
+        VerdictItem::stated(host, &subject, format!("{}: {}{more}", loses(alarm), rests_on(alarm)))
+    };
+    let found = match event {
+        WatchEvent::Opened { alarm, .. } | WatchEvent::Widened { alarm } => {
+            Some(stated(alarm, String::new()))
+        }
+        WatchEvent::Measured { alarm, decided, .. } => Some(stated(alarm, format!("; {}", verdict(decided)))),
+        WatchEvent::Gap { host, reason } => {
+            gaps.push(Gap { what: GapSubject::Host(host.clone()), reason: reason.clone() });
+            None
+        }
+        WatchEvent::Watched { .. } | WatchEvent::Changed { .. } | WatchEvent::Closed { .. } => None,
+    };
+    Verdict::stating(found, gaps)
 }
 
 /// An alarm as an alert. Its labels are what it is of.
@@ -166,8 +191,13 @@ fn verdict(decided: &DecidedLoss) -> String {
 #[must_use]
 pub fn totals(totals: &WatchTotals) -> String {
     let WatchTotals { hosts, probes, lost, alarms, gaps, changes } = totals;
+    let count = |number: &u64, noun| units::counted(*number as usize, noun);
     format!(
-        "watched {hosts} hosts: {lost} of {probes} probes lost, {alarms} alarms, {gaps} gaps, {changes} changes"
+        "watched {}: {lost} of {probes} probes lost, {}, {}, {}",
+        units::counted(*hosts, "host"),
+        count(alarms, "alarm"),
+        count(gaps, "gap"),
+        count(changes, "change")
     )
 }
 
@@ -211,6 +241,8 @@ fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::verdict::VerdictSubject;
+
     use super::*;
 
     fn alarm(suspect: Suspect, direction: Direction) -> LossAlarm {
@@ -229,7 +261,13 @@ mod tests {
     #[test]
     fn an_alarm_has_who_how_much_and_on_what_it_rests() {
         let alarm = alarm(Suspect::Host("arc-2".into()), Direction::Rx);
-        let text = event(&WatchEvent::Opened { alarm, changes: Vec::new() }, 1_780_000_011_000, 100);
+        let opened = WatchEvent::Opened { alarm: alarm.clone(), changes: Vec::new() };
+        let verdict = event_verdict(&opened);
+        let VerdictSubject::Stated(stated) = &verdict.findings[0].what else { panic!("{verdict:?}") };
+        assert_eq!(stated.host.as_deref(), Some("arc-2"));
+        assert!(stated.sentence.starts_with("arc-2 loses 1 % of what it receives: 4 of 400 probes"));
+        assert_eq!(event_verdict(&WatchEvent::Closed { alarm }), Verdict::default());
+        let text = event(&opened, 1_780_000_011_000, 100);
         assert_eq!(
             text,
             "20:26:51 ALARM 2: arc-2 loses 1 % of what it receives\n  4 of 400 probes since 20:26:40, seen with 3 hosts\n"

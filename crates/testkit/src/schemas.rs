@@ -28,11 +28,21 @@ impl Schemas {
         self.0["$defs"].as_object().unwrap().keys().map(String::as_str).collect()
     }
 
-    /// Why a value is not the document of this name.
+    /// Why a document has no verdict as `summary`; `None` for one that must have it.
+    #[must_use]
+    pub fn unjudged(&self, document: &str) -> Option<&str> {
+        self.0["$defs"][document]["$comment"].as_str()?.strip_prefix("no `summary`: ")
+    }
+
+    /// Why a value is not the document of this name: another shape, or no verdict.
     #[must_use]
     pub fn flaws(&self, document: &str, value: &Value) -> Vec<String> {
         let mut schema = self.0.clone();
         assert!(schema["$defs"][document].is_object(), "no schema of {document}");
+        // What every verdict has, whatever the schema of the document asks for.
+        if self.unjudged(document).is_none() && !value["summary"]["findings"].is_array() {
+            return vec![format!("/summary: {document} without a verdict")];
+        }
         schema["$ref"] = format!("#/$defs/{document}").into();
         let schema = jsonschema::validator_for(&schema).unwrap();
         schema.iter_errors(value).map(|flaw| format!("{}: {flaw}", flaw.instance_path())).collect()

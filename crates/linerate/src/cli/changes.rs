@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let since_ms = args.since.unix_ms(clock::now_ms());
     let log = Store::open_to_read()?.list_changes(&args.hosts, since_ms, &args.key)?;
     if args.json {
-        out::document(Changes { since_ms, log: &log })?;
+        out::listing(Changes { since_ms, log: &log })?;
         return Ok(ExitCode::Ok);
     }
     if log.changes.is_empty() && log.unlisted.is_empty() {

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{SshSpec, TransportKind, TransportSpec};
+use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::targets::Targets;
 use super::{open, out, progress};
@@ -72,7 +74,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         done
     });
     if args.json {
-        out::document(CleanedHosts { hosts: &hosts })?;
+        out::document(verdict(&hosts), CleanedHosts { hosts: &hosts })?;
     } else {
         out::print(&text(&hosts))?;
     }
@@ -86,6 +88,18 @@ async fn one(host: String, spec: &SshSpec, cache_dir: Option<&Path>) -> CleanedH
         Err(error) => (Cleaned::default(), Some(error.to_string())),
     };
     CleanedHost { host, over: TransportKind::Ssh, cleaned, error }
+}
+
+/// What is still there, and hosts that were not reached.
+fn verdict(hosts: &[CleanedHost]) -> Verdict {
+    let kept = hosts.iter().flat_map(|one| one.cleaned.kept.iter().map(move |why| (&one.host, why)));
+    let item = |(host, why): (&String, &String)| {
+        VerdictItem::stated(Some(host), "copied programs", format!("{host}: still there: {why}"))
+    };
+    let gap = |one: &CleanedHost| {
+        Some(Gap { what: GapSubject::Host(one.host.clone()), reason: one.error.clone()? })
+    };
+    Verdict::stating(kept.map(item), hosts.iter().filter_map(gap).collect())
 }
 
 fn text(hosts: &[CleanedHost]) -> String {

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use linerate_model::difference::Difference;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::FactChange;
+use linerate_model::verdict::{Verdict, VerdictItem};
 
+use super::documents::Differences;
 use super::{open, out};
 use linerate_report::differ;
 use linerate_report::words::{RunDifference, quoted};
@@ -66,10 +68,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(hosts) = hosts.filter(|_| !args.all && !args.json) {
         return of_hosts(&differences, hosts, &changes);
     }
+    let summary = verdict(&differences, hosts, &changes);
+    let is_same = if args.all { differences.is_empty() } else { summary.findings.is_empty() };
     let differences: Vec<RunDifference> =
         differences.iter().map(|one| quoted(one, hosts, &changes)).collect();
     if args.json {
-        out::json(&differences)?;
+        out::document(summary, Differences { differences: &differences })?;
     } else if differences.is_empty() {
         out::print(&format!("{} and {} do not differ", args.first, args.second))?;
     } else {
@@ -79,7 +83,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         out::print(&text)?;
     }
-    Ok(if differences.is_empty() { ExitCode::Ok } else { ExitCode::Findings })
+    Ok(if is_same { ExitCode::Ok } else { ExitCode::Findings })
+}
+
+/// A sentence for each difference, as the screen has them; what any two hosts differ in is harmless.
+fn verdict(differences: &[Difference], hosts: Option<[&str; 2]>, changes: &[FactChange]) -> Verdict {
+    let (sentences, harmless) = match hosts {
+        Some(hosts) => {
+            let found = differ::of_hosts(differences, hosts, changes);
+            (found.lines.into_iter().map(|line| (String::new(), line)).collect(), found.identity)
+        }
+        None => {
+            let all = differences.iter().map(|one| quoted(one, None, changes));
+            (all.map(|one| (one.subject, one.sentence)).collect::<Vec<_>>(), 0)
+        }
+    };
+    let items =
+        sentences.into_iter().map(|(subject, sentence)| VerdictItem::stated(None, &subject, sentence));
+    Verdict { harmless, ..Verdict::stating(items, Vec::new()) }
 }
 
 /// Prints what two hosts differ in, without what any two hosts do.

@@ -1,7 +1,8 @@
 //! What commands print with `--json`: one type for each document, and the list of them.
 //!
 //! In: results of commands. Out: their JSON, and its JSON schema for `docs/reference/schemas/`. To add one: a
-//! type, and a line of [`DOCUMENTS`].
+//! type, and a line of [`DOCUMENTS`]; where it judges something its verdict is an argument of
+//! [`super::out::document`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +35,7 @@ use linerate_model::snapshot::StorageFigure;
 use linerate_model::step::DeviceRefusal;
 use linerate_model::trial::Trial;
 use linerate_model::units::MetricUnit;
-use linerate_model::verdict::Verdict;
+use linerate_model::verdict::{Verdict, WithVerdict};
 use linerate_model::watch::WatchEvent;
 use linerate_report as report;
 use linerate_storage as storage;
@@ -140,6 +141,12 @@ pub(super) struct WatchLine<'a> {
     pub(super) event: &'a WatchEvent,
 }
 
+/// What two hosts or two runs differ in.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Differences<'a> {
+    pub(super) differences: &'a [report::words::RunDifference],
+}
+
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Drift<'a> {
     /// File of the kept set.
@@ -168,13 +175,11 @@ pub(super) struct HostChecks<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct OneTrial<'a> {
-    pub(super) summary: Verdict,
     pub(super) trial: &'a Trial,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Swept<'a> {
-    pub(super) summary: Verdict,
     pub(super) sweep: SweepTrials<'a>,
 }
 
@@ -205,7 +210,6 @@ pub(super) struct ProfileDifferences<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ProfileTried<'a> {
     pub(super) profile: &'a str,
-    pub(super) summary: Verdict,
     pub(super) groups: &'a [GroupOutcome],
 }
 
@@ -251,14 +255,12 @@ pub(super) struct CleanedHosts<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SingleTest<'a> {
     pub(super) run: &'a str,
-    pub(super) summary: Verdict,
     pub(super) samples: &'a [Sample],
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SurveyedDrives<'a> {
     pub(super) run: &'a str,
-    pub(super) summary: Verdict,
     pub(super) headline: &'a str,
     pub(super) promised: linerate_diagnose::disks::DrivePromise,
     pub(super) drives: &'a [SurveyedDrive],
@@ -269,7 +271,6 @@ pub(super) struct SurveyedDrives<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DiskBench<'a> {
     pub(super) run: &'a str,
-    pub(super) summary: Verdict,
     pub(super) tests: Vec<report::bench::BenchPhaseView>,
     pub(super) samples: &'a [Sample],
     pub(super) gaps: &'a [Gap],
@@ -419,13 +420,12 @@ pub(super) struct HostStep {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdUp<'a> {
-    pub(super) plan: Numbered<DrbdPlanned<'a>>,
+    pub(super) plan: DrbdPlanned<'a>,
     pub(super) replicas: &'a [Replica],
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdVerified<'a> {
-    pub(super) summary: Verdict,
     /// `whole`, `broken-off` or `not-seen`.
     pub(super) compared: &'a str,
     pub(super) compared_share: Option<f64>,
@@ -436,7 +436,6 @@ pub(super) struct DrbdVerified<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdBench<'a> {
     pub(super) run: &'a str,
-    pub(super) summary: Verdict,
     pub(super) resource: &'a str,
     pub(super) primary: &'a str,
     pub(super) peer: &'a str,
@@ -450,7 +449,6 @@ pub(super) struct DrbdBench<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DrbdState<'a> {
-    pub(super) summary: Verdict,
     pub(super) replicas: &'a [Replica],
     pub(super) known: Vec<KnownReplica>,
     pub(super) under_way: Vec<UnderWay>,
@@ -481,15 +479,26 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// Which commands print it.
     pub(super) of: &'static str,
+    /// Why it has no `summary`; empty where it has one.
+    pub(super) unjudged: &'static str,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
+
+/// What the comment of a schema begins with that requires no `summary`.
+const UNJUDGED: &str = "no `summary`: ";
 
 /// The JSON schemas of documents: each below `$defs` by its name, beside what they have in common. One that
 /// stands alone is the root as well.
 pub(super) fn schemas(kinds: &[Kind]) -> serde_json::Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let documents: Vec<(String, serde_json::Value)> =
-        kinds.iter().map(|kind| (kind.name.to_owned(), (kind.schema)(&mut generator).to_value())).collect();
+    let mut documents: Vec<(String, serde_json::Value)> = Vec::new();
+    for kind in kinds {
+        let mut schema = (kind.schema)(&mut generator).to_value();
+        if !kind.unjudged.is_empty() {
+            schema["$comment"] = format!("{UNJUDGED}{}", kind.unjudged).into();
+        }
+        documents.push((kind.name.to_owned(), schema));
+    }
     let mut defs = generator.take_definitions(true);
     defs.extend(documents);
     let mut root =
@@ -500,57 +509,82 @@ pub(super) fn schemas(kinds: &[Kind]) -> serde_json::Value {
     root
 }
 
-const fn kind<T: JsonSchema>(name: &'static str, of: &'static str) -> Kind {
-    Kind { name, of, schema: |generator| generator.subschema_for::<T>() }
+/// A document that has its verdict as `summary`.
+trait HasSummary: JsonSchema {}
+
+impl<T: JsonSchema> HasSummary for WithVerdict<T> {}
+impl<T: HasSummary> HasSummary for Numbered<T> {}
+impl HasSummary for report::json::Page<'_> {}
+
+const fn kind<T: HasSummary>(name: &'static str, of: &'static str) -> Kind {
+    Kind { name, of, unjudged: "", schema: |generator| generator.subschema_for::<T>() }
 }
 
-/// All documents.
+/// A document in which nothing is judged, and the reason.
+const fn unjudged<T: JsonSchema>(name: &'static str, of: &'static str, why: &'static str) -> Kind {
+    Kind { name, of, unjudged: why, schema: |generator| generator.subschema_for::<T>() }
+}
+
+const LIST: &str = "a list";
+const PLAN: &str = "a plan; nothing was read that could be wrong";
+const CHANGE: &str = "a change by itself is no fault";
+const KNOWLEDGE: &str = "knowledge, not a host";
+
+/// All documents. One that judges something is a [`kind`], any other one has its reason.
 pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<report::json::Page<'_>>("run", "survey, diagnose, show"),
-    kind::<Numbered<SingleTest<'_>>>("single", "measure"),
-    kind::<Numbered<Runs<'_>>>("runs", "runs"),
-    kind::<Numbered<Changes<'_>>>("changes", "changes"),
-    kind::<Numbered<History<'_>>>("history", "history"),
-    kind::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each"),
-    kind::<Numbered<WatchLine<'_>>>("watch", "watch, a line each"),
-    kind::<Numbered<&DropReport>>("drops", "drops"),
-    kind::<Numbered<Drift<'_>>>("drift", "drift"),
-    kind::<Vec<report::words::RunDifference>>("diff", "diff"),
-    kind::<HostFacts>("facts", "facts"),
-    kind::<linerate_inventory::Understood>("inventory", "inventory"),
-    kind::<Vec<Cause>>("causes", "explain"),
-    kind::<Cause>("cause", "explain CAUSE"),
-    kind::<Tested>("cause-test", "knowledge test"),
-    kind::<Numbered<OneTrial<'_>>>("trial", "try, keep, undo TRIAL"),
-    kind::<Numbered<KeepPlan<'_>>>("keep-plan", "keep --dry-run"),
-    kind::<Numbered<Swept<'_>>>("sweep", "try --set with several values"),
-    kind::<Numbered<ProfileList<'_>>>("profiles", "profile, profile list"),
-    kind::<Numbered<ProfileShown<'_>>>("profile", "profile show"),
-    kind::<Numbered<ProfileDifferences<'_>>>("profile-diff", "profile diff"),
-    kind::<Numbered<ProfileTried<'_>>>("profile-try", "profile try"),
-    kind::<Numbered<RolloutShown<'_>>>("rollout", "rollout"),
-    kind::<Numbered<AllUndone<'_>>>("undone", "undo --all"),
-    kind::<Numbered<Open<'_>>>("undo-list", "undo"),
-    kind::<Numbered<CleanedHosts<'_>>>("clean", "clean"),
-    kind::<Numbered<SurveyedDrives<'_>>>("disk-survey", "disk survey"),
-    kind::<Numbered<DiskBench<'_>>>("disk-bench", "measure disk"),
-    kind::<Numbered<DiskPlanned<'_>>>("disk-plan", "disk plan"),
-    kind::<Numbered<DiskApplied<'_>>>("disk-plan-apply", "disk plan --apply"),
-    kind::<Numbered<DiskUndone<'_>>>("disk-undo", "undo VOLUME"),
-    kind::<Numbered<DiskWatched<'_>>>("disk-watch-line", "disk watch, one a line"),
-    kind::<Numbered<Patterns<'_>>>("durability-patterns", "disk durability patterns"),
-    kind::<Promises>("durability-promises", "disk durability write"),
-    kind::<DurabilityReport>("durability-check", "disk durability check"),
-    kind::<AuditReport>("durability-audit", "disk durability --audit"),
-    kind::<Numbered<CleanedFolder<'_>>>("durability-clean", "disk durability clean"),
-    kind::<Numbered<DrbdState<'_>>>("drbd-status", "drbd status"),
-    kind::<Numbered<DrbdPlanned<'_>>>("drbd-plan", "drbd plan"),
-    kind::<DrbdUp<'_>>("drbd-up", "drbd up"),
-    kind::<Numbered<Replicas<'_>>>("drbd-replicas", "drbd primary, secondary, repair"),
-    kind::<Numbered<DrbdVerified<'_>>>("drbd-verify", "drbd verify"),
-    kind::<Numbered<DrbdBench<'_>>>("drbd-bench", "drbd bench"),
-    kind::<CheckReport>("check", "check --as"),
-    kind::<Numbered<HostChecks<'_>>>("checks", "check HOST"),
-    kind::<Numbered<&Shown>>("drain", "drain, resume"),
-    kind::<Line<'_>>("event", "events on stderr, one a line"),
+    kind::<Numbered<WithVerdict<SingleTest<'_>>>>("single", "measure"),
+    unjudged::<Numbered<Runs<'_>>>("runs", "runs", LIST),
+    unjudged::<Numbered<Changes<'_>>>("changes", "changes", CHANGE),
+    kind::<Numbered<WithVerdict<History<'_>>>>("history", "history"),
+    unjudged::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each", CHANGE),
+    kind::<Numbered<WithVerdict<WatchLine<'_>>>>("watch", "watch, a line each"),
+    kind::<Numbered<WithVerdict<&DropReport>>>("drops", "drops"),
+    kind::<Numbered<WithVerdict<Drift<'_>>>>("drift", "drift"),
+    kind::<Numbered<WithVerdict<Differences<'_>>>>("diff", "diff"),
+    unjudged::<HostFacts>("facts", "facts", "readings of one host, compared with nothing"),
+    unjudged::<linerate_inventory::Understood>("inventory", "inventory", LIST),
+    unjudged::<Vec<Cause>>("causes", "explain", KNOWLEDGE),
+    unjudged::<Cause>("cause", "explain CAUSE", KNOWLEDGE),
+    kind::<Numbered<WithVerdict<&Tested>>>("cause-test", "knowledge test"),
+    kind::<Numbered<WithVerdict<OneTrial<'_>>>>("trial", "try, keep, undo TRIAL"),
+    unjudged::<Numbered<KeepPlan<'_>>>("keep-plan", "keep --dry-run", PLAN),
+    kind::<Numbered<WithVerdict<Swept<'_>>>>("sweep", "try --set with several values"),
+    unjudged::<Numbered<ProfileList<'_>>>("profiles", "profile, profile list", KNOWLEDGE),
+    unjudged::<Numbered<ProfileShown<'_>>>("profile", "profile show", KNOWLEDGE),
+    kind::<Numbered<WithVerdict<ProfileDifferences<'_>>>>("profile-diff", "profile diff"),
+    kind::<Numbered<WithVerdict<ProfileTried<'_>>>>("profile-try", "profile try"),
+    kind::<Numbered<WithVerdict<RolloutShown<'_>>>>("rollout", "rollout"),
+    kind::<Numbered<WithVerdict<AllUndone<'_>>>>("undone", "undo --all"),
+    kind::<Numbered<WithVerdict<Open<'_>>>>("undo-list", "undo"),
+    kind::<Numbered<WithVerdict<CleanedHosts<'_>>>>("clean", "clean"),
+    kind::<Numbered<WithVerdict<SurveyedDrives<'_>>>>("disk-survey", "disk survey"),
+    kind::<Numbered<WithVerdict<DiskBench<'_>>>>("disk-bench", "measure disk"),
+    unjudged::<Numbered<DiskPlanned<'_>>>("disk-plan", "disk plan", PLAN),
+    kind::<Numbered<WithVerdict<DiskApplied<'_>>>>("disk-plan-apply", "disk plan --apply"),
+    kind::<Numbered<WithVerdict<DiskUndone<'_>>>>("disk-undo", "undo VOLUME"),
+    unjudged::<Numbered<DiskWatched<'_>>>(
+        "disk-watch-line",
+        "disk watch, one a line",
+        "a moment; the last line, which has `findings`, has it",
+    ),
+    unjudged::<Numbered<Patterns<'_>>>("durability-patterns", "disk durability patterns", KNOWLEDGE),
+    unjudged::<Promises>(
+        "durability-promises",
+        "disk durability write",
+        "what was acknowledged; `disk durability check` judges it",
+    ),
+    kind::<WithVerdict<&DurabilityReport>>("durability-check", "disk durability check"),
+    kind::<WithVerdict<&AuditReport>>("durability-audit", "disk durability --audit"),
+    unjudged::<Numbered<CleanedFolder<'_>>>("durability-clean", "disk durability clean", LIST),
+    kind::<Numbered<WithVerdict<DrbdState<'_>>>>("drbd-status", "drbd status"),
+    unjudged::<Numbered<DrbdPlanned<'_>>>("drbd-plan", "drbd plan", PLAN),
+    kind::<Numbered<WithVerdict<DrbdUp<'_>>>>("drbd-up", "drbd up"),
+    kind::<Numbered<WithVerdict<Replicas<'_>>>>("drbd-replicas", "drbd primary, secondary, repair"),
+    kind::<Numbered<WithVerdict<DrbdVerified<'_>>>>("drbd-verify", "drbd verify"),
+    kind::<Numbered<WithVerdict<DrbdBench<'_>>>>("drbd-bench", "drbd bench"),
+    kind::<WithVerdict<&CheckReport>>("check", "check --as"),
+    kind::<Numbered<WithVerdict<HostChecks<'_>>>>("checks", "check HOST"),
+    kind::<Numbered<WithVerdict<&Shown>>>("drain", "drain, resume"),
+    unjudged::<Line<'_>>("event", "events on stderr, one a line", "progress of a command"),
 ];

@@ -65,15 +65,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut store = Store::open_default()?;
     let found = open::runtime()?.block_on(compare(args, &chosen, &set, &mut store))?;
     let Some(Outcome { rows, done }) = found else { return Ok(open::after_interrupt()) };
+    let inventory = option("-i", args.targets.given());
+    let kept = option("--kept", args.kept.as_deref());
+    let again = page::SameFiles { inventory: &inventory, kept: &kept };
     if args.json {
-        out::document(Drift { kept: &set.file, rows: &rows, put_back: &done })?;
+        let document = Drift { kept: &set.file, rows: &rows, put_back: &done };
+        out::document(page::verdict(&rows, again), document)?;
     } else {
         for one in &done {
             out::note(&one.sentence());
         }
-        let inventory = option("-i", args.targets.given());
-        let kept = option("--kept", args.kept.as_deref());
-        let again = page::SameFiles { inventory: &inventory, kept: &kept };
         out::print(&page::text(&rows, &set.file, again, Style::detect()))?;
     }
     Ok(code(&rows, &done))

@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(open::after_interrupt());
     };
     if args.json {
-        out::document(&report)?;
+        out::document(words::verdict(&report), &report)?;
     } else {
         out::print(&words::text(&report, args.all, Style::detect().width))?;
     }

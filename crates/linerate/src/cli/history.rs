@@ -85,16 +85,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked: Vec<usize> = (0..series.len()).filter(|i| args.names(&series[*i].suspect)).collect();
     let watched = watched(args, &minutes, &listed, since_ms)?;
     known(args, &surveys, asked.is_empty() && watched.is_empty())?;
-    if args.json {
-        let shown = document(since_ms, &cluster, &surveys, (&series, &asked), &moved, &log);
-        out::document(History { watched: &watched, ..shown })?;
-        return Ok(ExitCode::Ok);
-    }
-    if surveys.is_empty() && listed.is_empty() {
-        let since = units::date_minute(since_ms);
-        out::print(&format!("no surveys since {since} UTC\nhint: start with `linerate survey HOST HOST`"))?;
-        return Ok(ExitCode::Ok);
-    }
     let view = HistoryView {
         cluster: &cluster,
         runs: surveys.iter().map(|one| (one.run.as_str(), one.start_ms)).collect(),
@@ -106,6 +96,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         asked: asked.iter().map(|i| &series[*i]).collect(),
         watched: watched.iter().filter_map(|one| watched_view(one, since_ms)).collect(),
     };
+    if args.json {
+        let shown = document(since_ms, &cluster, &surveys, (&series, &asked), &moved, &log);
+        out::document(linerate_report::history::verdict(&view), History { watched: &watched, ..shown })?;
+        return Ok(ExitCode::Ok);
+    }
+    if surveys.is_empty() && listed.is_empty() {
+        let since = units::date_minute(since_ms);
+        out::print(&format!("no surveys since {since} UTC\nhint: start with `linerate survey HOST HOST`"))?;
+        return Ok(ExitCode::Ok);
+    }
     let mut text = linerate_report::history::text(&view, Style::detect());
     let least = 2 * rules.segment_min;
     if args.host.is_none() && !listed.is_empty() {

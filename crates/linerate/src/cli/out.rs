@@ -13,6 +13,7 @@ use super::numbered::Numbered;
 use linerate_fleet::clock;
 use linerate_inventory::InventoryError;
 pub(super) use linerate_model::shell::word;
+use linerate_model::verdict::{Verdict, WithVerdict};
 use linerate_report as report;
 use linerate_report::heat::Style;
 
@@ -66,13 +67,23 @@ pub(super) fn json_line<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
     print(&report::json::shown(serde_json::to_string(value)?))
 }
 
-/// Writes a document as JSON, with the number of its shape.
-pub(super) fn document<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
+/// Writes a document as JSON, with the number of its shape and its verdict.
+pub(super) fn document<T: serde::Serialize>(summary: Verdict, document: T) -> anyhow::Result<()> {
+    listing(WithVerdict { summary, document })
+}
+
+/// Writes a document as one line of JSON, with the number of its shape and its verdict.
+pub(super) fn document_line<T: serde::Serialize>(summary: Verdict, document: T) -> anyhow::Result<()> {
+    listing_line(WithVerdict { summary, document })
+}
+
+/// Writes a document in which nothing is judged as JSON, with the number of its shape.
+pub(super) fn listing<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
     json(&Numbered::new(document))
 }
 
-/// Writes a document as one line of JSON, with the number of its shape.
-pub(super) fn document_line<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
+/// Writes a document in which nothing is judged as one line of JSON, with the number of its shape.
+pub(super) fn listing_line<T: serde::Serialize>(document: T) -> anyhow::Result<()> {
     json_line(&Numbered::new(document))
 }
 

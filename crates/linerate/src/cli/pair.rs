@@ -185,11 +185,10 @@ fn print(snapshot: &Snapshot, diagnosis: &Diagnosis, output: &Output) -> anyhow:
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if output.json {
-        return out::document(SingleTest {
-            run: &snapshot.id,
-            summary: report::verdict::of(snapshot, diagnosis),
-            samples: &snapshot.samples,
-        });
+        return out::document(
+            report::verdict::of(snapshot, diagnosis),
+            SingleTest { run: &snapshot.id, samples: &snapshot.samples },
+        );
     }
     let page = if output.verbose { report::text::page } else { report::text::brief };
     out::print(&page(snapshot, diagnosis, report::heat::Style::detect()))?;

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn list(json: bool) -> anyhow::Result<ExitCode> {
     let profiles = named::builtin()?;
     if json {
-        out::document(ProfileList { profiles: profiles.iter().collect() })?;
+        out::listing(ProfileList { profiles: profiles.iter().collect() })?;
     } else {
         out::print(&report::profile::list(profiles.iter(), report::heat::Style::detect()))?;
     }
@@ -69,7 +69,7 @@ fn list(json: bool) -> anyhow::Result<ExitCode> {
 fn show(name: &str, json: bool) -> anyhow::Result<ExitCode> {
     let profile = named::find(name)?;
     if json {
-        out::document(ProfileShown { profile: &profile })?;
+        out::listing(ProfileShown { profile: &profile })?;
     } else {
         out::print(&report::profile::show(&profile, report::heat::Style::detect()))?;
     }

@@ -109,7 +109,8 @@ fn print(
 ) -> anyhow::Result<()> {
     let folder = (!is_dry_run).then(|| rollouts.folder(&rollout.id));
     if json {
-        return out::document(RolloutShown { rollout, is_dry_run, waves, folder: folder.as_deref() });
+        let document = RolloutShown { rollout, is_dry_run, waves, folder: folder.as_deref() };
+        return out::document(report::rollout::verdict(rollout, waves), document);
     }
     out::print(&report::rollout::text(rollout, waves, is_dry_run, report::heat::Style::detect()))?;
     if let Some(folder) = folder {

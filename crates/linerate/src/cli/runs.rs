@@ -23,7 +23,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let store = Store::open_to_read()?;
     let (runs, trials) = (store.list_runs()?, store.list_trials()?);
     if args.json {
-        out::document(Runs { runs: &runs, trials: &trials })?;
+        out::listing(Runs { runs: &runs, trials: &trials })?;
         return Ok(ExitCode::Ok);
     }
     let width = report::heat::Style::detect().width;

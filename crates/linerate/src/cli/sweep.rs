@@ -64,7 +64,7 @@ impl Sweep<'_> {
         if json {
             let best = best(&trials).map(|trial| trial.id.as_str());
             let summary = report::verdict::of_trials(&trials, best);
-            out::document(Swept { summary, sweep: SweepTrials { trials: &trials, best } })?;
+            out::document(summary, Swept { sweep: SweepTrials { trials: &trials, best } })?;
         } else {
             out::print(&report::sweep::text(&trials, best(&trials), report::heat::Style::detect()))?;
         }

@@ -188,7 +188,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(super) fn show(trial: &Trial, json: bool) -> anyhow::Result<()> {
     if json {
         let summary = report::verdict::of_trials(std::slice::from_ref(trial), None);
-        return out::document(OneTrial { summary, trial });
+        return out::document(summary, OneTrial { trial });
     }
     out::print(&report::text::trial_brief(trial, report::heat::Style::detect()))
 }

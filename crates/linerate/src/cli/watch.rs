@@ -236,7 +236,7 @@ fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
 fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
     let at_ms = clock::now_ms();
     if args.json {
-        return out::document_line(WatchLine { at_ms, event });
+        return out::document_line(words::event_verdict(event), WatchLine { at_ms, event });
     }
     let text = words::event(event, at_ms, Style::detect().width);
     if !text.is_empty() {

@@ -104,6 +104,7 @@ pub(crate) fn finding_lines(
         VerdictSubject::Trial(trial) => trial.heading.clone(),
         VerdictSubject::Replica(replica) => replica.sentence.clone(),
         VerdictSubject::Drive(drive) => format!("{}: {}", drive.host, drive.sentence),
+        VerdictSubject::Stated(stated) => stated.sentence.clone(),
     };
     let row = |label, text: String, is_command| LabelledLine {
         label,

@@ -157,7 +157,7 @@ impl Follower {
 
     fn print(&self, host: &HostName, notice: &FactNotice) -> anyhow::Result<()> {
         if self.json {
-            return out::document_line(NoticeOfHost { host, notice });
+            return out::listing_line(NoticeOfHost { host, notice });
         }
         out::print(&changes::notice(host, notice, Style::detect().width))
     }

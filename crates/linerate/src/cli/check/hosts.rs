@@ -7,7 +7,9 @@ use clap::Parser as _;
 use linerate_fleet::{Fleet, LinkError};
 use linerate_model::check::CheckReport;
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::HostName;
+use linerate_model::verdict::Verdict;
 
 use crate::build;
 use crate::cli::documents::{HostCheck, HostChecks};
@@ -39,7 +41,7 @@ pub(super) fn run(words: &[OsString]) -> anyhow::Result<ExitCode> {
         let names: Vec<HostName> = inventory.hosts.iter().map(|host| host.name.clone()).collect();
         let checks = all(fleet, &names).await;
         if args.json {
-            out::document(HostChecks { hosts: &checks })?;
+            out::document(verdict(&checks), HostChecks { hosts: &checks })?;
         } else {
             for one in &checks {
                 match (&one.report, &one.error) {
@@ -64,6 +66,24 @@ async fn all(fleet: &Fleet, names: &[HostName]) -> Vec<HostCheck> {
         HostCheck { host: host.clone(), report, error }
     };
     names.iter().zip(reports).map(of).collect()
+}
+
+/// That of all hosts together; one without a report was not seen.
+fn verdict(checks: &[HostCheck]) -> Verdict {
+    let mut whole = Verdict::default();
+    for one in checks {
+        if let Some(report) = &one.report {
+            let verdict = report.verdict();
+            whole.findings.extend(verdict.findings);
+            whole.unseen.gaps.extend(verdict.unseen.gaps);
+        }
+        whole.unseen.gaps.extend(
+            one.error
+                .iter()
+                .map(|reason| Gap { what: GapSubject::Host(one.host.clone()), reason: reason.clone() }),
+        );
+    }
+    whole
 }
 
 /// What fails or warns on any host counts first, then what was not seen.

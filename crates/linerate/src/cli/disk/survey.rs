@@ -117,15 +117,15 @@ async fn survey_of(args: &Args, inventory: &Inventory) -> anyhow::Result<ExitCod
 fn show(args: &Args, surveyed: &DiskSurveyed, promise: DrivePromise) -> anyhow::Result<()> {
     let DiskSurveyed { snapshot, diagnosis, drives } = surveyed;
     if args.json {
-        return out::document(SurveyedDrives {
+        let shown = SurveyedDrives {
             run: &snapshot.id,
-            summary: report::verdict::of(snapshot, diagnosis),
             headline: &diagnosis.headline,
             promised: promise,
             drives,
             findings: &diagnosis.findings,
             gaps: &snapshot.gaps,
-        });
+        };
+        return out::document(report::verdict::of(snapshot, diagnosis), shown);
     }
     let verdict = report::text::verdict(diagnosis, &snapshot.inventory, report::heat::Style::detect());
     out::print(&format!("{}\n{verdict}", report::disk_survey::page(drives, promise)))?;

@@ -4,7 +4,11 @@
 use std::fmt::Write as _;
 
 use linerate_drain::{Applied, Decision, Outcome, Refusal, Trip, TripCause};
+use linerate_model::change::Risk;
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
+use linerate_model::units::counted;
+use linerate_model::verdict::{Verdict, VerdictFix, VerdictItem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -92,7 +96,8 @@ impl NodeLine {
         }
     }
 
-    fn text(&self) -> String {
+    /// What is done with it, and why.
+    fn words(&self) -> (String, String) {
         let (plan, done) = self.action.words();
         let what = match self.became {
             Became::Planned => plan.to_owned(),
@@ -101,7 +106,12 @@ impl NodeLine {
             Became::Unknown => format!("perhaps {done}"),
         };
         let why = self.error.clone().or_else(|| self.refusal.as_ref().map(ToString::to_string));
-        format!("{}  {what}  {}", self.node, why.or_else(|| self.reason.clone()).unwrap_or_default())
+        (what, why.or_else(|| self.reason.clone()).unwrap_or_default())
+    }
+
+    fn text(&self) -> String {
+        let (what, why) = self.words();
+        format!("{}  {what}  {why}", self.node)
     }
 }
 
@@ -129,7 +139,7 @@ impl Shown {
         command: &str,
     ) -> anyhow::Result<()> {
         if json {
-            return out::document(self);
+            return out::document(self.verdict(command), self);
         }
         out::print(&self.text())?;
         let would_act = self.nodes.iter().any(|line| line.action != Action::Leave);
@@ -147,6 +157,39 @@ impl Shown {
         Ok(())
     }
 
+    /// What is to be done or was refused, an open circuit breaker, and writes without a known end; `command`
+    /// acts.
+    fn verdict(&self, command: &str) -> Verdict {
+        let of = |became: Became| {
+            self.nodes.iter().filter(move |line| line.action != Action::Leave && line.became == became)
+        };
+        let item = |line: &NodeLine| {
+            let (what, why) = line.words();
+            let fix = (line.became == Became::Planned).then(|| VerdictFix {
+                hosts: vec![line.node.clone()],
+                by_hand: command.to_owned(),
+                risk: Risk::Disruptive,
+                ..VerdictFix::default()
+            });
+            let sentence = format!("{}: {what}: {why}", line.node);
+            VerdictItem { fix, ..VerdictItem::stated(Some(&line.node), "scheduler", sentence) }
+        };
+        let breaker = self.breaker.iter().map(|trip| VerdictItem {
+            fix: Some(VerdictFix {
+                by_hand: "linerate drain --reset-breaker".to_owned(),
+                risk: Risk::Disruptive,
+                ..VerdictFix::default()
+            }),
+            ..VerdictItem::stated(None, "circuit breaker", format!("circuit breaker open: {}", trip.cause))
+        });
+        let found = breaker.chain(of(Became::Refused).chain(of(Became::Planned)).map(item));
+        let gap = |line: &NodeLine| {
+            let (what, reason) = line.words();
+            Gap { what: format!("{}: {what}", line.node).into(), reason }
+        };
+        Verdict::stating(found, of(Became::Unknown).map(gap).collect())
+    }
+
     fn text(&self) -> String {
         let mut text = format!("Slurm cluster {}: {} held, at most {}\n", self.cluster, self.held, self.cap);
         let is_healthy = |line: &&NodeLine| line.refusal == Some(Refusal::Healthy);
@@ -156,7 +199,7 @@ impl Shown {
         }
         let healthy = self.nodes.iter().filter(is_healthy).count();
         if healthy > 0 {
-            let _ = writeln!(text, "{healthy} nodes passed in the newest run");
+            let _ = writeln!(text, "{} passed in the newest run", counted(healthy, "node"));
         }
         text
     }

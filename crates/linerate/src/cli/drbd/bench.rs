@@ -88,9 +88,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             shares: &all,
         };
         if args.json {
-            out::document(DrbdBench {
+            let document = DrbdBench {
                 run: &snapshot.id,
-                summary: linerate_report::verdict::of(&snapshot, &diagnosis),
                 resource: &request.resource,
                 primary: &request.primary,
                 peer: &request.peer,
@@ -100,7 +99,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 settings: shown::settings(&told),
                 findings: &diagnosis.findings,
                 gaps: shown::gaps(&told),
-            })?;
+            };
+            out::document(linerate_report::verdict::of(&snapshot, &diagnosis), document)?;
         } else {
             out::print(&shown::page(&told, Style::detect()))?;
         }

@@ -35,13 +35,14 @@ pub(in crate::cli) struct Args {
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
-    args.hosts.with(Needs::Sessions, async |fleet, _| {
+    args.hosts.with(Needs::Sessions, async |fleet, inventory| {
+        let typed = inventory.typed.as_deref();
         let now = seen::look(fleet).await;
         let is_there = now.of(&args.to, &args.resource).is_some_and(|side| side.role == "Primary");
         // One that was broken off behind its last step.
         if is_there && moves::close(fleet, &args.resource).await?.contains(&DrbdMove::Failover) {
             out::note(&format!("{} is the primary: the failover had come to its end", args.to));
-            moves::show(fleet, args.json).await?;
+            moves::show(fleet, typed, args.json).await?;
             return Ok(ExitCode::Ok);
         }
         let steps = if args.primary_is_dead {
@@ -59,7 +60,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some(code) = moves::make(fleet, what, &steps, progress.as_ref()).await? {
             return Ok(code);
         }
-        moves::show(fleet, args.json).await?;
+        moves::show(fleet, typed, args.json).await?;
         Ok(ExitCode::Ok)
     })
 }

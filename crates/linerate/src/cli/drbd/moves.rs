@@ -2,9 +2,12 @@
 //! journal is closed, for what they did is meant. So are those of earlier moves of the resource that were
 //! broken off: taken back later they would undo what is in force now.
 
+use std::path::Path;
+
 use linerate_model::drbd::DrbdMove;
 use linerate_model::exit::ExitCode;
-use linerate_storage::drbd::On;
+use linerate_model::verdict::Verdict;
+use linerate_storage::drbd::{On, alarms};
 
 use super::super::builds::stop;
 use super::super::out;
@@ -47,11 +50,18 @@ pub(super) async fn close(fleet: &Fleet, resource: &str) -> anyhow::Result<Vec<D
     Ok(closed)
 }
 
+/// What is wrong with replicas; `typed` is the inventory as a command has to name it.
+pub(super) fn verdict(now: &seen::Replicas, typed: Option<&Path>) -> Verdict {
+    let mut found = alarms(&now.all, &now.known, &now.not_up);
+    shown::name_inventory(&mut found, typed);
+    linerate_report::verdict::of_replicas(&found, &now.all, &now.gaps, typed)
+}
+
 /// Shows how it is now.
-pub(super) async fn show(fleet: &Fleet, json: bool) -> anyhow::Result<()> {
+pub(super) async fn show(fleet: &Fleet, typed: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let now = seen::look(fleet).await;
     if json {
-        out::document(Replicas { replicas: &now.all })
+        out::document(verdict(&now, typed), Replicas { replicas: &now.all })
     } else {
         out::print(&shown::table(&now.all, Style::detect()))
     }

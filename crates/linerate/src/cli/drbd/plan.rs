@@ -199,7 +199,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.what.hosts.with(Needs::Addresses, async |fleet, inventory| {
         let plan = args.what.plan(fleet, inventory).await?;
         if args.json {
-            out::document(document(&plan))?;
+            out::listing(document(&plan))?;
         } else {
             out::print(&shown::plan(&plan, Style::detect()))?;
         }

@@ -73,7 +73,7 @@ const MEET_LIMIT: Duration = Duration::from_secs(30);
 
 pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(false, args.json);
-    args.hosts.with(Needs::Sessions, async |fleet, _| {
+    args.hosts.with(Needs::Sessions, async |fleet, inventory| {
         let now = seen::look(fleet).await;
         let warning = warning(&now, &args.resource, &args.victim)?;
         let steps = drbd::repair(&now.all, &args.resource, &args.victim)?;
@@ -86,7 +86,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let meets = |now: &Replicas| now.of(&args.victim, &args.resource).is_some_and(Replica::is_connected);
         wait::until(fleet, MEET_LIMIT, meets).await;
         let ended = wait::until_done(fleet, "copying to the victim", progress.as_ref()).await?;
-        moves::show(fleet, args.json).await?;
+        moves::show(fleet, inventory.typed.as_deref(), args.json).await?;
         let victim = ended.now.of(&args.victim, &args.resource);
         if victim.is_some_and(|side| side.is_connected() && side.is_up_to_date()) {
             return Ok(ExitCode::Ok);

@@ -92,14 +92,15 @@ fn show(
             generation: *generation,
             marked_kib: *marked_kib,
         });
-        return out::document_line(DrbdState {
-            summary: linerate_report::verdict::of_replicas(found, &now.all, &now.gaps, typed),
+        let summary = linerate_report::verdict::of_replicas(found, &now.all, &now.gaps, typed);
+        let document = DrbdState {
             replicas: &now.all,
             known: known.collect(),
             under_way: follow.document(),
             alarms: found,
             gaps: &now.gaps,
-        });
+        };
+        return out::document_line(summary, document);
     }
     let style = Style::detect();
     let mut text = shown::table(&now.all, style);

@@ -10,10 +10,9 @@ use super::super::builds::stop;
 use super::super::hosts::{Needs, really};
 use super::super::{out, progress};
 use super::plan::{self, What};
-use super::wait;
+use super::{moves, wait};
 use crate::build::{self, DRBD, OnLoss};
 use crate::cli::documents::DrbdUp;
-use crate::cli::numbered::Numbered;
 use crate::observe::drbd::Replicas;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
@@ -89,7 +88,8 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let now = crate::observe::drbd::look(fleet).await;
         if args.json {
-            out::json(&DrbdUp { plan: Numbered::new(plan::document(&plan)), replicas: &now.all })?;
+            let document = DrbdUp { plan: plan::document(&plan), replicas: &now.all };
+            out::document(moves::verdict(&now, inventory.typed.as_deref()), document)?;
         } else {
             out::print(&shown::table(&now.all, Style::detect()))?;
         }

@@ -108,13 +108,10 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         shown::name_inventory(&mut found, typed);
         if args.json {
             let (compared, share) = outcome.for_programs();
-            out::document(DrbdVerified {
-                summary: linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps, typed),
-                compared,
-                compared_share: share,
-                replicas: &end.all,
-                alarms: &found,
-            })?;
+            let document =
+                DrbdVerified { compared, compared_share: share, replicas: &end.all, alarms: &found };
+            let summary = linerate_report::verdict::of_replicas(&found, &end.all, &end.gaps, typed);
+            out::document(summary, document)?;
         } else {
             let style = Style::detect();
             out::print(&(shown::table(&end.all, style) + &shown::alarms(&found, style)))?;

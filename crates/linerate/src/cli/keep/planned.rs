@@ -29,7 +29,7 @@ pub(super) fn run(
     let Some(hosts) = hosts else { return Ok(open::after_interrupt()) };
     let plan = KeepPlan { trial: &trial.id, hosts, kept };
     if json {
-        out::document(plan)?;
+        out::listing(plan)?;
     } else {
         out::print(&text(&plan, trial))?;
     }

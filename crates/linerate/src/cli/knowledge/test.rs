@@ -11,7 +11,9 @@ use anyhow::Context;
 use linerate_diagnose::case;
 use linerate_knowledge::{CauseProof, Knowledge};
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_model::finding::Diagnosis;
+use linerate_model::verdict::{Verdict, VerdictItem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,11 +106,28 @@ pub(super) fn run(args: &Args, own: Option<&Path>) -> anyhow::Result<ExitCode> {
     let fails = tested.proofs.iter().any(|p| p.found == Some(false))
         || tested.changed.iter().any(|c| !c.broken.is_empty());
     if args.json {
-        out::json(&tested)?;
+        out::document(summary(&tested), &tested)?;
     } else {
         out::print(&told(&tested))?;
     }
     Ok(if fails { ExitCode::Findings } else { ExitCode::Ok })
+}
+
+/// Proofs that do not find the cause, and cases that lose their verdict.
+fn summary(tested: &Tested) -> Verdict {
+    let proofs = tested.proofs.iter().filter(|proof| proof.found == Some(false));
+    let proofs = proofs.map(|proof| {
+        let sentence = format!("{} does not find {}: {}", proof.name, tested.id, proof.shown);
+        VerdictItem::stated(None, &proof.name, sentence)
+    });
+    let broken = tested.changed.iter().filter(|change| !change.broken.is_empty());
+    let broken = broken.map(|change| {
+        let sentence = format!("{} loses its verdict: {}", change.case, change.broken.join("; "));
+        VerdictItem::stated(None, &change.case, sentence)
+    });
+    let gap = |proof: &Proof| Gap { what: proof.name.clone().into(), reason: proof.shown.clone() };
+    let unseen = tested.proofs.iter().filter(|proof| proof.found.is_none()).map(gap);
+    Verdict::stating(proofs.chain(broken), unseen.collect())
 }
 
 /// Cases in the folder of the file, and in a folder `cases` there.

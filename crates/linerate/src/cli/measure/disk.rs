@@ -272,13 +272,13 @@ async fn measure(
             .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
     }
     if args.json {
-        out::document(DiskBench {
+        let shown = DiskBench {
             run: &snapshot.id,
-            summary: report::verdict::of(&snapshot, &diagnosis),
             tests: shown::told(&snapshot),
             samples: &snapshot.samples,
             gaps: &snapshot.gaps,
-        })?;
+        };
+        out::document(report::verdict::of(&snapshot, &diagnosis), shown)?;
     } else {
         out::print(&report::text::page(&snapshot, &diagnosis, report::heat::Style::detect()))?;
         if !snapshot.id.is_empty() {

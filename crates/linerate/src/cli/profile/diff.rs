@@ -71,7 +71,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(compared) = compared else { return Ok(open::after_interrupt()) };
     if args.json {
         let (hosts, gaps) = (&compared.hosts, &compared.gaps);
-        out::document(ProfileDifferences { profile: &profile.id, hosts, gaps })?;
+        let document = ProfileDifferences { profile: &profile.id, hosts, gaps };
+        out::document(report::profile::verdict(&profile, hosts, gaps), document)?;
     } else {
         let style = report::heat::Style::detect();
         out::print(&report::profile::differences(&profile, &compared.hosts, args.all, style))?;

@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let trials: Vec<Trial> = outcomes.iter().filter_map(|outcome| outcome.trial.clone()).collect();
         let summary = report::verdict::of_trials(&trials, None);
-        out::document(ProfileTried { profile: &profile.id, summary, groups: &outcomes })?;
+        out::document(summary, ProfileTried { profile: &profile.id, groups: &outcomes })?;
     } else {
         let style = report::heat::Style::detect();
         out::print(&report::profile::tried(&profile, &args.on, &outcomes, style))?;

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use linerate_model::exit::ExitCode;
+use linerate_model::fact::Gap;
 use linerate_model::printable::one_line;
+use linerate_model::verdict::{Verdict, VerdictFix, VerdictItem};
 
 use super::args::Args;
 use super::trials;
@@ -25,9 +27,12 @@ struct OnHosts {
     words: String,
 }
 
+/// Status of a trial in the store that is in force because its undo failed.
+const UNDO_FAILED: &str = "undo-failed";
+
 /// Whether a change of this trial may be in force.
 fn is_open(trial: &TrialRow) -> bool {
-    matches!(trial.status.as_str(), "running" | "kept" | "undo-failed")
+    matches!(trial.status.as_str(), "running" | "kept" | UNDO_FAILED)
 }
 
 pub(super) fn list(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
@@ -49,12 +54,30 @@ pub(super) fn list(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
     let Some(on_hosts) = on_hosts else { return Ok(open::after_interrupt()) };
     let trials = together(stored, &on_hosts);
     if args.json {
-        out::document(Open { trials: &trials, builds: &on_hosts.builds, gaps: &on_hosts.gaps })?;
+        let document = Open { trials: &trials, builds: &on_hosts.builds, gaps: &on_hosts.gaps };
+        out::document(verdict(&trials, &on_hosts.gaps), document)?;
     } else {
         out::print(&text(&trials, &on_hosts.builds))?;
         on_hosts.gaps.iter().for_each(|gap| out::note(&format!("not seen: {gap}")));
     }
     Ok(if on_hosts.gaps.is_empty() { ExitCode::Ok } else { ExitCode::PartlyBlind })
+}
+
+/// Trials that could not be undone; what else is open is no fault.
+fn verdict(trials: &[OpenTrial], gaps: &[String]) -> Verdict {
+    let failed = trials.iter().filter(|trial| trial.status == UNDO_FAILED);
+    let item = |trial: &OpenTrial| {
+        let sentence = format!("trial {} could not be undone: {}", trial.trial, trial.remedy);
+        VerdictItem {
+            fix: Some(VerdictFix { by_hand: trial.undo.clone(), ..VerdictFix::default() }),
+            ..VerdictItem::stated(None, &trial.trial, sentence)
+        }
+    };
+    let gap = |text: &String| {
+        let (what, reason) = text.split_once(": ").unwrap_or(("hosts", text));
+        Gap { what: what.into(), reason: reason.to_owned() }
+    };
+    Verdict::stating(failed.map(item), gaps.iter().map(gap).collect())
 }
 
 async fn ask(fleet: &Fleet) -> anyhow::Result<OnHosts> {

@@ -4,6 +4,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
+use linerate_model::verdict::{Verdict, VerdictItem};
 use super::args::Args;
 use crate::cli::documents::{AllUndone, Undone};
 use crate::cli::{open, out, progress, trial, watcher};
@@ -61,7 +62,11 @@ pub(super) fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        out::document(AllUndone { undone: &undone })?;
+        let failed = undone.iter().filter_map(|one| {
+            let sentence = format!("{}: {}", one.host, one.error.as_ref()?);
+            Some(VerdictItem::stated(Some(&one.host), &one.trial, sentence))
+        });
+        out::document(Verdict::stating(failed, Vec::new()), AllUndone { undone: &undone })?;
     } else {
         let line = |u: &Undone| match &u.error {
             None => format!("{}: trial {} undone", u.host, u.trial),

@@ -3,6 +3,7 @@
 
 use linerate_model::exit::ExitCode;
 use linerate_model::step::{DeviceRefusal, Step, given};
+use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::args::Args;
 use crate::build::{self, DISK};
@@ -47,7 +48,9 @@ pub(super) fn run(args: &Args, name: &str) -> anyhow::Result<ExitCode> {
                 not_empty: not_empty.clone(),
             };
             let drives = held.iter().map(left).collect();
-            out::document(DiskUndone { taken_back: &taken, drives })?;
+            let failed = taken.failures.iter().map(|why| VerdictItem::stated(None, name, why.clone()));
+            let document = DiskUndone { taken_back: &taken, drives };
+            out::document(Verdict::stating(failed, Vec::new()), document)?;
         } else {
             taken.show()?;
             held.iter()

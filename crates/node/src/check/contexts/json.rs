@@ -1,7 +1,8 @@
-//! For programs: the whole report as one line of JSON, in the shape of `CheckReport`.
+//! For programs: the whole report as one line of JSON, a `CheckReport` with its verdict.
 
 use linerate_model::check::CheckReport;
 use linerate_model::exit::ExitCode;
+use linerate_model::verdict::WithVerdict;
 
 use super::kind::{Context, Shown};
 
@@ -18,7 +19,7 @@ impl Context for Json {
     }
 
     fn show(&self, report: &CheckReport) -> Shown {
-        match serde_json::to_string(report) {
+        match serde_json::to_string(&WithVerdict { summary: report.verdict(), document: report }) {
             Ok(text) => Shown { text: text + "\n", code: report.exit_code() as u8 },
             Err(error) => self.unable(&error.to_string()),
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use linerate_model::audit::AuditKind;
 use linerate_model::exit::ExitCode;
+use linerate_model::verdict::WithVerdict;
 
 use super::super::super::choice::one_of;
 use super::super::super::{open, out, progress};
@@ -41,7 +42,7 @@ async fn run_async(folder: &Path, how: &How) -> anyhow::Result<ExitCode> {
     });
     let Some(report) = done.await? else { return Ok(open::after_interrupt()) };
     if how.json {
-        out::json(&report)?;
+        out::json(&WithVerdict { summary: shown::verdict(&report), document: &report })?;
     } else {
         out::print(&shown::page(&report))?;
     }

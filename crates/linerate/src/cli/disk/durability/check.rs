@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use linerate_model::durability::{DurabilityAnswer, DurabilityRequest, DurabilityVerdict};
 use linerate_model::exit::ExitCode;
+use linerate_model::verdict::WithVerdict;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
@@ -76,7 +77,7 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
     });
     let Some((report, cleaned)) = done.await? else { return Ok(open::after_interrupt()) };
     if args.json {
-        out::json(&report)?;
+        out::json(&WithVerdict { summary: shown::verdict(&report), document: &report })?;
     } else {
         out::print(&shown::page(&report))?;
     }

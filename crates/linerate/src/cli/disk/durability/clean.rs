@@ -38,7 +38,7 @@ async fn run_async(args: &Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("host {host} answered something else than it was asked");
     };
     if args.json {
-        out::document(CleanedFolder { host: &host, folder: &folder, files, left: &left })?;
+        out::listing(CleanedFolder { host: &host, folder: &folder, files, left: &left })?;
     } else {
         out::note(&words(&folder, files, &left));
     }

@@ -23,7 +23,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let asked = Place::with(&inventory, &host, async |link| Ok(patterns(&link).await?));
     let Some(known) = open::runtime()?.block_on(asked)? else { return Ok(open::after_interrupt()) };
     if args.json {
-        out::document(Patterns { patterns: &known })?;
+        out::listing(Patterns { patterns: &known })?;
     } else {
         out::print(&shown::patterns(&known))?;
     }

@@ -7,6 +7,7 @@
 
 use linerate_model::exit::ExitCode;
 use linerate_model::step::Step;
+use linerate_model::verdict::VerdictItem;
 use linerate_storage::drbd::On;
 use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 
@@ -144,7 +145,12 @@ fn show(
     let undo = build::undo_command(&built.build, &fleet.arguments(&[&built.host]));
     if args.json {
         let (planned, failed) = (document(plan, chosen), whole.as_ref().err().map(String::as_str));
-        out::document(DiskApplied { planned, built, failed, undo: &undo })?;
+        let mut summary = disk_built::verdict(built);
+        if let Some(why) = failed {
+            let item = VerdictItem::stated(Some(&built.host), &built.device, why.to_owned());
+            summary.findings.insert(0, item);
+        }
+        out::document(summary, DiskApplied { planned, built, failed, undo: &undo })?;
     } else {
         out::print(&disk_built::text(built, Style::detect()))?;
         if whole.is_ok() {

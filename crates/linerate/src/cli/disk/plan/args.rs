@@ -198,7 +198,7 @@ impl Args {
     /// Prints it.
     pub(super) fn show(&self, plan: &LayoutComparison, chosen: &LayoutPlan) -> anyhow::Result<()> {
         if self.json {
-            out::document(document(plan, chosen))
+            out::listing(document(plan, chosen))
         } else {
             out::print(&disk_plan::text(plan, chosen, Style::detect()))
         }

@@ -63,7 +63,7 @@ fn interval_record<'a>(watch: &'a DiskWatch<'_>, interval: &'a DiskInterval, all
 
 /// The record of a host that is not seen, lost, or back.
 fn contact(host: &WatchedHost, what: &str, away_s: Option<f64>) -> anyhow::Result<()> {
-    out::document_line(DiskWatched::Contact {
+    out::listing_line(DiskWatched::Contact {
         contact: what,
         host: &host.name,
         at_ms: clock::now_ms(),
@@ -97,9 +97,9 @@ impl Output {
             match event {
                 DiskWatchEvent::Begun { host, away_s } => self.begun(&watch.hosts[*host], *away_s)?,
                 DiskWatchEvent::Interval(interval) if self.json => {
-                    out::document_line(interval_record(watch, interval, self.all))?;
+                    out::listing_line(interval_record(watch, interval, self.all))?;
                 }
-                DiskWatchEvent::Finding(change) if self.json => out::document_line(finding_record(change))?,
+                DiskWatchEvent::Finding(change) if self.json => out::listing_line(finding_record(change))?,
                 DiskWatchEvent::Finding(change) if !self.is_live() => out::print(&report::change(change))?,
                 DiskWatchEvent::Interval(_) | DiskWatchEvent::Finding(_) => {}
                 DiskWatchEvent::Lost { host } => self.lost(&watch.hosts[*host])?,
@@ -119,7 +119,7 @@ impl Output {
             _ => {}
         }
         if self.json {
-            out::document_line(DiskWatched::Layout {
+            out::listing_line(DiskWatched::Layout {
                 host: &watched.host,
                 layout: watched.layout.disks().collect(),
                 times_missing: missing,
@@ -191,7 +191,7 @@ impl Output {
             let summary = Box::new(linerate_report::verdict::of_drives(findings, &gaps, typed));
             let findings = findings.iter().map(words::disks::written).collect();
             let hosts = WatchedNumbers { asked: reach.asked, seen: reach.seen, unseen: &unseen };
-            return out::document_line(DiskWatched::End { summary, findings, gaps: &gaps, hosts });
+            return out::listing_line(DiskWatched::End { summary, findings, gaps: &gaps, hosts });
         }
         out::print(&report::summary(findings, reach))
     }
