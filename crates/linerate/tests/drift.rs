@@ -98,6 +98,26 @@ impl Cluster {
     }
 }
 
+/// No survey was ever made of this cluster.
+#[test]
+fn what_was_put_back_is_undone_as_printed() {
+    if !inside("what_was_put_back_is_undone_as_printed") {
+        return;
+    }
+    let cluster = Cluster::new("put-back");
+    cluster.set(1, OTHER);
+    for file in [&[][..], &["-i", "cluster.toml"]] {
+        let (code, _, err) = cluster.run(&[&["drift", "h1", "--put-back"], file].concat());
+        assert_eq!((code, cluster.now(1).as_str()), (0, KEPT), "{err}");
+        let mut commands = err.split('`').filter(|part| part.starts_with("linerate undo "));
+        let command = commands.next().unwrap_or_else(|| panic!("{err}"));
+        assert_eq!(command.contains("-i cluster.toml"), !file.is_empty(), "{command}");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let (code, out, err) = cluster.run(&words);
+        assert_eq!((code, cluster.now(1).as_str()), (0, OTHER), "{out}{err}");
+    }
+}
+
 #[test]
 fn what_drifted_is_named_put_back_once_and_a_second_owner_is_found() {
     if !inside("what_drifted_is_named_put_back_once_and_a_second_owner_is_found") {

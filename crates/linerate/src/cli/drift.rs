@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out::document(page::verdict(&rows, again), document)?;
     } else {
         for one in &done {
-            out::note(&one.sentence());
+            out::note(&one.sentence(&inventory));
         }
         out::print(&page::text(&rows, &set.file, again, Style::detect()))?;
     }

@@ -53,7 +53,8 @@ impl Hosts {
         Ok(chosen)
     }
 
-    fn chosen(&self) -> anyhow::Result<Chosen> {
+    /// The hosts.
+    pub(super) fn chosen(&self) -> anyhow::Result<Chosen> {
         self.with_first(std::iter::empty())
     }
 

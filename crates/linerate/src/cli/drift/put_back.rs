@@ -37,10 +37,14 @@ impl Done {
         self.error.is_none()
     }
 
-    pub(super) fn sentence(&self) -> String {
+    /// In words; `inventory` is the option that names it to another command.
+    pub(super) fn sentence(&self, inventory: &str) -> String {
         let keys = self.keys.join(", ");
         match &self.error {
-            None => format!("{}: put back {keys}; `linerate undo {}` reverts it", self.host, self.trial),
+            None => format!(
+                "{}: put back {keys}; `linerate undo {inventory}{}` reverts it",
+                self.host, self.trial
+            ),
             Some(error) => format!("{}: not put back: {keys}: {error}", self.host),
         }
     }

@@ -1,10 +1,12 @@
 //! Undoes trials, also kept ones; with `--all` what every host has still open.
 
 use linerate_model::exit::ExitCode;
+use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::verdict::{Verdict, VerdictItem};
 use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 
-use linerate_model::verdict::{Verdict, VerdictItem};
 use super::args::Args;
 use crate::cli::documents::{AllUndone, Undone};
 use crate::cli::{open, out, progress, trial, watcher};
@@ -15,10 +17,7 @@ use linerate_store::Store;
 
 /// Undoes one trial.
 pub(super) fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<ExitCode> {
-    let row = store.find_run(Some(&stored.run))?;
-    let mut snapshot = store.load_snapshot(&row.id)?;
-    snapshot.inventory = open::inventory_of(args.given(), &row, store)?;
-    let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
+    let (snapshot, diagnosis) = scene(args, store, &stored)?;
     let progress = progress::start(!args.json, args.json);
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
@@ -36,6 +35,18 @@ pub(super) fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<E
     store.save_trial(&trial, clock::now_ms())?;
     trial::show(&trial, args.json)?;
     Ok(if trial.status == TrialStatus::Undone { ExitCode::Ok } else { ExitCode::RollbackFailed })
+}
+
+/// The run of a trial with the hosts as they are now; of one that needed no run (a put-back) the hosts alone.
+fn scene(args: &Args, store: &Store, stored: &Trial) -> anyhow::Result<(Snapshot, Diagnosis)> {
+    if stored.run.is_empty() {
+        let inventory = args.hosts.chosen()?.inventory;
+        return Ok((Snapshot { inventory, ..Snapshot::default() }, Diagnosis::default()));
+    }
+    let row = store.find_run(Some(&stored.run))?;
+    let mut snapshot = store.load_snapshot(&row.id)?;
+    snapshot.inventory = open::inventory_of(args.given(), &row, store)?;
+    Ok((snapshot, store.load_diagnosis(&row.id)?.unwrap_or_default()))
 }
 
 /// Undoes all trials that are open on hosts.
