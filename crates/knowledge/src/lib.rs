@@ -144,6 +144,17 @@ mod tests {
         }
     }
 
+    /// The risk stands beside `linerate try`, which does change something.
+    #[test]
+    fn the_risk_of_a_change_is_not_that_of_a_query() {
+        for cause in Knowledge::builtin().unwrap().causes() {
+            let Some(remedy) = cause.remedy.as_ref().filter(|remedy| !remedy.set.is_empty()) else {
+                continue;
+            };
+            assert!(!remedy.risk_text.contains("changes nothing"), "{}: {}", cause.id, remedy.risk_text);
+        }
+    }
+
     #[test]
     fn a_fix_names_only_settings_that_may_be_written() {
         let good = BUILTIN.get_file("tcp/tcp-sack-off.toml").and_then(|f| f.contents_utf8()).unwrap();
