@@ -144,6 +144,22 @@ mod tests {
         }
     }
 
+    /// What no setting of ours fixes is a command to type, or the file has a line with the reason.
+    #[test]
+    fn a_fix_is_a_command_or_its_file_has_the_reason() {
+        let knowledge = Knowledge::builtin().unwrap();
+        let mut commands = 0;
+        for file in files_of_causes() {
+            let cause = file.path().file_stem().and_then(|id| knowledge.get(id.to_str()?)).unwrap();
+            let Some(remedy) = cause.remedy.as_ref().filter(|remedy| remedy.set.is_empty()) else { continue };
+            let is_command = placeholder::is_command(&remedy.by_hand);
+            let why = file.contents_utf8().unwrap().lines().find(|line| line.starts_with("# No command: "));
+            assert_ne!(is_command, why.is_some(), "{}: {} ({why:?})", cause.id, remedy.by_hand);
+            commands += usize::from(is_command);
+        }
+        assert!(commands >= 12, "{commands}");
+    }
+
     /// The risk stands beside `linerate try`, which does change something.
     #[test]
     fn the_risk_of_a_change_is_not_that_of_a_query() {

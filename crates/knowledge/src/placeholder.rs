@@ -18,14 +18,33 @@ pub enum Placeholder {
     Resource,
     /// The address of another host that it exchanges traffic with.
     Address,
+    /// The folder of a mounted file system.
+    Folder,
+    /// The number of a routing table.
+    Table,
+    /// The unit of systemd whose control group has limits.
+    Unit,
+    /// The properties of that unit that take its limits off.
+    Limits,
     /// The value to write: what its equals have.
     Value,
 }
 
 impl Placeholder {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Host, Self::Hosts, Self::Nic, Self::Disk, Self::Resource, Self::Address, Self::Value];
+    pub const ALL: [Self; 11] = [
+        Self::Host,
+        Self::Hosts,
+        Self::Nic,
+        Self::Disk,
+        Self::Resource,
+        Self::Address,
+        Self::Folder,
+        Self::Table,
+        Self::Unit,
+        Self::Limits,
+        Self::Value,
+    ];
 
     /// As it stands in a text.
     #[must_use]
@@ -37,6 +56,10 @@ impl Placeholder {
             Self::Disk => "{disk}",
             Self::Resource => "{resource}",
             Self::Address => "{address}",
+            Self::Folder => "{folder}",
+            Self::Table => "{table}",
+            Self::Unit => "{unit}",
+            Self::Limits => "{limits}",
             Self::Value => "{value}",
         }
     }
@@ -50,9 +73,36 @@ impl Placeholder {
             Self::Disk => "DRIVE",
             Self::Resource => "RESOURCE",
             Self::Address => "PEER",
+            Self::Folder => "FOLDER",
+            Self::Table => "TABLE",
+            Self::Unit => "UNIT",
+            Self::Limits => "LIMITS",
             Self::Value => "(the value of the other hosts)",
         }
     }
+}
+
+/// Programs with which a command of a fix begins.
+const PROGRAMS: [&str; 13] = [
+    "cpupower",
+    "drbdadm",
+    "echo",
+    "ethtool",
+    "gluster",
+    "hdparm",
+    "ip",
+    "linerate",
+    "mount",
+    "sysctl",
+    "systemctl",
+    "tc",
+    "umount",
+];
+
+/// Whether a fix is a command to type, and not words.
+#[must_use]
+pub fn is_command(text: &str) -> bool {
+    text.split(' ').next().is_some_and(|word| PROGRAMS.contains(&word))
 }
 
 /// A text for people; what is not known becomes a word.
@@ -68,8 +118,9 @@ pub fn command(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> Opt
     let words = |value: &str| value.split_whitespace().map(shell::word).collect::<Vec<_>>().join(" ");
     Placeholder::ALL.into_iter().filter(|p| text.contains(p.hole())).try_fold(text.to_owned(), |text, p| {
         let value = known(p).filter(|value| !value.trim().is_empty())?;
-        // A value of several words is one word; a list of hosts is several.
-        let value = if p == Placeholder::Hosts { words(&value) } else { shell::word(&value) };
+        // A value of several words is one word; a list is several.
+        let is_list = matches!(p, Placeholder::Hosts | Placeholder::Limits);
+        let value = if is_list { words(&value) } else { shell::word(&value) };
         Some(text.replace(p.hole(), &value))
     })
 }

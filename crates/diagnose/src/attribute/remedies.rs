@@ -38,6 +38,7 @@ pub(crate) fn remedy(
     let nic = key.and_then(nic_of).or_else(|| facts.nic(host, layer));
     let resource = key.and_then(resource_of);
     let hosts = hosts_of(facts, host, resource);
+    let limited = scored.hits.iter().find_map(|hit| limited_unit(&hit.key, &hit.value));
     let known = |hole: Placeholder| match hole {
         Placeholder::Host => named.map(str::to_owned),
         Placeholder::Hosts => named.map(|_| hosts.clone()),
@@ -48,6 +49,10 @@ pub(crate) fn remedy(
             resource.filter(|name| name.parse::<u32>().is_err()).map(|name| name.replace('/', "."))
         }
         Placeholder::Address => address_of_a_peer(facts, location, host),
+        Placeholder::Folder => key.and_then(folder_of).map(str::to_owned),
+        Placeholder::Table => key.and_then(table_of).map(str::to_owned),
+        Placeholder::Unit => limited.map(|(unit, _)| unit.to_owned()),
+        Placeholder::Limits => limited.and_then(|(_, limits)| lifted(limits)),
         Placeholder::Value => {
             let to = changes.first().map(|change| &change.to);
             to.or(hit.and_then(|hit| hit.peers.as_ref())).map(ToString::to_string)
@@ -80,6 +85,44 @@ fn resource_of(key: &str) -> Option<&str> {
 fn drive_of(key: &str) -> Option<&str> {
     let rest = ["disk.", "disk_health.", "disk_limit."].iter().find_map(|head| key.strip_prefix(head))?;
     rest.split_once('.').map(|(name, _)| name)
+}
+
+/// The folder of a mounted file system that a key is about. In a key `_` may stand for another character:
+/// such a folder cannot be typed.
+fn folder_of(key: &str) -> Option<&str> {
+    let folder = match key.strip_prefix("nfs.") {
+        Some(rest) => rest.rsplit_once('.')?.0,
+        None => key.strip_prefix("mount.")?,
+    };
+    Some(folder).filter(|folder| folder.starts_with('/') && !folder.contains('_'))
+}
+
+/// The number of the routing table that a key is about: `200` of `table.200.1`.
+fn table_of(key: &str) -> Option<&str> {
+    let (number, _) = key.strip_prefix("table.")?.split_once('.')?;
+    Some(number).filter(|number| number.parse::<u32>().is_ok())
+}
+
+/// The unit of systemd that the first limited control group is, and its limits.
+fn limited_unit<'v>(key: &str, value: &'v FactValue) -> Option<(&'v str, &'v str)> {
+    let FactValue::List(groups) = value else { return None };
+    let is_of_limits = key.starts_with("disk_limit.") && key.ends_with(".cgroups");
+    let (group, limits) = groups.first().filter(|_| is_of_limits)?.split_once(' ')?;
+    let unit = group.rsplit_once('/')?.1;
+    let is_unit = [".service", ".scope", ".slice"].iter().any(|kind| unit.ends_with(kind));
+    is_unit.then_some((unit, limits))
+}
+
+/// Properties of systemd that take limits off; `None` where one of them is unknown.
+fn lifted(limits: &str) -> Option<String> {
+    let property = |limit: &str| match limit.split('=').next()? {
+        "rbps" => Some("IOReadBandwidthMax="),
+        "wbps" => Some("IOWriteBandwidthMax="),
+        "riops" => Some("IOReadIOPSMax="),
+        "wiops" => Some("IOWriteIOPSMax="),
+        _ => None,
+    };
+    limits.split_whitespace().map(property).collect::<Option<Vec<_>>>().map(|all| all.join(" "))
 }
 
 /// The address of a host at the other end of the bad cells.
@@ -236,6 +279,23 @@ mod tests {
         let cpu = |turn| spread("8-9,12", turn).map(|cpu| cpu.to_string());
         assert_eq!([0, 1, 2, 3].map(cpu), ["8", "9", "12", "8"].map(|c| Some(c.to_owned())));
         assert_eq!(spread("", 0), None);
+    }
+
+    #[test]
+    fn what_a_key_is_about_can_be_typed_or_is_unknown() {
+        assert_eq!(folder_of("nfs./home.v4.rsize"), Some("/home.v4"));
+        assert_eq!(folder_of("mount./hdfs"), Some("/hdfs"));
+        assert_eq!(folder_of("nfs./my_data.rsize"), None);
+        assert_eq!(table_of("table.200.1"), Some("200"));
+        assert_eq!((table_of("table.local.1"), table_of("route.default")), (None, None));
+        let groups = FactValue::List(vec!["/system.slice/backup.service wbps=10485760 riops=100".into()]);
+        let (unit, limits) = limited_unit("disk_limit.sdb.cgroups", &groups).unwrap();
+        assert_eq!(unit, "backup.service");
+        assert_eq!(lifted(limits).unwrap(), "IOWriteBandwidthMax= IOReadIOPSMax=");
+        assert_eq!(lifted("weight=10"), None);
+        assert_eq!(limited_unit("disk_limit.sdb.waiting_percent", &groups), None);
+        let docker = FactValue::List(vec!["/docker/0123 wbps=1".into()]);
+        assert_eq!(limited_unit("disk_limit.sdb.cgroups", &docker), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where and how much, in one line: a located loss in, words out.
 
+use linerate_knowledge::placeholder::is_command;
 use linerate_model::finding::{Clue, Direction, FactHit, LayerScope, Metric, ReplicaPattern, Suspect};
 use linerate_model::names::ranges;
 use linerate_model::units::{percent, value};
@@ -216,11 +217,8 @@ fn pattern(pattern: ReplicaPattern) -> &'static str {
     }
 }
 
-/// Programs with which a fix by hand begins where it is a command.
-const PROGRAMS: &[&str] = &["cpupower", "echo", "ethtool", "hdparm", "ip", "sysctl", "systemctl", "tc"];
-
 /// A fix by hand, with its host before a command; words name the host themselves.
 pub(super) fn by_hand(text: &str, host: &str) -> String {
-    let is_command = text.split(' ').next().is_some_and(|word| PROGRAMS.contains(&word));
-    if is_command && !host.is_empty() { format!("on {host}: {text}") } else { text.to_owned() }
+    let is_on_host = is_command(text) && !text.starts_with("linerate ");
+    if is_on_host && !host.is_empty() { format!("on {host}: {text}") } else { text.to_owned() }
 }

@@ -248,7 +248,14 @@ fn fix(remark: &Remark) -> Option<VerdictFix> {
     let words = match remark {
         Remark::Symptom(symptom) => match &symptom.sign {
             Sign::Window { .. } => {
-                "raise the larger of tcp_rmem and tcp_wmem at both ends, or use a larger -w"
+                // Which of the two buffers it is does not show from outside.
+                let hosts = format!("on {} and {}", symptom.from, symptom.to);
+                return Some(VerdictFix {
+                    hosts: vec![symptom.from.clone(), symptom.to.clone()],
+                    by_hand: format!("{hosts}: sysctl -w net.ipv4.tcp_{{r,w}}mem='4096 131072 67108864'"),
+                    risk_text: "more memory per busy connection".to_owned(),
+                    ..VerdictFix::default()
+                });
             }
             Sign::CoreFull { .. } | Sign::OneStream { .. } => {
                 "use several streams, or spread the interrupts of the NIC"
