@@ -10,6 +10,7 @@ use linerate_model::fact_change::FactChange;
 use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::writable::writable;
 
 use super::{names, words};
 
@@ -118,7 +119,9 @@ fn is_identity(difference: &Difference) -> bool {
     is_own_route || IDENTITY.iter().any(|part| key.contains(part))
 }
 
-/// Facts that differ, suspects first; at most `max` rows, and how many there were.
+/// Facts that differ: what findings rest on, then settings that can be written, then the rest. Facts of a
+/// device that some hosts lack are one row, and so are those of numbered things with the same hosts. At most
+/// `max` rows, and how many there were.
 pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (Vec<FactDifference>, usize) {
     let measured = |host: &str| snapshot.inventory.host(host).is_some_and(|h| !h.endpoints.is_empty());
     let said = evidence(diagnosis);
@@ -129,10 +132,7 @@ pub fn differences(snapshot: &Snapshot, diagnosis: &Diagnosis, max: usize) -> (V
             rows.extend(compare(snapshot, &some_of(hosts, &said, HOSTS_MAX), &said));
         }
     }
-    rows.sort_by(|a, b| (!a.suspect, a.others.len(), &a.key).cmp(&(!b.suspect, b.others.len(), &b.key)));
-    let all = rows.len();
-    rows.truncate(max);
-    (rows, all)
+    most_telling(rows, max)
 }
 
 /// In which settings a host differs from most of its kind, suspects first; at most `max` rows, and how many
@@ -152,10 +152,88 @@ pub fn of_host(
     let mut rows = compare(snapshot, &peers, &evidence(diagnosis));
     let is_other = |(_, hosts): &(String, Vec<HostName>)| hosts.iter().any(|of| of == host);
     rows.retain(|row| row.others.iter().any(is_other));
-    rows.sort_by(|a, b| (!a.suspect, a.others.len(), &a.key).cmp(&(!b.suspect, b.others.len(), &b.key)));
+    most_telling(rows, max)
+}
+
+/// The first rows, the most telling first, and how many there are.
+fn most_telling(rows: Vec<FactDifference>, max: usize) -> (Vec<FactDifference>, usize) {
+    // Whom a host knows follows from where it is.
+    let is_identity =
+        |row: &FactDifference| [".neighbour.", ".fdb."].iter().any(|part| row.key.contains(part));
+    let rows = rows.into_iter().filter(|row| row.suspect || !is_identity(row)).collect();
+    let mut rows = collapsed(rows);
+    let rank = |row: &FactDifference| (!row.suspect, writable(&row.key).is_none(), row.others.len());
+    rows.sort_by(|a, b| (rank(a), &a.key).cmp(&(rank(b), &b.key)));
     let all = rows.len();
     rows.truncate(max);
     (rows, all)
+}
+
+/// Rows that are one: facts of a device that the same hosts lack, and facts of numbered things (interrupts,
+/// queues, CPUs) whose values part the hosts alike.
+fn collapsed(rows: Vec<FactDifference>) -> Vec<FactDifference> {
+    let parted = |row: &FactDifference| -> Vec<Vec<HostName>> {
+        let mut sets: Vec<Vec<HostName>> = row.others.iter().map(|(_, hosts)| hosts.clone()).collect();
+        sets.sort();
+        sets
+    };
+    let mut whole: Vec<FactDifference> = Vec::new();
+    let mut families: BTreeMap<(String, bool, Vec<Vec<HostName>>), Vec<FactDifference>> = BTreeMap::new();
+    for row in rows {
+        match family(&row).filter(|_| !row.suspect) {
+            Some((name, is_device)) => {
+                families.entry((name, is_device, parted(&row))).or_default().push(row);
+            }
+            None => whole.push(row),
+        }
+    }
+    for ((name, is_device, _), mut of) in families {
+        let least = if is_device { DEVICE_FACTS_MIN } else { 2 };
+        if of.len() < least {
+            whole.append(&mut of);
+            continue;
+        }
+        whole.push(one_of(name, &of));
+    }
+    whole
+}
+
+/// What a row is one of many of: the device of a fact that some hosts lack, or the key with its numbers as
+/// `*`; and whether it is a device.
+fn family(row: &FactDifference) -> Option<(String, bool)> {
+    let is_lacking = row.most.is_empty() || row.others.iter().any(|(value, _)| value.is_empty());
+    let parts: Vec<&str> = row.key.split('.').collect();
+    if let (true, [area @ ("nic" | "disk" | "disk_health"), device, _, ..]) = (is_lacking, &parts[..]) {
+        return Some((format!("{area}.{device}"), true));
+    }
+    let is_number = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    let parts = parts.iter().map(|part| if is_number(part) { "*" } else { *part });
+    let pattern = parts.collect::<Vec<&str>>().join(".");
+    (pattern != row.key).then_some((pattern, false))
+}
+
+/// Rows with the same hosts as one: the values where they are the same in all, else how many there are.
+fn one_of(key: FactKey, rows: &[FactDifference]) -> FactDifference {
+    let count = format!("{} facts", rows.len());
+    let value = |values: Vec<&str>| match &values[..] {
+        [first, rest @ ..] if rest.iter().all(|value| value == first) => (*first).to_owned(),
+        // Some lack some of them: what they have is their number too.
+        _ => count.clone(),
+    };
+    let first = &rows[0];
+    let others = first.others.iter().map(|(_, hosts)| {
+        let of = |row: &'_ FactDifference| {
+            row.others.iter().find(|(_, of)| of == hosts).map_or(String::new(), |(value, _)| value.clone())
+        };
+        let all: Vec<String> = rows.iter().map(of).collect();
+        (value(all.iter().map(String::as_str).collect()), hosts.clone())
+    });
+    FactDifference {
+        key,
+        most: value(rows.iter().map(|row| row.most.as_str()).collect()),
+        others: others.collect(),
+        suspect: false,
+    }
 }
 
 /// Everything that findings say in evidence and changes, to mark what they rest on.
@@ -222,6 +300,48 @@ mod tests {
     use linerate_model::fact_change::SeenBy;
 
     use super::*;
+
+    fn row(key: &str, most: &str, other: &str, hosts: &[&str]) -> FactDifference {
+        let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        FactDifference {
+            key: key.into(),
+            most: most.into(),
+            others: vec![(other.into(), hosts)],
+            suspect: false,
+        }
+    }
+
+    #[test]
+    fn many_facts_of_one_thing_are_one_row_and_settings_come_first() {
+        let mut rows = vec![
+            row("machine.cores", "8", "4", &["b"]),
+            row("sysctl.net.ipv4.tcp_sack", "1", "0", &["b"]),
+            row("nic.eth0.neighbour.10/0/0/1", "x", "y", &["b"]),
+            row("nic.p1.mtu", "1500", "9000", &["b"]),
+            FactDifference { suspect: true, ..row("nic.v7.mtu", "", "1500", &["c"]) },
+        ];
+        rows.extend((0..30).map(|n| row(&format!("nic.v7.x{n}"), "", &n.to_string(), &["c"])));
+        rows.extend((0..30).map(|n| row(&format!("nic.eth0.irq.{n}.affinity"), "0-7", "0", &["b"])));
+        rows.extend((0..2).map(|n| row(&format!("nic.eth0.irq.{n}.affinity"), "0-7", "1", &["c"])));
+        let (shown, all) = most_telling(rows, 60);
+        let keys: Vec<&str> = shown.iter().map(|row| row.key.as_str()).collect();
+        assert_eq!(
+            keys,
+            [
+                "nic.v7.mtu",
+                "nic.eth0.irq.*.affinity",
+                "nic.eth0.irq.*.affinity",
+                "nic.p1.mtu",
+                "sysctl.net.ipv4.tcp_sack",
+                "machine.cores",
+                "nic.v7"
+            ]
+        );
+        assert_eq!(all, 7);
+        assert_eq!((shown[1].most.as_str(), shown[1].others[0].0.as_str()), ("0-7", "0"));
+        let device = &shown[6];
+        assert_eq!((device.most.as_str(), device.others[0].0.as_str()), ("", "30 facts"));
+    }
 
     #[test]
     fn what_any_two_hosts_differ_in_is_counted_and_a_device_of_one_is_a_line() {
