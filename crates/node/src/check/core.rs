@@ -1,7 +1,6 @@
 //! One call of the checks: configuration, lock, past, readings, judgement, and what is printed.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,13 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::boot;
 use super::config::{self, Config};
-use super::contexts::CONTEXTS;
 use super::kind::Check;
 use super::list::CHECKS;
 use super::options::Options;
 use super::past::Memory;
 use super::reading::{host_name, is_dry_run, judged, moment, read};
-use super::rule::{Moment, Severity};
+use super::rule::Moment;
 use crate::private::{self, CHECK_FOLDER, Folder};
 
 /// CPU time after which a worker, or a script that it runs, is ended.
@@ -198,34 +196,4 @@ pub(super) fn last(text: Option<&str>, host: &str, now: Moment) -> CheckReport {
             ..CheckReport::default()
         },
     }
-}
-
-/// All checks, their thresholds and the contexts, as tables of Markdown; the guide has them.
-pub(super) fn listed() -> String {
-    let mut text =
-        String::from("| check | bad when | reads | by itself | rule |\n| --- | --- | --- | --- | --- |\n");
-    let abouts = || CHECKS.iter().map(|check| check.about());
-    // Writing into a `String` cannot fail.
-    for about in abouts() {
-        let rule = about.rule;
-        let severity = if about.severity == Severity::Fail { "fails" } else { "warns" };
-        let switch = if about.is_on { "" } else { ", off" };
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {severity}{switch} | {} bad in {} s, over after {} good |",
-            about.id, about.title, about.reads, rule.strikes, rule.window_s, rule.passes
-        );
-    }
-    text += "\n| check | threshold | default | meaning |\n| --- | --- | --- | --- |\n";
-    for (about, threshold) in abouts().flat_map(|about| about.thresholds.iter().map(move |one| (about, one)))
-    {
-        let (id, name, unit) = (about.id, threshold.name, threshold.unit);
-        let _ =
-            writeln!(text, "| `{id}` | `{name}` | {} {unit} | {} |", threshold.default, threshold.meaning);
-    }
-    text += "\n| `--as` | exit codes |\n| --- | --- |\n";
-    for context in CONTEXTS {
-        let _ = writeln!(text, "| `{}` | {} |", context.word(), context.codes());
-    }
-    text
 }

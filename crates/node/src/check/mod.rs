@@ -22,6 +22,7 @@ mod judge;
 mod kind;
 mod lanes;
 mod list;
+mod listed;
 mod options;
 mod past;
 mod policy;
@@ -66,7 +67,7 @@ fn again(word: &str) -> Command {
 pub(crate) fn run(words: &[OsString]) -> Result<ExitCode, lexopt::Error> {
     let options = match options::parse(words.to_vec(), list::CHECKS) {
         Ok(Request::Help) => return Ok(print(options::HELP, 0)),
-        Ok(Request::List) => return Ok(print(&core::listed(), 0)),
+        Ok(Request::List) => return Ok(print(&listed::text(), 0)),
         Ok(Request::Check(options)) => options,
         // A prolog with a misspelled option must not drain all nodes.
         Err(error) => {

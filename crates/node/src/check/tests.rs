@@ -269,7 +269,7 @@ fn who_comes_while_another_call_runs_gets_the_last_result_with_its_age() {
 #[test]
 fn the_guide_has_the_list_of_checks() {
     let page = include_str!("../../../../docs/guide/health-checks.md");
-    let list = super::core::listed();
+    let list = super::listed::markdown();
     assert!(page.ends_with(&list), "the end of docs/guide/health-checks.md is not:\n{list}");
 }
 
