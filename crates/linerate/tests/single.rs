@@ -159,9 +159,12 @@ fn a_slow_front_end_is_named() {
     let Some(home) = Home::new("a_slow_front_end_is_named") else { return };
     let (fast, slow) = (Server::start(Duration::ZERO), Server::start(Duration::from_secs(1)));
     let via = format!("{},{}", fast.0, slow.0);
-    let text = home.shown(1, &["http", "http://files.example/f", "--via", &via]);
     let named = format!("{} is", slow.0);
-    assert!(text.contains(&named) && text.contains("slower in the first byte"), "{text}");
+    // The second is its name of one version before.
+    for option in ["--front-end", "--via"] {
+        let text = home.shown(1, &["http", "http://files.example/f", option, &via]);
+        assert!(text.contains(&named) && text.contains("slower in the first byte"), "{text}");
+    }
     let page = String::from_utf8(home.run(&["report", "--html", "-o", "-"]).stdout).unwrap();
     assert!(page.contains(&slow.0.to_string()) && page.contains("first byte"));
     // A front end that is not there is a finding with its reason.

@@ -17,7 +17,7 @@ use linerate_input as input;
 /// Download a URL through each front end: DNS, connect, TLS and first-byte times, and rate.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate measure http https://files.example/big.iso --via 192.0.2.11,192.0.2.12\n  linerate measure http http://files.example/big.iso -i cluster.toml --from arc-1,arc-3"
+    after_help = "Examples:\n  linerate measure http https://files.example/big.iso --front-end 192.0.2.11,192.0.2.12\n  linerate measure http http://files.example/big.iso -i cluster.toml --from arc-1,arc-3"
 )]
 pub(super) struct Args {
     /// URL to download
@@ -25,8 +25,9 @@ pub(super) struct Args {
     url: String,
     /// Front ends or nodes to use, with a port if it differs from the URL's; defaults to all addresses of the
     /// URL's host
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    via: Vec<String>,
+    // `--via` is the transport everywhere else.
+    #[arg(long = "front-end", alias = "via", value_name = "ADDR", value_delimiter = ',')]
+    front_ends: Vec<String>,
     /// Hosts to download from: of the inventory, or reached over ssh; defaults to this machine
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     from: Vec<String>,
@@ -60,9 +61,9 @@ fn url(text: &str) -> Result<String, String> {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
-        args.via.len() <= FRONT_ENDS_MAX,
+        args.front_ends.len() <= FRONT_ENDS_MAX,
         "{} front ends are more than {FRONT_ENDS_MAX}\nhint: measure them in two runs",
-        args.via.len()
+        args.front_ends.len()
     );
     let from = if args.from.is_empty() { vec!["local".to_owned()] } else { args.from.clone() };
     let chosen = pair::chosen(&args.inventory, &from)?;
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let kind = TestKind::from(HttpPlan {
         url: args.url.clone(),
-        via: args.via.clone(),
+        via: args.front_ends.clone(),
         repeat: args.repeat,
         max_bytes: args.max_bytes,
         timeout_ms: args.time.as_millis() as u32,
