@@ -156,7 +156,9 @@ impl<'a> Asking<'a> {
             spec,
             stop,
             peer,
-            control: Control::new(stream).map_err(io_error("prepare the control connection"))?,
+            control: Control::new(stream)
+                .map_err(io_error("prepare the control connection"))?
+                .traced(spec.debug),
             machine: Client::new(&record.cookie, parameters.to_json())
                 .wanting_output(parameters.get_server_output),
             traffic: Traffic::new(&parameters, false, record.block, spec.interval, spec.cpu),

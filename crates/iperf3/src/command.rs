@@ -5,13 +5,17 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use linerate_sys::background::{self, Detached};
 use linerate_sys::interrupt::Interrupt;
 
 use super::flags::{self, Iperf3Command, OutputStyle};
 use super::printer::{Printer, Stamped};
+use super::serve::ServerSpec;
 use super::{ask, serve};
 
 /// A test that did not go through.
@@ -33,6 +37,67 @@ fn sink(show: &OutputStyle) -> Result<Box<dyn Write>, String> {
     })
 }
 
+/// The file of the process id. It is removed at the end, where it still has that of this process.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Refuses where the process of the file is running.
+    fn begin(path: &Path) -> Result<Self, String> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let running = Self::process(&path).filter(|id| Path::new(&format!("/proc/{id}")).exists());
+        match running {
+            Some(id) => Err(format!(
+                "{}: process {id} is running\nhint: `kill {id}` ends it; another --pidfile leaves it",
+                path.display()
+            )),
+            None => Ok(Self(path)),
+        }
+    }
+
+    fn process(path: &Path) -> Option<u32> {
+        std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+
+    fn write(&self, id: u32) -> Result<(), String> {
+        std::fs::write(&self.0, format!("{id}\n"))
+            .map_err(|e| format!("cannot write {}: {e}", self.0.display()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        if Self::process(&self.0) == Some(std::process::id()) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// Leaves the server, which listens, to a process in the background; ends the one that was called once the
+/// file of the process id is there.
+fn in_background(at: SocketAddr, pidfile: Option<&PidFile>) -> io::Result<()> {
+    let Detached::Foreground(id) = background::detach()? else { return Ok(()) };
+    // It was written a moment before, with the id of this process.
+    if let Some(Err(error)) = pidfile.map(|file| file.write(id)) {
+        let _ = writeln!(io::stderr(), "error: {error}");
+    }
+    let _ = writeln!(io::stderr(), "listening on {at} in the background; `kill {id}` ends it");
+    std::process::exit(0)
+}
+
+/// With paths that hold in any folder: a server in the background is in the root.
+fn absolute(mut spec: ServerSpec) -> ServerSpec {
+    let whole = |path: &mut PathBuf| {
+        if let Ok(whole) = std::path::absolute(&path) {
+            *path = whole;
+        }
+    };
+    if let Some(policy) = &mut spec.listener {
+        whole(&mut policy.users);
+        whole(&mut policy.rsa.key);
+    }
+    spec
+}
+
 /// Runs the command.
 pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
     let password = || std::env::var("IPERF3_PASSWORD").ok();
@@ -46,9 +111,10 @@ pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
         }
         stopped.get()
     };
-    if let Some(path) = &show.pidfile {
-        std::fs::write(path, format!("{}\n", std::process::id()))
-            .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    let daemon = matches!(&order, Iperf3Command::Serve(spec) if spec.daemon);
+    let pidfile = show.pidfile.as_deref().map(PidFile::begin).transpose()?;
+    if let Some(file) = &pidfile {
+        file.write(std::process::id())?;
     }
     let mut printer = Printer::new(sink(&show)?, show);
     match order {
@@ -59,11 +125,15 @@ pub fn run(arguments: Vec<String>) -> Result<ExitCode, String> {
             return Ok(if record.error.is_some() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS });
         }
         Iperf3Command::Serve(spec) => {
-            let ready = |at: std::net::SocketAddr| {
+            let ready = |at: SocketAddr| {
+                if daemon {
+                    return in_background(at, pidfile.as_ref());
+                }
                 // Not part of any test's output, so that JSON stays JSON.
                 let _ = writeln!(std::io::stderr(), "listening on {at}; Ctrl-C ends it");
+                Ok(())
             };
-            serve::run(&spec, &stop, &ready, &mut printer).map_err(|e| e.to_string())?;
+            serve::run(&absolute(*spec), &stop, &ready, &mut printer).map_err(|e| e.to_string())?;
         }
     }
     Ok(ExitCode::SUCCESS)

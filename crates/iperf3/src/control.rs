@@ -13,6 +13,8 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::socket_options::{self, KeepAlive, TcpPaths};
 
 use super::SLICE;
+use super::printer::printable;
+use super::trace::Trace;
 
 /// A peer that does not take a message within this time has vanished.
 const WRITE_WAIT: Duration = Duration::from_secs(10);
@@ -30,13 +32,30 @@ pub(super) enum Came {
 /// A control connection.
 pub(super) struct Control {
     stream: TcpStream,
+    /// What was sent, and what came.
+    traces: [Trace; 2],
 }
 
 impl Control {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream })
+        Ok(Self { stream, traces: [Trace::new(0), Trace::new(0)] })
+    }
+
+    /// Writes to stderr what goes over it from now on, at this level; 0 for nothing.
+    pub(super) fn traced(mut self, level: u8) -> Self {
+        self.traces = [Trace::new(level), Trace::new(level)];
+        self
+    }
+
+    fn trace(&mut self, direction: usize, bytes: &[u8]) {
+        for line in self.traces[direction].lines(bytes) {
+            let word = ["sent", "received"][direction];
+            let shown = printable(&format!("debug: {word} {line}"));
+            // A reader that has gone away is left alone.
+            let _ = writeln!(io::stderr(), "{shown}");
+        }
     }
 
     /// Options of a control connection that a user can choose.
@@ -58,6 +77,7 @@ impl Control {
             Ok(0) => Came::End,
             Ok(length) => {
                 buffer.truncate(length);
+                self.trace(1, &buffer);
                 Came::Bytes(buffer)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
@@ -69,6 +89,7 @@ impl Control {
 
     /// Sends all of it.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.trace(0, bytes);
         let until = Instant::now() + WRITE_WAIT;
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -103,11 +103,17 @@ pub fn parse(
     };
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(|e| e.to_string())? {
-        if let Arg::Long(name @ ("timestamps" | "cntl-ka")) = argument {
+        if let Arg::Long(name @ ("timestamps" | "cntl-ka" | "debug")) = argument {
             let flag = format!("--{name}");
             let value =
                 parser.optional_value().map(ValueExt::string).transpose().map_err(|e| e.to_string())?;
             draft.optional(&flag, value.as_deref())?;
+            continue;
+        }
+        if argument == Arg::Short('d') {
+            let value =
+                parser.optional_value().map(ValueExt::string).transpose().map_err(|e| e.to_string())?;
+            draft.optional("-d", value.as_deref())?;
             continue;
         }
         let flag = match argument {
@@ -162,6 +168,10 @@ impl Draft {
                 self.serve.one_off = true;
                 self.only_server.get_or_insert_with(|| flag.to_owned());
             }
+            "-D" | "--daemon" => {
+                self.serve.daemon = true;
+                self.only_server.get_or_insert_with(|| flag.to_owned());
+            }
             "-J" | "--json" => self.show.json = true,
             "--json-stream" => (self.show.json, self.show.json_stream) = (true, true),
             "--json-stream-full-output" => {
@@ -186,6 +196,14 @@ impl Draft {
     fn optional(&mut self, flag: &str, value: Option<&str>) -> Result<(), String> {
         if flag == "--timestamps" {
             self.show.timestamps = Some(value.unwrap_or(TIMESTAMP_FORMAT).to_owned());
+            return Ok(());
+        }
+        if flag == "--debug" || flag == "-d" {
+            let level = value.map_or(Some(DEBUG_LEVEL_MAX), |text| text.parse().ok());
+            let level = level.filter(|level| (1..=DEBUG_LEVEL_MAX).contains(level)).ok_or_else(|| {
+                format!("{flag} is `{}`, allowed is 1 to {DEBUG_LEVEL_MAX}", value.unwrap_or_default())
+            })?;
+            (self.ask.debug, self.serve.debug) = (level, level);
             return Ok(());
         }
         let wrong = || format!("{flag} is `{}`, allowed is IDLE/INTERVAL/COUNT", value.unwrap_or_default());
@@ -409,6 +427,9 @@ impl Draft {
         }
     }
 }
+
+/// Highest level of `--debug`.
+const DEBUG_LEVEL_MAX: u8 = 4;
 
 /// `%c ` of iperf3.
 const TIMESTAMP_FORMAT: &str = "%c ";

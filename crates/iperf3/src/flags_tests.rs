@@ -68,6 +68,14 @@ fn a_server_line_is_understood() {
 }
 
 #[test]
+fn a_server_in_the_background_and_levels_of_a_trace() {
+    let Ok((Iperf3Command::Serve(spec), _)) = parsed("-s -D -d3 -I p") else { panic!() };
+    assert_eq!((spec.daemon, spec.debug), (true, 3));
+    let levels = ["-c h", "-c h -d", "-c h --debug", "-c h --debug=1"].map(|line| asked(line).debug);
+    assert_eq!(levels, [0, 4, 4, 1]);
+}
+
+#[test]
 fn the_flags_of_newer_versions_are_read() {
     let line = "-c h%eth0 -t 0 -Z -m -L 0x2a -A 0,1 --gsro --skip-rx-copy --snd-timeout 500 --cntl-ka=20/5/2 \
                 --json-stream --logfile l -I p --timestamps";
@@ -111,7 +119,9 @@ fn what_is_wrong_is_named() {
         ("-c h --frobnicate", "not known here"),
         ("-c h -F f", "sending and receiving files"),
         ("-c h --sctp", "SCTP"),
-        ("-s -D", "background"),
+        ("-c h -D", "-D is a server's flag"),
+        ("-s -d5", "-d is `5`, allowed is 1 to 4"),
+        ("-s --debug=no", "--debug is `no`"),
         ("-c h --bidir=5", "unexpected argument for option '--bidir'"),
         ("-s --rsa-private-key-path k", "go together"),
         ("-c h --username a", "go together"),

@@ -28,6 +28,7 @@ pub mod server;
 mod streams;
 mod tally;
 pub mod text;
+mod trace;
 mod traffic;
 
 use std::time::Duration;

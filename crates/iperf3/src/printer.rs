@@ -167,6 +167,6 @@ impl<W: Write> Write for Stamped<W> {
 }
 
 /// What a stranger sent must not steer the terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '?' } else { c }).collect()
 }

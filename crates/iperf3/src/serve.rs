@@ -43,17 +43,19 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Datagrams that may open a stream and are read at one time.
 const DATAGRAMS_MAX: usize = 64;
 
-/// Serves until `stop` returns true, or for one test. `ready` gets the listening address once.
+/// Serves until `stop` returns true, or for one test. `ready` gets the listening address once, before any
+/// thread is started.
 pub fn run(
     spec: &ServerSpec,
     stop: &dyn Fn() -> bool,
-    ready: &dyn Fn(SocketAddr),
+    ready: &dyn Fn(SocketAddr) -> io::Result<()>,
     watcher: &mut dyn Watcher,
 ) -> Result<(), ServeError> {
     // Those that wait take descriptors too. If the limit cannot be raised, the oldest of them leaves earlier.
     let _ = affinity::raise_open_files();
     let mut listener = Listener::open(spec)?;
-    ready(listener.address().map_err(io_error("read the own address"))?);
+    let address = listener.address().map_err(io_error("read the own address"))?;
+    ready(address).map_err(io_error("go on in the background"))?;
     let mut lobby = Lobby::default();
     while !stop() {
         if renew(&mut listener, &mut lobby).is_err() {
@@ -67,6 +69,7 @@ pub fn run(
         lobby.accept(listener.socket()).map_err(io_error("take a connection"))?;
         let Some((stream, cookie)) = lobby.next() else { continue };
         let Ok(control) = Control::new(stream) else { continue };
+        let control = control.traced(spec.debug);
         control
             .tune(spec.keep_alive, spec.send_timeout_ms)
             .map_err(io_error("prepare the control connection"))?;

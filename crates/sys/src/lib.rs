@@ -5,6 +5,7 @@ pub mod affinity;
 pub mod ancestors;
 pub mod at;
 pub mod ata;
+pub mod background;
 pub mod block;
 pub mod block_times;
 pub mod bounded;

@@ -57,6 +57,8 @@ pub struct ClientSpec {
     pub device: Option<String>,
     /// CPU of the threads.
     pub cpu: Option<u32>,
+    /// Level of the trace of the control connection, 0 to 4.
+    pub debug: u8,
     /// How long sent data may stay unacknowledged, ms.
     pub send_timeout_ms: Option<u32>,
     /// Probes of the control connection when it is idle.
@@ -89,6 +91,7 @@ impl ClientSpec {
             bind: None,
             device: None,
             cpu: None,
+            debug: 0,
             send_timeout_ms: None,
             keep_alive: None,
             client_port: 0,

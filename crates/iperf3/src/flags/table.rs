@@ -18,18 +18,20 @@ both:
   --json-stream-full-output  and the whole document at the end
   --timestamps[=FORMAT]    the time before each line, in a format of strftime
   --logfile FILE           add the output to this file
-  -I, --pidfile FILE       write the process id
+  -I, --pidfile FILE       write the process id; the file is removed at the end
   -A, --affinity N[,M]     CPU of the threads, and of the server's
   --bind-dev DEV           use this network device only, also ADDR%DEV of -B and -c
   --snd-timeout MS         end a connection when sent data is not acknowledged for so long
   --cntl-ka[=IDLE/INTERVAL/COUNT]
                            probe the control connection when it is idle, seconds
+  -d, --debug[=N]          trace the control connection on stderr: 3 states, 4 messages too (4)
   -V, --verbose            CPU of both ends and congestion control too
   --use-pkcs1-padding      authenticate as versions before 3.17 do
   --rcv-timeout MS         give a test up when no data came for so long (120000)
 
 server:
   -s, --server             be the server; Ctrl-C ends it
+  -D, --daemon             go on in the background once it listens
   -1, --one-off            one test only
   --rsa-private-key-path FILE, --authorized-users-path FILE
                            let only these users in; lines `user,hash`, hash: SHA-256 of `{user}password`
@@ -94,9 +96,7 @@ pub(super) fn takes_value(flag: &str) -> bool {
 pub(super) fn unknown(flag: &str) -> String {
     let reason = match flag {
         "-F" | "--file" => "sending and receiving files is not offered",
-        "-D" | "--daemon" => "it never runs in the background; let systemd do that",
         "-X" | "--xbind" | "--sctp" | "--nstreams" => "SCTP is not offered",
-        "-d" | "--debug" => "nothing more is known than --json-stream writes",
         _ => return format!("{flag} is not known here\nhint: --help"),
     };
     format!("{flag} is not known here ({reason})")

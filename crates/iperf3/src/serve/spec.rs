@@ -40,6 +40,10 @@ pub struct ServerSpec {
     pub family: AddressFamily,
     /// One test only.
     pub one_off: bool,
+    /// Goes on in the background once it listens.
+    pub daemon: bool,
+    /// Level of the trace of control connections, 0 to 4.
+    pub debug: u8,
     /// Length of an interval.
     pub interval: Duration,
     /// How long no data may come in a test.
@@ -63,6 +67,8 @@ impl Default for ServerSpec {
             port: PORT,
             family: AddressFamily::Any,
             one_off: false,
+            daemon: false,
+            debug: 0,
             interval: Duration::from_secs(1),
             silence: Duration::from_secs(120),
             listener: None,

@@ -9,6 +9,7 @@ mod strangers;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -286,6 +287,93 @@ fn other_addresses_and_outputs() {
                 .unwrap_or_else(|| panic!("{whose:?} client: {}", talk.client));
             (talk.check)(&document, &shown);
         }
+    }
+}
+
+/// A server in the background; it is ended, whatever happens.
+struct Daemon(String);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-9", &self.0]).stderr(std::process::Stdio::null()).status();
+    }
+}
+
+#[test]
+fn a_server_goes_on_in_the_background() {
+    if !inside("a_server_goes_on_in_the_background") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let _ = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
+    for whose in [Whose::Ours, Whose::Debians] {
+        let path = folder.path().join(format!("{whose:?}.pid"));
+        let file = path.display().to_string();
+        let start = |more: &[&str]| {
+            let mut command = whose.command();
+            command.args(["-s", "-1", "-I", &file]).args(more).stdin(std::process::Stdio::null());
+            command.output().unwrap()
+        };
+        // It returns only because the one in the background has none of its streams.
+        let output = start(&["-D"]);
+        assert!(output.status.success(), "{whose:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let id = || std::fs::read_to_string(&path).unwrap_or_default().trim_matches(['\n', '\0']).to_owned();
+        // Debian's writes it only after the first process has ended.
+        linerate_testkit::wait_until("the file of the process id", || id().parse::<u32>().is_ok());
+        let daemon = Daemon(id());
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.0)).unwrap();
+        let after_name: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        assert_eq!(after_name[3], daemon.0, "it is not in a session of its own: {stat}");
+        let folder_of = std::fs::read_link(format!("/proc/{}/cwd", daemon.0)).unwrap();
+        assert_eq!(folder_of, std::path::Path::new("/"), "{whose:?}");
+        if whose == Whose::Ours {
+            let second = start(&["-p", "5301"]);
+            let error = String::from_utf8_lossy(&second.stderr);
+            assert!(!second.status.success() && error.contains("is running"), "{error}");
+            assert_eq!(id(), daemon.0);
+        }
+        linerate_testkit::wait_until("it listens", || {
+            let output = client(whose.other(), "127.0.0.1", &["-n", "1M", "-J"], &[]);
+            output.status.success()
+        });
+        linerate_testkit::wait_until("it removes its file", || !path.exists());
+    }
+}
+
+/// What `--debug` writes is what Debian's other end understood, and stays out of the document.
+#[test]
+fn a_trace_has_each_message_and_no_token() {
+    if !inside("a_trace_has_each_message_and_no_token") {
+        return;
+    }
+    let server = Server::start(Whose::Debians, &["-1"]);
+    let output = client(Whose::Ours, "127.0.0.1", &["-n", "1M", "-J", "-d"], &[]);
+    server.output();
+    json(&output);
+    let trace = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = trace.lines().filter_map(|line| line.strip_prefix("debug: ")).collect();
+    let is_message = |line: &&str| line.contains('{');
+    let states: Vec<&str> = lines.iter().copied().filter(|line| !is_message(line)).collect();
+    assert_eq!(
+        states,
+        [
+            "sent a cookie",
+            "received ParamExchange",
+            "received CreateStreams",
+            "received TestStart",
+            "received TestRunning",
+            "sent TestEnd",
+            "received ExchangeResults",
+            "received DisplayResults",
+            "sent Done"
+        ]
+    );
+    let messages: Vec<&str> = lines.iter().copied().filter(is_message).collect();
+    let [parameters, own, theirs] = messages[..] else { panic!("{messages:?}") };
+    let parameters = read(parameters.strip_prefix("sent ").unwrap());
+    assert_eq!((&parameters["tcp"], &parameters["num"]), (&true.into(), &(1 << 20).into()), "{parameters}");
+    for results in [own.strip_prefix("sent ").unwrap(), theirs.strip_prefix("received ").unwrap()] {
+        assert!(read(results)["streams"].is_array(), "{results}");
     }
 }
 
