@@ -62,12 +62,13 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
         return unreadable(kept, reason);
     };
     let is_kept = now.is_same(&kept.value);
-    let boot_read =
-        facts.readings.contains_key(BOOT_READ) && gap(facts, &format!("{BOOT}{}", kept.key)).is_none();
+    let boot_gap = gap(facts, &format!("{BOOT}{}", kept.key));
+    let boot_read = facts.readings.contains_key(BOOT_READ) && boot_gap.is_none();
     let lines = lines(facts, &kept.key);
     let boot = lines.iter().rev().find(|line| !line.is_pattern).or(lines.last()).map(|line| line.of.clone());
-    let survives = boot.as_ref().is_some_and(|line| line.value.is_same(&kept.value));
-    let state = match (is_kept, !boot_read || survives) {
+    // Where not all was read: what sets another value is known to, what sets none is not.
+    let survives = boot.as_ref().map_or(!boot_read, |line| line.value.is_same(&kept.value));
+    let state = match (is_kept, survives) {
         (false, _) => DriftState::Drifted,
         (true, false) => DriftState::WillNotSurvive,
         (true, true) => DriftState::Same,
@@ -96,7 +97,7 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
         kept,
         state,
         now: Some(now),
-        reason: None,
+        reason: boot_gap,
         boot,
         boot_read,
         changed,
@@ -190,6 +191,13 @@ mod tests {
         let row = only(&facts, &[], &[]);
         assert_eq!((row.state, row.boot_read), (DriftState::Same, false));
         facts.readings.retain(|key, _| key != KEY);
+        assert_eq!(row.reason.as_deref(), Some("permission denied"));
+        // What was read counts.
+        let vendor = ("sysctl.d", "/etc/sysctl.d/99-vendor.conf:1", KEY, "9");
+        let mut known = self::facts(7, &[vendor]);
+        known.gaps.clone_from(&facts.gaps);
+        let row = only(&known, &[], &[]);
+        assert_eq!((row.state, row.boot_read), (DriftState::WillNotSurvive, false));
         facts.gaps.push(Gap { what: "sysctl.net.*".into(), reason: "no right".into() });
         let row = only(&facts, &[], &[]);
         assert_eq!((row.state, row.reason.as_deref()), (DriftState::Unreadable, Some("no right")));

@@ -91,13 +91,13 @@ pub struct DriftRow {
     /// Value in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<FactValue>,
-    /// Why it could not be read.
+    /// Why the value in force, or what the files give after a boot, could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The line that decides the value after a boot; absent where no file of a known owner sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot: Option<OwnerLine>,
-    /// Whether the files of the host were read.
+    /// Whether the files of the host were read, and all lines that may set it were understood.
     pub boot_read: bool,
     /// When the value in force came to be, where the log of changes knows it.
     #[serde(skip_serializing_if = "Option::is_none")]

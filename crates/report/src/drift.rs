@@ -59,6 +59,10 @@ pub fn text(rows: &[DriftRow], file: &str, again: SameFiles<'_>, style: Style) -
         let text = format!("not read: {} {}: {}", one_line(&row.kept.host), one_line(&row.kept.key), reason);
         line(&style.dim(&names::cut(&text, style.width)));
     }
+    for (reason, hosts) in unread_files(rows) {
+        let text = format!("files not read: {}: {}", ranges(&hosts), lines_of_error(reason));
+        line(&style.dim(&names::cut(&text, style.width)));
+    }
     out
 }
 
@@ -70,7 +74,14 @@ pub fn verdict(rows: &[DriftRow], again: SameFiles<'_>) -> Verdict {
         what: format!("{} {}", row.kept.host, row.kept.key).into(),
         reason: row.reason.clone().unwrap_or_default(),
     };
-    Verdict::stating(findings(rows).iter().map(|finding| item(finding, again)), unread.map(gap).collect())
+    let files = unread_files(rows).into_iter().map(|(reason, hosts)| Gap {
+        what: format!("{}: files that a boot reads", ranges(&hosts)).into(),
+        reason: reason.to_owned(),
+    });
+    Verdict::stating(
+        findings(rows).iter().map(|finding| item(finding, again)),
+        unread.map(gap).chain(files).collect(),
+    )
 }
 
 fn item(finding: &Finding<'_>, again: SameFiles<'_>) -> VerdictItem {
@@ -104,6 +115,20 @@ fn item(finding: &Finding<'_>, again: SameFiles<'_>) -> VerdictItem {
 /// The command that reads a setting.
 fn check(row: &DriftRow, again: SameFiles<'_>) -> String {
     format!("linerate facts {}{} {}", again.inventory, word(&row.kept.host), word(&row.kept.key))
+}
+
+/// Why it is not known what the files give after a boot, with the hosts, each reason once.
+fn unread_files(rows: &[DriftRow]) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| row.state != DriftState::Unreadable && !row.boot_read) {
+        let (host, Some(reason)) = (row.kept.host.as_str(), row.reason.as_deref()) else { continue };
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, hosts)) if hosts.contains(&host) => {}
+            Some((_, hosts)) => hosts.push(host),
+            None => found.push((reason, vec![host])),
+        }
+    }
+    found
 }
 
 /// How many rows are in which state.
@@ -348,6 +373,22 @@ mod tests {
     fn two_owners_are_no_loop() {
         let mut again = row("vs-1", DriftState::Drifted);
         (again.fight, again.put_back_ms) = (true, Some(1_795_573_200_000));
+    #[test]
+    fn a_line_that_is_not_understood_is_named_once() {
+        let unread = |host| {
+            let mut row = row(host, DriftState::Same);
+            (row.boot_read, row.reason) =
+                (false, Some("/etc/rc.local:4 cannot be read: /opt/tune.sh".to_owned()));
+            row
+        };
+        let page = page(&[unread("vs-1"), unread("vs-1"), unread("vs-2")]);
+        assert_eq!(
+            page,
+            "kept.toml: 3 kept settings: 3 in force\n\
+             files not read: vs-1, vs-2: /etc/rc.local:4 cannot be read: /opt/tune.sh\n"
+        );
+    }
+
         let page = page(&[again]);
         assert!(page.starts_with("kept.toml: 1 kept setting: 1 drifted, 1 with two owners\n"), "{page}");
         assert!(page.contains("written again after it was put back 25 Nov 02:20 UTC"), "{page}");

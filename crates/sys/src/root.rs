@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -195,6 +196,16 @@ impl Root {
                 read_bounded(&file, FILE_BYTES_MAX)
             }
         }
+    }
+
+    /// Whether a file may be run as a program, by anyone.
+    pub fn is_executable(&self, path: &str) -> Result<bool, ReadError> {
+        check_path(path)?;
+        let file = match &self.kind {
+            Kind::Live | Kind::Recording { .. } => PathBuf::from(live_path(path)),
+            Kind::Recorded { tree, .. } => tree_path(tree, path),
+        };
+        Ok(fs::metadata(file)?.permissions().mode() & 0o111 != 0)
     }
 
     /// Text of a file without white space at both ends.

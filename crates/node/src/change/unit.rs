@@ -1,8 +1,13 @@
 //! The unit of systemd that sets at boot what no file of an owner can.
 
 /// What sets the same values at boot comes first; a unit that does not start delays nothing.
-const AFTER: [&str; 4] =
-    ["network.target", "network-online.target", "NetworkManager-wait-online.service", "tuned.service"];
+const AFTER: [&str; 5] = [
+    "network.target",
+    "network-online.target",
+    "NetworkManager-wait-online.service",
+    "tuned.service",
+    "rc-local.service",
+];
 
 /// The lines that a unit runs.
 pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {

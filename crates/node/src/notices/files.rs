@@ -44,7 +44,7 @@ const FOLDERS: [&str; 31] = [
     "/etc/drbd.d",
 ];
 /// Watched by themselves: their folder has too much else.
-const FILES: [&str; 2] = ["/etc/sysctl.conf", "/etc/drbd.conf"];
+const FILES: [&str; 4] = ["/etc/sysctl.conf", "/etc/drbd.conf", "/etc/rc.local", "/etc/rc.d/rc.local"];
 
 struct Files(Inotify);
 

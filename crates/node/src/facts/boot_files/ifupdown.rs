@@ -1,9 +1,10 @@
 //! ifupdown: options of the stanzas of `/etc/network/interfaces` (interfaces(5)) and of ethtool's scripts for
-//! it, for devices that it brings up at boot.
+//! it, and commands there, for devices that it brings up at boot.
 
 use super::super::view::split_key;
 use super::nic_words;
-use super::owner::{HostFiles, Kept, Line, Owner, glob, shown};
+use super::owner::{HostFiles, Kept, Line, Owner, Unclear, glob, shown};
+use super::script::Script;
 use crate::change::lines;
 use crate::change::setting::{FileSyntax, Persist};
 
@@ -17,22 +18,29 @@ const FILES_MAX: usize = 64;
 /// Methods that know the option `mtu` (interfaces(5)).
 const WITH_MTU: [&str; 3] = ["static", "manual", "dhcp"];
 
+/// Options with a command for the time before the device is up, and after.
+const BEFORE: &[&str] = &["pre-up"];
+const AFTER: &[&str] = &["up", "post-up"];
+
 impl Owner for Ifupdown {
     fn name(&self) -> &'static str {
         "ifupdown"
     }
 
     fn sets(&self) -> &'static str {
-        "nic.*"
+        "*"
     }
 
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
-        let stanzas = stanzas(host)?;
         let mut found = Vec::new();
-        for (key, now) in &host.settings {
-            let Some((nic, field)) = split_key(key) else { continue };
-            let Some(word) = nic_words::ifupdown(field, now) else { continue };
-            for stanza in stanzas.iter().filter(|stanza| stanza.device == nic) {
+        for stanza in stanzas(host)? {
+            found.extend(stanza.commands(host, BEFORE)?.lines);
+            for (key, now) in &host.settings {
+                let Some((nic, field)) = split_key(key) else { continue };
+                if nic != stanza.device {
+                    continue;
+                }
+                let Some(word) = nic_words::ifupdown(field, now) else { continue };
                 let set = stanza.options.iter().filter(|option| option.name == word.name);
                 found.extend(set.map(|option| Line {
                     key: key.clone(),
@@ -40,6 +48,15 @@ impl Owner for Ifupdown {
                     at: format!("{}:{}", stanza.path, option.number),
                 }));
             }
+            found.extend(stanza.commands(host, AFTER)?.lines);
+        }
+        Ok(found)
+    }
+
+    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
+        let mut found = Vec::new();
+        for stanza in stanzas(host)? {
+            found.extend(stanza.commands(host, &[BEFORE, AFTER].concat())?.unclear);
         }
         Ok(found)
     }
@@ -81,6 +98,20 @@ struct Stanza {
     options: Vec<StanzaOption>,
 }
 
+impl Stanza {
+    /// What the commands of these options do.
+    fn commands(&self, host: &HostFiles<'_>, names: &[&str]) -> Result<Script, String> {
+        let mut whole = Script::default();
+        for option in self.options.iter().filter(|option| names.contains(&option.name.as_str())) {
+            let text = option.value.replace("${IFACE}", &self.device).replace("$IFACE", &self.device);
+            let script = Script::read(host, &text, &self.path, option.number - 1)?;
+            whole.lines.extend(script.lines);
+            whole.unclear.extend(script.unclear);
+        }
+        Ok(whole)
+    }
+}
+
 struct StanzaOption {
     number: usize,
     name: String,
@@ -101,7 +132,8 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
             return Err(format!("{path}: more than {FILES_MAX} files source each other"));
         }
         let text = host.tree.read(&path)?.unwrap_or_default();
-        for (at, line) in text.lines().enumerate() {
+        for (at, line) in whole_lines(&text) {
+            let line = line.as_str();
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
                 ["iface", device, family, method, ..] => found.push(Stanza {
@@ -118,7 +150,7 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
                 ["source", pattern] => files.extend(sourced(host, pattern)?),
                 ["source-directory", folder] => files.extend(sourced(host, &format!("{folder}/*"))?),
                 [name, ..] if !lines::begins_section(line, FileSyntax::Stanza) && !name.starts_with('#') => {
-                    let value = words[1..].join(" ");
+                    let value = line.trim().strip_prefix(name).unwrap_or_default().trim().to_owned();
                     let option = StanzaOption { number: at + 1, name: name.to_owned(), value };
                     if let Some(stanza) = found.last_mut().filter(|stanza| stanza.path == path) {
                         stanza.options.push(option);
@@ -130,6 +162,21 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
     }
     found.retain(|stanza| up.iter().any(|pattern| glob(pattern.as_bytes(), stanza.device.as_bytes())));
     Ok(found)
+}
+
+/// The lines of a file, each with those that a `\` at its end joins to it, and the index of its first one.
+fn whole_lines(text: &str) -> Vec<(usize, String)> {
+    let mut whole: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (at, line) in text.lines().enumerate() {
+        let (part, continues) = line.strip_suffix('\\').map_or((line, false), |part| (part, true));
+        match whole.last_mut().filter(|_| is_open) {
+            Some((_, begun)) => begun.push_str(part),
+            None => whole.push((at, part.to_owned())),
+        }
+        is_open = continues;
+    }
+    whole
 }
 
 /// Files of a pattern whose last part alone has wildcards; those of a relative one are beside the main file.

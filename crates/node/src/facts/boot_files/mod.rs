@@ -2,12 +2,13 @@
 //! with its owner. Read only when asked for by this prefix, and only for settings that are read with it.
 //!
 //! In: the folder that stands for `/etc`, and the settings that were read. Out: one fact for each line that
-//! sets one of them, a gap where a file cannot be read; and for a value that is to be kept the file in which
-//! it counts. It writes nothing.
+//! sets one of them, a gap where a file or a line cannot be read; and for a value that is to be kept the file
+//! in which it counts. It writes nothing.
 //!
 //! Adding an owner: one file with an [`Owner`], one line in [`OWNERS`].
 
 mod declared;
+mod ifcfg;
 mod ifupdown;
 mod link_files;
 mod modprobe;
@@ -17,6 +18,10 @@ mod networkd;
 mod nic_words;
 mod own;
 mod owner;
+mod programs;
+mod rc_local;
+mod script;
+mod shell;
 mod sysctl_d;
 mod tree;
 mod tuned;
@@ -33,11 +38,11 @@ use linerate_sys::root::Root;
 use super::view::View;
 use crate::change::setting::Persist;
 pub(super) use declared::declarations;
-use owner::{HostFiles, Kept, Line, Owner};
+use owner::{HostFiles, Kept, Line, Owner, Unclear};
 use tree::Tree;
 
 /// Owners in the order in which they act at boot; a later line counts.
-const OWNERS: [&dyn Owner; 10] = [
+const OWNERS: [&dyn Owner; 12] = [
     &modprobe::Modprobe,
     &link_files::LinkFiles,
     &udev_rules::UdevRules,
@@ -45,13 +50,17 @@ const OWNERS: [&dyn Owner; 10] = [
     &networkd::Networkd,
     &netplan::Netplan,
     &ifupdown::Ifupdown,
+    &ifcfg::Ifcfg,
     &network_manager::NetworkManager,
     &tuned::Tuned,
+    &rc_local::RcLocal,
     &own::Own,
 ];
 
 /// Lines of one host: a bound against a folder with absurdly many.
 const LINES_MAX: usize = 5000;
+/// Lines of one owner that are not understood, likewise.
+const UNCLEAR_MAX: usize = 50;
 
 /// Adds what files set at boot to what was read, where it is asked for.
 pub(crate) fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut HostFacts) {
@@ -68,13 +77,16 @@ pub(crate) fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut
     let host = HostFiles { tree: Tree::new(root, etc_dir), settings, view: View::new(root, None, &[]) };
     let mut count = 0;
     for owner in OWNERS {
-        let lines = match owner.lines(&host) {
-            Ok(lines) => lines,
+        let read = owner.lines(&host).and_then(|lines| Ok((lines, owner.unclear(&host)?)));
+        let (lines, unclear) = match read {
+            Ok(read) => read,
             Err(reason) => {
                 facts.gaps.push(Gap { what: format!("{BOOT}{}", owner.sets()).into(), reason });
                 continue;
             }
         };
+        let gap = |one: Unclear| Gap { what: format!("{BOOT}{}", one.keys).into(), reason: one.reason };
+        facts.gaps.extend(unclear.into_iter().filter(|one| host.wants(&one.keys)).take(UNCLEAR_MAX).map(gap));
         for line in lines.into_iter().take(LINES_MAX - count) {
             let key = format!("{BOOT}{count:04}.{}", line.key);
             count += 1;

@@ -83,6 +83,11 @@ pub(super) fn short(feature: &str) -> String {
     SHORT.iter().find(|(long, _)| *long == feature).map_or(feature, |(_, short)| short).to_owned()
 }
 
+/// The name of a feature that ethtool(8) has a short name for, or the name itself.
+pub(super) fn long(feature: &str) -> String {
+    SHORT.iter().find(|(_, short)| *short == feature).map_or(feature, |(long, _)| long).to_owned()
+}
+
 /// Section, and name with value, in a keyfile of NetworkManager.
 pub(super) fn network_manager(field: &str, value: &FactValue) -> Option<(&'static str, NicWord)> {
     const ETHTOOL: &str = "[ethtool]";

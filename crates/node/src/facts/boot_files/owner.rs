@@ -18,6 +18,11 @@ pub(super) trait Owner {
     /// Its lines in the order in which they count. An error names the file that cannot be read.
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String>;
 
+    /// What its files may set without that being known from here, such as commands that are not understood.
+    fn unclear(&self, _host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
+        Ok(Vec::new())
+    }
+
     /// Where this owner rules the setting on this host: how the value has to be written to count after what
     /// it has. `usual` is what is written where no owner rules. An error is the reason why it cannot be.
     fn persist(&self, _host: &HostFiles<'_>, _kept: &Kept<'_>) -> Result<Option<Persist>, String> {
@@ -76,6 +81,15 @@ pub(super) struct Line {
     pub(super) value: String,
     /// File and line.
     pub(super) at: String,
+}
+
+/// What a file may set, and cannot be known from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unclear {
+    /// Pattern of the keys.
+    pub(super) keys: String,
+    /// File, line, and what stands there.
+    pub(super) reason: String,
 }
 
 /// Number, name and value of the lines of a section of `name=value`; of those before the first one for an

@@ -103,7 +103,7 @@ pub(super) fn of(file: &str, text: &str) -> Vec<Line> {
 }
 
 /// A name as keys have it: where the first separator is `/`, dots and slashes mean the opposite.
-fn dotted(name: &str) -> String {
+pub(super) fn dotted(name: &str) -> String {
     if name.find(['.', '/']).is_none_or(|at| name[at..].starts_with('.')) {
         return name.to_owned();
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use super::*;
@@ -31,19 +32,37 @@ impl Site {
 
     /// Lines in their order, as `owner file:line key value`, without the folder.
     fn lines(&self, now: &[(&str, FactValue)]) -> Vec<String> {
+        let (lines, gaps) = self.read(now);
+        assert!(gaps.is_empty(), "{gaps:?}");
+        lines
+    }
+
+    /// Makes a file a program.
+    fn make_executable(&self, path: &str) {
+        fs::set_permissions(self.folder.path().join(path), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Lines, and gaps as `keys: reason`, both without the folder.
+    fn read(&self, now: &[(&str, FactValue)]) -> (Vec<String>, Vec<String>) {
         let mut facts = HostFacts::default();
         facts.readings.extend(now.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
         add(&Root::live(), &self.etc(), &[BOOT.to_owned()], &mut facts);
-        assert!(facts.readings.contains_key(BOOT_READ) && facts.gaps.is_empty(), "{:?}", facts.gaps);
+        assert!(facts.readings.contains_key(BOOT_READ));
         let base = format!("{}/", self.folder.path().display());
+        let gap = |gap: &Gap| format!("{}: {}", gap.what, gap.reason.replace(&base, ""));
+        let gaps = facts.gaps.iter().map(gap).collect();
         let words = |(name, value): (&FactKey, &FactValue)| {
             let key = name.strip_prefix(BOOT)?.split_once('.')?.1;
             let FactValue::List(parts) = value else { return None };
             Some(format!("{} {} {key} {}", parts[0], parts[1].replace(&base, ""), parts[2]))
         };
-        facts.readings.beginning_with(BOOT).filter_map(words).collect()
+        (facts.readings.beginning_with(BOOT).filter_map(words).collect(), gaps)
     }
 }
+
+const MTU: &str = "nic.lo.mtu";
+const QUEUE: &str = "nic.lo.txqueuelen";
+const GRO: &str = "nic.lo.feature.generic-receive-offload";
 
 #[test]
 fn sysctl_d_is_read_by_name_and_etc_hides_what_has_its_name() {
@@ -143,4 +162,137 @@ fn a_unit_that_keep_wrote_counts_where_it_is_enabled_and_as_written() {
     assert_eq!(site.lines(&now), [format!("linerate {service}:1 {key} noqueue")]);
     fs::write(site.folder.path().join(&service), "[Service]\n").unwrap();
     assert_eq!(site.lines(&now), [""; 0], "another text");
+}
+
+#[test]
+fn commands_of_a_stanza_count_before_and_after_its_options() {
+    let interfaces = "# The loopback network interface\n\
+        auto lo\n\
+        iface lo inet static\n    \
+            address 10.0.0.1/24\n    \
+            mtu 1500\n    \
+            pre-up ip link set dev $IFACE mtu 1400\n    \
+            post-up /sbin/ethtool -K ${IFACE} gro off \\\n        \
+                tso off || true\n    \
+            up sysctl -w net.core.rmem_max=7; /usr/local/sbin/tune-nic $IFACE\n    \
+            post-up [ -x /sbin/tc ] && ip link set $IFACE txqueuelen 5000\n    \
+            down ip link set dev $IFACE mtu 9\n\
+        iface eth1 inet manual\n    \
+            post-up sysctl -w net.ipv4.tcp_sack=0\n";
+    let site = Site::new(&[
+        ("etc/systemd/system/multi-user.target.wants/networking.service", ""),
+        ("etc/network/interfaces", interfaces),
+    ]);
+    let now = [
+        (MTU, FactValue::Int(1500)),
+        (QUEUE, FactValue::Int(1000)),
+        (GRO, FactValue::Flag(true)),
+        (RMEM, FactValue::Int(1)),
+        (SACK, FactValue::Int(1)),
+    ];
+    let (lines, gaps) = site.read(&now);
+    let at = "ifupdown etc/network/interfaces";
+    assert_eq!(
+        lines,
+        [
+            format!("{at}:6 {MTU} 1400"),
+            format!("{at}:5 {MTU} 1500"),
+            format!("{at}:7 {GRO} off"),
+            format!("{at}:9 {RMEM} 7"),
+        ],
+        "eth1 does not come up at boot"
+    );
+    let reason = "etc/network/interfaces";
+    assert_eq!(
+        gaps,
+        [
+            format!("boot.*: {reason}:9 cannot be read: /usr/local/sbin/tune-nic"),
+            format!("boot.{QUEUE}: {reason}:10 cannot be read: ip"),
+        ]
+    );
+}
+
+#[test]
+fn rc_local_counts_where_it_is_run() {
+    let script = "#!/bin/sh -e\n# local tuning, see wiki\n\
+        echo 7 > /proc/sys/net/core/rmem_max\n\
+        sysctl -p /etc/site.conf\n\
+        /sbin/ip link set lo mtu 9000\n\
+        for nic in lo eth1; do /sbin/ethtool -K $nic gro off; done\n\
+        /opt/raid/start &\n\
+        exit 0\n\
+        ip link set lo txqueuelen 5\n";
+    let site = Site::new(&[
+        ("etc/rc.d/rc.local", script),
+        ("etc/site.conf", "# x\nnet.ipv4.tcp_sack = 0\n"),
+        ("usr/lib/systemd/system/rc-local.service", "[Service]\nExecStart=/etc/rc.local start\n"),
+    ]);
+    let now = [
+        (RMEM, FactValue::Int(1)),
+        (SACK, FactValue::Int(1)),
+        (MTU, FactValue::Int(1500)),
+        (GRO, FactValue::Flag(true)),
+        (QUEUE, FactValue::Int(1000)),
+    ];
+    assert_eq!(site.read(&now), (Vec::new(), Vec::new()), "it may not be executed");
+    site.make_executable("etc/rc.d/rc.local");
+    let at = "rc.local etc/rc.d/rc.local";
+    let lines = [
+        format!("{at}:3 {RMEM} 7"),
+        format!("rc.local etc/site.conf:2 {SACK} 0"),
+        format!("{at}:5 {MTU} 9000"),
+    ];
+    let gaps = [
+        "boot.nic.*.feature.generic-receive-offload: etc/rc.d/rc.local:6 cannot be read: /sbin/ethtool",
+        "boot.*: etc/rc.d/rc.local:7 cannot be read: /opt/raid/start",
+    ];
+    assert_eq!(site.read(&now), (lines.to_vec(), gaps.map(str::to_owned).to_vec()));
+    // Only what is asked for is missed.
+    let (_, of_one) = site.read(&now[..1]);
+    assert_eq!(of_one, gaps[1..]);
+    fs::write(site.etc().join("rc.d/rc.local"), "#!/usr/bin/python3\nimport os\n").unwrap();
+    let (_, other) = site.read(&now);
+    assert_eq!(other, ["boot.*: etc/rc.d/rc.local:1 cannot be read: it is no script of a shell"]);
+    // Masked.
+    fs::create_dir_all(site.etc().join("systemd/system")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", site.etc().join("systemd/system/rc-local.service")).unwrap();
+    assert_eq!(site.read(&now), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn ifcfg_files_count_where_something_reads_them() {
+    let file = "TYPE=Ethernet\nBOOTPROTO=none\nNAME=lo\nDEVICE=\"lo\"\nONBOOT=yes\nMTU=9000\n\
+        #MTU=1400\nETHTOOL_OPTS=\"-K ${DEVICE} gro off; -G lo rx $N; -X lo equal 4\"\nNM_CONTROLLED=no\n";
+    let ring = "nic.lo.ring.rx";
+    let site = Site::new(&[
+        ("etc/sysconfig/network-scripts/ifcfg-lo", file),
+        ("etc/sysconfig/network-scripts/ifcfg-lo.bak", "DEVICE=lo\nMTU=1\n"),
+        ("etc/sysconfig/network-scripts/ifcfg-old", "DEVICE=lo\nONBOOT=no\nMTU=2\n"),
+        ("etc/systemd/system/multi-user.target.wants/NetworkManager.service", ""),
+    ]);
+    let now = [(MTU, FactValue::Int(1500)), (GRO, FactValue::Flag(true)), (ring, FactValue::Int(256))];
+    let plugin = "usr/lib64/NetworkManager/1.40.16-1.el8/libnm-settings-plugin-ifcfg-rh.so";
+    let service = "etc/rc.d/rc3.d/S10network";
+    let touch = |path: &str| {
+        let path = site.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    };
+    assert_eq!(site.read(&now), (Vec::new(), Vec::new()), "NetworkManager has no plugin for it");
+    touch(plugin);
+    assert_eq!(site.read(&now), (Vec::new(), Vec::new()), "not one of NetworkManager");
+    touch(service);
+    let at = "etc/sysconfig/network-scripts/ifcfg-lo";
+    let lines = [format!("ifcfg {at}:6 {MTU} 9000"), format!("ifcfg {at}:8 {GRO} off")];
+    let gaps = [
+        format!("boot.{ring}: {at}:8 cannot be read: ethtool"),
+        format!("boot.nic.lo.*: {at}:8 cannot be read: ethtool"),
+    ];
+    assert_eq!(site.read(&now), (lines.to_vec(), gaps.to_vec()));
+    fs::remove_file(site.folder.path().join(service)).unwrap();
+    let managed =
+        file.replace("NM_CONTROLLED=no\n", "").replace("ETHTOOL_OPTS=\"", "ETHTOOL_OPTS=\"autoneg off; ");
+    fs::write(site.folder.path().join(at), managed).unwrap();
+    let (of_plugin, _) = site.read(&now);
+    assert_eq!(of_plugin, lines);
 }

@@ -32,6 +32,22 @@ impl<'a> Tree<'a> {
         self.etc.join(path).display().to_string()
     }
 
+    /// Path of a file that stands by this path on the host; `None` where that is not of the same system.
+    pub(super) fn at(&self, path: &str) -> Option<String> {
+        match path.strip_prefix("/etc/") {
+            Some(below) => Some(self.etc(below)),
+            None => self.beside(path.strip_prefix('/')?),
+        }
+    }
+
+    /// Whether a file may be run as a program.
+    pub(super) fn is_executable(&self, path: &str) -> Result<bool, String> {
+        match self.root.is_executable(path) {
+            Err(error) if !is_absent(&error) => Err(format!("{path}: {error}")),
+            known => Ok(known.unwrap_or(false)),
+        }
+    }
+
     /// Text of a file; `None` where it is not there.
     pub(super) fn read(&self, path: &str) -> Result<Option<String>, String> {
         if let Some(text) = self.written.get(path).or_else(|| self.written.get(&self.linked(path)?)) {

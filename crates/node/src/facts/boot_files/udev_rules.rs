@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use linerate_model::fact::FactValue;
+
 use super::super::setting_for;
 use super::super::view::split_key;
 use super::owner::{HostFiles, Kept, Line, Owner, glob, shown};
@@ -24,11 +26,8 @@ impl Owner for UdevRules {
     }
 
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
-        let attributes: Vec<Attribute> = host
-            .settings
-            .iter()
-            .filter_map(|(key, now)| Attribute::of(key, setting_for(key)?.persist(key, now)))
-            .collect();
+        let attributes: Vec<Attribute> =
+            host.settings.iter().filter_map(|(key, now)| Attribute::of_setting(key, now)).collect();
         let mut lines = Vec::new();
         if attributes.is_empty() {
             return Ok(lines);
@@ -85,8 +84,8 @@ impl Owner for UdevRules {
 }
 
 /// The attribute behind a setting.
-struct Attribute {
-    key: String,
+pub(super) struct Attribute {
+    pub(super) key: String,
     subsystem: &'static str,
     /// Name of the device.
     device: String,
@@ -101,6 +100,15 @@ struct Attribute {
 }
 
 impl Attribute {
+    pub(super) fn of_setting(key: &str, now: &FactValue) -> Option<Self> {
+        Self::of(key, setting_for(key)?.persist(key, now))
+    }
+
+    /// Whether this file of the kernel is the attribute.
+    pub(super) fn is_file(&self, path: &str) -> bool {
+        path.strip_prefix(self.folder.as_str()).and_then(|rest| rest.strip_prefix('/')) == Some(&self.name)
+    }
+
     fn of(key: &str, usual: Persist) -> Option<Self> {
         if let Some((nic, field)) = split_key(key) {
             let name = match field {

@@ -1,0 +1,73 @@
+//! `rc.local`: the script that `rc-local.service` runs at the end of a boot, where it may be executed
+//! (systemd-rc-local-generator(8)).
+
+use super::owner::{HostFiles, Line, Owner, Unclear};
+use super::script::Script;
+
+/// The owner.
+pub(super) struct RcLocal;
+
+/// Below `/etc`: of Debian and of Red Hat, where the former is a link to the latter.
+const FILES: [&str; 2] = ["rc.local", "rc.d/rc.local"];
+/// The unit, in the folders of units.
+const UNITS: [&str; 2] = ["rc-local.service", "rc.local.service"];
+/// Shells whose scripts are understood.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ksh"];
+
+impl Owner for RcLocal {
+    fn name(&self) -> &'static str {
+        "rc.local"
+    }
+
+    fn sets(&self) -> &'static str {
+        "*"
+    }
+
+    fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
+        Ok(read(host)?.lines)
+    }
+
+    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
+        Ok(read(host)?.unclear)
+    }
+}
+
+fn read(host: &HostFiles<'_>) -> Result<Script, String> {
+    for path in FILES.map(|file| host.tree.etc(file)) {
+        let Some(text) = host.tree.read(&path)? else { continue };
+        if !host.tree.is_executable(&path)? || !is_run(host)? {
+            return Ok(Script::default());
+        }
+        let first = text.lines().next().unwrap_or_default();
+        let shell = first.strip_prefix("#!").and_then(|line| line.split_whitespace().next());
+        let is_shell = |path: &str| SHELLS.contains(&path.rsplit('/').next().unwrap_or_default());
+        if !shell.is_some_and(is_shell) {
+            let reason = format!("{path}:1 cannot be read: it is no script of a shell");
+            return Ok(Script {
+                unclear: vec![Unclear { keys: "*".to_owned(), reason }],
+                ..Script::default()
+            });
+        }
+        return Script::read(host, &text, &path, 0);
+    }
+    Ok(Script::default())
+}
+
+/// Whether the unit is there and is not masked.
+fn is_run(host: &HostFiles<'_>) -> Result<bool, String> {
+    let tree = &host.tree;
+    for unit in UNITS {
+        // A link to `/dev/null` is an empty file.
+        if let Some(text) = tree.read(&tree.etc(&format!("systemd/system/{unit}")))? {
+            return Ok(!text.is_empty());
+        }
+    }
+    let usual =
+        ["usr/lib/systemd/system", "lib/systemd/system"].into_iter().filter_map(|dir| tree.beside(dir));
+    for folder in usual {
+        if tree.list(&folder)?.iter().any(|name| UNITS.contains(&name.as_str())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

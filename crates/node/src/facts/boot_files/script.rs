@@ -1,0 +1,77 @@
+//! The lines of a boot script that set settings, and those that may.
+
+use super::owner::{HostFiles, Line, Unclear, shown};
+use super::programs::{Effect, effects, of_file};
+use super::shell::commands;
+use super::sysctl_d;
+use super::udev_rules::Attribute;
+
+/// A script, read.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// What it sets, in its order.
+    pub(super) lines: Vec<Line>,
+    /// What cannot be known from here.
+    pub(super) unclear: Vec<Unclear>,
+}
+
+impl Script {
+    /// Reads commands. `path` is the file in which they stand, `before` the number of lines before them.
+    pub(super) fn read(host: &HostFiles<'_>, text: &str, path: &str, before: usize) -> Result<Self, String> {
+        let mut script = Self::default();
+        for command in commands(text) {
+            let at = format!("{path}:{}", before + command.number);
+            let program = command.words.first().map_or("", String::as_str);
+            for effect in effects(&command) {
+                script.add(host, effect, &at, program)?;
+            }
+        }
+        Ok(script)
+    }
+
+    /// Adds what a command does. Its arguments are not quoted: one of them may be a secret.
+    pub(super) fn add(
+        &mut self,
+        host: &HostFiles<'_>,
+        effect: Effect,
+        at: &str,
+        program: &str,
+    ) -> Result<(), String> {
+        match effect {
+            Effect::Sets(key, value) => {
+                // What is not asked for is left out.
+                let now = host.settings.iter().find(|(asked, _)| *asked == key).map(|(_, now)| now);
+                self.lines.extend(now.map(|now| Line {
+                    value: shown(&value, "", now),
+                    key,
+                    at: at.to_owned(),
+                }));
+            }
+            Effect::Writes(path, value) => match written(host, &path) {
+                Some(key) => self.add(host, Effect::Sets(key, value), at, program)?,
+                None => self.add(host, of_file(&path), at, program)?,
+            },
+            Effect::Applies(path) => {
+                let Some(file) = host.tree.at(&path) else {
+                    return self.add(host, Effect::Unclear("sysctl.*".to_owned()), at, program);
+                };
+                let text = host.tree.read(&file)?.unwrap_or_default();
+                self.lines
+                    .extend(sysctl_d::of(&file, &text).into_iter().filter(|line| host.wants(&line.key)));
+            }
+            Effect::Unclear(keys) if !keys.is_empty() => {
+                let reason = format!("{at} cannot be read: {program}");
+                self.unclear.push(Unclear { keys, reason });
+            }
+            Effect::Unclear(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The setting behind a file of the kernel.
+fn written(host: &HostFiles<'_>, path: &str) -> Option<String> {
+    let path = path.replace("/sys/class/block/", "/sys/block/");
+    let attributes = host.settings.iter().filter_map(|(key, now)| Attribute::of_setting(key, now));
+    attributes.into_iter().find(|attribute| attribute.is_file(&path)).map(|attribute| attribute.key)
+}
