@@ -13,6 +13,7 @@ pub mod bpf;
 pub mod bpf_code;
 mod bpf_counts;
 pub mod bpf_ring;
+mod bpf_task;
 pub mod btf;
 pub mod clock;
 pub mod cpu;

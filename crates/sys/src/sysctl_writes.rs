@@ -13,21 +13,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::bpf::{BpfMap, BpfProgram, BpfUnavailable, MapKind, ProgramKind};
 use crate::bpf_code::{AccessSize, By, Call, Code, Register, Sum, When};
 use crate::bpf_ring::BpfRing;
-use crate::btf::Btf;
+use crate::bpf_task::{self, NamespacePath, RecordedTask};
 use crate::filesystem;
 
 /// Records that wait to be read: some 700.
 const RING_BYTES: u32 = 512 << 10;
 
-/// Where a record has what; it begins with the number of the process.
-const NAMESPACE: i16 = 4;
-const THREAD: i16 = 8;
-const PATH: i16 = THREAD + THREAD_BYTES;
+/// Where a record has what; it begins with the process.
+const PATH: i16 = bpf_task::BYTES;
 const BEFORE: i16 = PATH + PATH_BYTES;
 const WRITTEN: i16 = BEFORE + VALUE_BYTES;
 const RECORD_BYTES: i16 = WRITTEN + VALUE_BYTES;
-/// `TASK_COMM_LEN`.
-const THREAD_BYTES: i16 = 16;
 /// `net/ipv6/conf/`, a device and the longest name need 70.
 const PATH_BYTES: i16 = 128;
 /// Values are at most some lists of ports long; a longer one is not known.
@@ -49,24 +45,6 @@ pub struct SysctlWrite {
     pub before: Option<String>,
     /// What was written, in the same form.
     pub written: Option<String>,
-}
-
-/// Where members of the kernel's structs are that lead from a thread to its network namespace.
-#[derive(Debug, Clone, Copy)]
-struct NamespacePath {
-    proxy: i32,
-    net: i32,
-    number: i32,
-}
-
-impl NamespacePath {
-    fn of(types: &Btf) -> Option<Self> {
-        Some(Self {
-            proxy: types.offset("task_struct", "nsproxy")?,
-            net: types.offset("nsproxy", "net_ns")?,
-            number: types.offset("net", "ns")? + types.offset("ns_common", "inum")?,
-        })
-    }
 }
 
 /// Writes are recorded until this is dropped.
@@ -104,14 +82,7 @@ fn program(ring: &BpfRing, lost: &BpfMap, namespace: NamespacePath) -> Code {
     code.call(Call::Reserve);
     code.jump_when(Register::R0, When::Equal, 0, full);
     code.copy(Register::R9, Register::R0);
-    code.call(Call::Process);
-    code.sum(Sum::Right, Register::R0, By::Value(32));
-    code.store(AccessSize::Word, Register::R9, 0, Register::R0);
-    namespace_number(&mut code, namespace);
-    code.copy(Register::R1, Register::R9);
-    code.sum(Sum::Add, Register::R1, By::Value(THREAD.into()));
-    code.set(Register::R2, THREAD_BYTES.into());
-    code.call(Call::ThreadName);
+    bpf_task::record(&mut code, namespace);
     for (what, at, bytes) in [
         (Call::SysctlName, PATH, PATH_BYTES),
         (Call::SysctlValue, BEFORE, VALUE_BYTES),
@@ -143,23 +114,6 @@ fn program(ring: &BpfRing, lost: &BpfMap, namespace: NamespacePath) -> Code {
     code
 }
 
-/// Puts the number of the network namespace of the thread into the record at `R9`. A pointer that leads
-/// nowhere gives zero.
-fn namespace_number(code: &mut Code, namespace: NamespacePath) {
-    code.call(Call::Task);
-    code.copy(Register::R3, Register::R0);
-    for offset in [namespace.proxy, namespace.net] {
-        code.sum(Sum::Add, Register::R3, By::Value(offset));
-        code.read_kernel(-8, 8);
-        code.load(AccessSize::Double, Register::R3, Register::Stack, -8);
-    }
-    code.sum(Sum::Add, Register::R3, By::Value(namespace.number));
-    code.copy(Register::R1, Register::R9);
-    code.sum(Sum::Add, Register::R1, By::Value(NAMESPACE.into()));
-    code.set(Register::R2, 4);
-    code.call(Call::ReadKernel);
-}
-
 impl SysctlWrites {
     /// Begins to record.
     ///
@@ -167,13 +121,7 @@ impl SysctlWrites {
     /// No right, no cgroup v2, or a kernel that has not what it takes; in words for a person.
     pub fn begin() -> Result<Self, BpfUnavailable> {
         let root = cgroup_root().map_err(BpfUnavailable::at("the root of cgroup v2 cannot be opened"))?;
-        let types = Btf::of_kernel().map_err(BpfUnavailable::at(
-            "the types of the kernel (/sys/kernel/btf/vmlinux) cannot be read",
-        ))?;
-        let unknown = || io::Error::from(io::ErrorKind::Unsupported);
-        let namespace = NamespacePath::of(&types)
-            .ok_or_else(unknown)
-            .map_err(BpfUnavailable::at("the kernel's structs of namespaces are not as they are known"))?;
+        let namespace = NamespacePath::of(&bpf_task::types()?)?;
         let maps = || Ok((BpfRing::new(RING_BYTES)?, BpfMap::new(MapKind::Table, 4, 8, 1)?));
         let (ring, lost) =
             maps().map_err(BpfUnavailable::at("the kernel gives no memory for records (bpf)"))?;
@@ -207,24 +155,18 @@ impl AsFd for SysctlWrites {
 }
 
 fn parse(record: &[u8]) -> SysctlWrite {
-    let word = |at: i16| {
-        let bytes = record.get(at as usize..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
-    };
-    let text = |at: i16, bytes: i16| {
-        let field = record.get(at as usize..(at + bytes) as usize).unwrap_or_default();
-        String::from_utf8_lossy(field.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
-    };
+    let text = |at: i16, bytes: i16| bpf_task::text(record, at, bytes);
     let value = |at: i16| {
         let text = text(at, VALUE_BYTES);
         // One that fills the field is cut.
         (text.len() + 1 < VALUE_BYTES as usize).then(|| text.split_whitespace().collect::<Vec<_>>().join(" "))
     };
+    let RecordedTask { pid, name, netns } = RecordedTask::of(record);
     SysctlWrite {
         path: text(PATH, PATH_BYTES),
-        pid: word(0).cast_signed(),
-        name: text(THREAD, THREAD_BYTES),
-        netns: word(NAMESPACE),
+        pid,
+        name,
+        netns,
         before: value(BEFORE),
         written: value(WRITTEN),
     }
