@@ -10,6 +10,8 @@ use crate::fact::{FactKey, FactValue};
 pub const BY_REBOOT: &str = "a reboot";
 /// Subject of the gap of a host that cannot record who writes to sysctls.
 pub const WRITERS: &str = "notices of writing processes";
+/// Subject of the gap of a host that cannot record who asks for changes of links and settings of drivers.
+pub const LINK_WRITERS: &str = "notices of processes that change links";
 
 /// What reported a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -42,12 +44,18 @@ pub struct Writer {
     /// Its systemd unit, such as `tuned.service`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+    /// It alone asked for a change at that time; that it asked for this one is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_probable: bool,
 }
 
 impl Writer {
-    /// Its unit, else its name and number.
+    /// Its unit, else its name and number; `probably` stands before what is not known for certain.
     #[must_use]
     pub fn name(&self) -> String {
+        if self.is_probable {
+            return format!("probably {}", Self { is_probable: false, ..self.clone() }.name());
+        }
         match (&self.unit, &self.name) {
             (Some(unit), _) => unit.clone(),
             (None, Some(name)) => format!("{name} ({})", self.pid),

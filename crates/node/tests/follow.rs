@@ -11,7 +11,7 @@ mod operator;
 use std::process::Command;
 
 use linerate_model::fact::FactValue;
-use linerate_model::notice::{FactNotice, NoticeSource, WRITERS};
+use linerate_model::notice::{FactNotice, LINK_WRITERS, NoticeSource, WRITERS};
 use linerate_testkit::{self as testkit, TestEnvironment};
 use linerate_wire::message::{Event, ObserveRequest};
 use operator::Operator;
@@ -147,4 +147,41 @@ fn each_write_from_other_namespaces_has_its_process_and_both_values() {
     let value = |number| Some(FactValue::Int(number));
     let by_sysctl = |from, to| ("sysctl".to_owned(), value(from), value(to));
     assert_eq!(writes, [by_sysctl(80, 81), by_sysctl(81, 82), by_sysctl(82, 83)]);
+}
+
+/// Command, beginning of a key that it changes, the program that it runs.
+const LINK_CHANGES: [(&str, &str, &str); 4] = [
+    ("ip link set d0 mtu 1400", "nic.d0.mtu", "ip"),
+    ("ethtool -K d0 tso off", "nic.d0.feature.tx-tcp-segmentation", "ethtool"),
+    ("ip link set d0 txqueuelen 77", "nic.d0.txqueuelen", "ip"),
+    ("ip link set d0 mtu 1500; ethtool -K d0 tso on", "nic.d0.feature.tx-tcp-segmentation", "ethtool"),
+];
+
+#[test]
+fn changes_of_links_and_drivers_name_their_process() {
+    const NAME: &str = "changes_of_links_and_drivers_name_their_process";
+    if !testkit::is_root() {
+        testkit::skip(NAME, "programs in the kernel are for root only");
+        return;
+    }
+    let has_programs =
+        [("ip", "iproute2"), ("ethtool", "ethtool")].iter().all(|(p, of)| testkit::has(NAME, p, of));
+    if !has_programs || !testkit::inside(NAME, TestEnvironment::Network) {
+        return;
+    }
+    sh("ip link add d0 type dummy; ip link set d0 up");
+    let mut operator = Operator::start(None);
+    let events = operator.ask(ObserveRequest::Follow { prefixes: vec!["nic.d0.".to_owned()], writers: true });
+    let [Event::Facts(facts), Event::Done] = events.as_slice() else { panic!("{events:?}") };
+    if let Some(gap) = facts.gaps.iter().find(|gap| gap.what.to_string() == LINK_WRITERS) {
+        testkit::skip(NAME, &gap.reason);
+        return;
+    }
+    for (command, key, program) in LINK_CHANGES {
+        sh(command);
+        let has_key = |notice: &FactNotice| notice.changes.iter().any(|change| change.key.starts_with(key));
+        let found = notice(&mut operator, command, has_key);
+        let writer = found.writer.as_ref().and_then(|writer| writer.name.as_deref());
+        assert_eq!(writer, Some(program), "{command}: {found:?}");
+    }
 }

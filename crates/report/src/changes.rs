@@ -168,7 +168,12 @@ mod tests {
             read_after_ms: 40,
             source: NoticeSource::Written,
             about: "/proc/sys/vm/swappiness".into(),
-            writer: Some(Writer { pid: 7, name: Some("tuned".into()), unit: Some("tuned.service".into()) }),
+            writer: Some(Writer {
+                pid: 7,
+                name: Some("tuned".into()),
+                unit: Some("tuned.service".into()),
+                is_probable: false,
+            }),
             changes: vec![ValueChange {
                 key: "sysctl.vm.swappiness".into(),
                 from: Some(FactValue::Int(60)),

@@ -103,6 +103,8 @@ pub enum Call {
     ThreadName = 16,
     /// `struct task_struct` of the thread.
     Task = 35,
+    /// Context, memory, its bytes, flags: return addresses of the kernel's stack, the innermost first.
+    Stack = 67,
     /// Context, memory, its bytes, flags: the path of the sysctl below `/proc/sys`.
     SysctlName = 101,
     /// Context, memory, its bytes: the value of the sysctl.

@@ -15,6 +15,7 @@ mod bpf_counts;
 pub mod bpf_ring;
 mod bpf_task;
 pub mod btf;
+pub mod change_requests;
 pub mod clock;
 pub mod cpu;
 pub mod datagram;

@@ -96,7 +96,8 @@ pub enum ObserveRequest {
     Follow {
         /// Key prefixes.
         prefixes: Vec<FactKey>,
-        /// Record the process of each write to a sysctl, by a program in the kernel.
+        /// Record the process of each write to a sysctl and of each request to change a link, by programs in
+        /// the kernel.
         #[serde(default)]
         writers: bool,
     },

@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// With --follow: exit after this time, e.g. 10m
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration, requires = "follow")]
     time: Option<Duration>,
-    /// With --follow: name the process of each write to a sysctl, by an eBPF program (root, Linux 6.1)
+    /// With --follow: name who writes sysctls and, probably, who changes links, by eBPF (root, Linux 6.1)
     #[arg(long, requires = "follow")]
     writers: bool,
     #[command(flatten)]

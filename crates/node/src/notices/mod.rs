@@ -10,6 +10,7 @@ mod files;
 mod firewall;
 mod known;
 mod links;
+mod requesters;
 mod source;
 mod writers;
 mod written;
@@ -24,6 +25,7 @@ use linerate_model::notice::{self, FactNotice, NoticeSource};
 use linerate_sys::socket::{Ready, wait};
 
 use known::Known;
+use requesters::Requests;
 use source::{Notice, Opened, Source};
 pub(crate) use writers::own_namespace;
 
@@ -39,8 +41,9 @@ const SOURCES: [(&str, Open); 5] = [
     ("notices of files", files::open),
 ];
 
-/// Only for who asks for it: a program in the kernel.
-const WRITERS: (&str, Open) = (notice::WRITERS, writers::open);
+/// Only for who asks for them: programs in the kernel.
+const WRITERS: [(&str, Open); 2] =
+    [(notice::WRITERS, writers::open), (notice::LINK_WRITERS, requesters::open)];
 
 /// Everything is read again after this time. Fifteen minutes: what no source reports is rare, and a reading
 /// takes a tenth of a second of CPU.
@@ -65,8 +68,9 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// Follows keys that begin so, all without beginnings, with the process of each write to a sysctl for
-    /// `writers`; `read` reads such facts. Returns all of them, with a gap for each source that there is not.
+    /// Follows keys that begin so, all without beginnings, with the processes that write to sysctls and
+    /// change links for `writers`; `read` reads such facts. Returns all of them, with a gap for each source
+    /// that there is not.
     pub(crate) fn begin(
         wanted: Vec<FactKey>,
         writers: bool,
@@ -74,7 +78,7 @@ impl Following {
     ) -> (HostFacts, Self) {
         let mut sources = Vec::new();
         let mut gaps = Vec::new();
-        for (what, open) in SOURCES.into_iter().chain(writers.then_some(WRITERS)) {
+        for (what, open) in SOURCES.into_iter().chain(WRITERS.into_iter().filter(|_| writers)) {
             match open() {
                 Ok(source) => sources.push(source),
                 Err(reason) => gaps.push(Gap { what: what.into(), reason }),
@@ -123,11 +127,13 @@ fn follow(
     let mut last_whole = Instant::now();
     let mut unread = Vec::new();
     let mut later = Collected::default();
+    let mut requests = Requests::default();
     while !stop.load(Ordering::Relaxed) {
         let mut collected = collected(&mut sources, std::mem::take(&mut later));
         let is_whole = last_whole.elapsed() >= again || !collected.is_whole;
         let may_report =
             |notice: &Notice| notice.write.as_ref().is_none_or(|write| known.may_report(&write.change.key));
+        requests.take(&mut collected.notices, Instant::now());
         collected.notices.retain(may_report);
         collected.notices.splice(0..0, std::mem::take(&mut unread));
         if is_whole {
@@ -146,6 +152,7 @@ fn follow(
         let reported = source::share(notices, &later.notices, changes, &known);
         unread = reported.unread;
         for mut notice in reported.notices {
+            requests.name(&mut notice, Instant::now());
             notice.at_ms = collected.at_ms;
             notice.read_after_ms = now_ms().saturating_sub(collected.at_ms);
             // The session has ended, or follows something else.

@@ -29,6 +29,8 @@ pub(super) struct Notice {
     pub keys: Vec<FactKey>,
     /// What the source itself saw of a write.
     pub write: Option<Write>,
+    /// Whether it is a request, whose change others report.
+    pub is_request: bool,
 }
 
 /// A write to one key, seen before the kernel took it.
@@ -44,7 +46,14 @@ pub(super) struct Write {
 
 impl Notice {
     pub(super) fn of(source: NoticeSource, about: &str) -> Self {
-        Self { source, about: about.to_owned(), writer: None, keys: Vec::new(), write: None }
+        Self {
+            source,
+            about: about.to_owned(),
+            writer: None,
+            keys: Vec::new(),
+            write: None,
+            is_request: false,
+        }
     }
 
     /// Everything is read again.
@@ -172,7 +181,7 @@ mod tests {
     fn a_change_goes_to_the_notice_that_explains_it_best() {
         let key = |key: &str| vec![key.to_owned()];
         let link = Notice { keys: key("nic.eth0."), ..Notice::of(NoticeSource::Link, "eth0") };
-        let writer = Some(Writer { pid: 7, name: Some("tuned".to_owned()), unit: None });
+        let writer = Some(Writer { pid: 7, name: Some("tuned".to_owned()), unit: None, is_probable: false });
         let written =
             Notice { keys: key("nic.eth0."), writer, ..Notice::of(NoticeSource::Written, "/sys/x") };
         let file = Notice::of(NoticeSource::File, "/etc/sysctl.conf");
@@ -193,7 +202,7 @@ mod tests {
     fn write(pid: i32, from: i64, to: i64) -> Notice {
         let value = |number| Some(FactValue::Int(number));
         let change = ValueChange { key: "k".to_owned(), from: value(from), to: value(to) };
-        let writer = Some(Writer { pid, name: None, unit: None });
+        let writer = Some(Writer { pid, name: None, unit: None, is_probable: false });
         let write = Some(Write { change, can_be_read: true, was_read: false });
         Notice { writer, write, keys: vec!["k".to_owned()], ..Notice::of(NoticeSource::Written, "/k") }
     }

@@ -74,14 +74,14 @@ pub(super) fn writer(pid: i32) -> Writer {
     let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let name = read("comm").map(|name| name.trim_end().to_owned());
     let unit = read("cgroup").and_then(|text| unit_of(&text));
-    Writer { pid, name, unit }
+    Writer { pid, name, unit, is_probable: false }
 }
 
 /// A process whose name the kernel reported. It may have ended, and another one may have its number.
 pub(super) fn named_writer(pid: i32, name: String) -> Writer {
     let now = writer(pid);
     let unit = now.unit.filter(|_| now.name.as_ref() == Some(&name));
-    Writer { pid, name: Some(name), unit }
+    Writer { pid, name: Some(name), unit, is_probable: false }
 }
 
 /// The unit that a cgroup belongs to; none for sessions of people.

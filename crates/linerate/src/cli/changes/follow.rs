@@ -191,7 +191,7 @@ impl Log {
         let gaps = facts.gaps.iter().filter(|gap| gap.what.to_string().starts_with("notices of "));
         for gap in gaps.filter(|_| !is_again) {
             let (what, reason) = (one_line(&gap.what.to_string()), lines_of_error(&gap.reason));
-            let then = if what == notice::WRITERS {
+            let then = if [notice::WRITERS, notice::LINK_WRITERS].contains(&what.as_str()) {
                 "changes are reported as without --writers"
             } else {
                 "such changes are seen every 15 minutes"
