@@ -1,4 +1,4 @@
-//! `linerate-node check` as it is called: state, lock, configuration, contexts, time and CPU.
+//! `linerate-node check` as it is called: state, lock, configuration, contexts, what a call costs.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File, Permissions};
@@ -29,11 +29,10 @@ fn config(folder: &Path, text: &str) -> String {
 }
 
 #[test]
-fn a_call_is_quick_cheap_and_fails_nothing_at_first() {
+fn a_call_fails_nothing_at_first() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let report = json(&state, &["--name", "n1"]);
-    println!("{} results, {} ms, {} ms of CPU", report.results.len(), report.took_ms, report.cpu_ms);
     assert_eq!((report.host.as_str(), report.dry_run, report.version), ("n1", true, 1));
     assert!(
         report.results.iter().all(|one| one.state != CheckState::Failing && one.state != CheckState::Warning)
@@ -43,6 +42,58 @@ fn a_call_is_quick_cheap_and_fails_nothing_at_first() {
     assert_eq!((mode(&state.join("check")), mode(&state.join("check/state.json"))), (0o700, 0o600));
     let second = json(&state, &[]);
     assert!(second.notes.is_empty(), "{:?}", second.notes);
+}
+
+/// What a call does in a namespace of processes of its own, whose first process is this shell. Processes are
+/// numbered in turn there; bytes and reads are those of all that ended below the shell, and its own.
+const COUNTED: &str = r#"
+    "$0" check --state "$1" --as json --name n1 > "$2"
+    sh -c 'echo number $$'
+    # What it did not wait for ends by itself.
+    until [ "$(cat /proc/[0-9]*/comm | grep -vc '^\(sh\|cat\|grep\)$')" = 0 ]; do :; done
+    cat /proc/$$/io
+"#;
+/// What the shell itself does there.
+const OF_SHELL: u64 = 200;
+/// Processes of a call: itself, the core, a worker for each of four lanes, and one behind each of at most
+/// eight jobs that wait for a device.
+const PROCESSES_MAX: u64 = 2 + 4 + 8;
+
+#[test]
+fn a_call_reads_and_writes_little_and_leaves_no_process() {
+    let name = "a_call_reads_and_writes_little_and_leaves_no_process";
+    if !testkit::is_root() {
+        testkit::skip(name, "a namespace of processes needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (state, out) = (folder.path().join("state"), folder.path().join("report"));
+    let words = ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", COUNTED];
+    let mut command = Command::new("unshare");
+    command.args(words).arg(env!("CARGO_BIN_EXE_linerate-node")).arg(&state).arg(&out);
+    let counted = command.env_remove("SLURMD_NODENAME").output().unwrap();
+    assert!(counted.status.success(), "{}", testkit::text(&counted.stderr));
+    let counted = testkit::text(&counted.stdout);
+    if !counted.contains("syscr") {
+        testkit::skip(name, "this kernel counts no reads (CONFIG_TASK_IO_ACCOUNTING)");
+        return;
+    }
+    let of = |what: &str| -> u64 {
+        let line = counted.lines().find_map(|line| line.strip_prefix(what));
+        line.unwrap_or_else(|| panic!("no {what}: {counted}")).trim_start_matches(':').trim().parse().unwrap()
+    };
+    let report: CheckReport = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
+    let results = report.results.len() as u64;
+    println!("{results} results, {} ms of CPU: {counted}", report.cpu_ms);
+    assert!(results >= 5, "{report:?}");
+    // The shell is the first, the one that prints its number comes after the call.
+    let processes = of("number") - 2;
+    assert!((3..=PROCESSES_MAX).contains(&processes), "{processes}");
+    assert!(of("syscr") <= OF_SHELL + 40 * results, "{counted}");
+    assert!(of("rchar") <= (128 << 10) + results * (32 << 10), "{counted}");
+    assert!(of("syscw") <= OF_SHELL + 4 * results, "{counted}");
+    // Its state, its answer, and what its processes pass on to each other.
+    assert!(of("wchar") <= (16 << 10) + results * (4 << 10), "{counted}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::private::{self, CHECK_FOLDER, Folder};
 /// CPU time after which a worker, or a script that it runs, is ended.
 pub(super) const WORKER_CPU_S: u32 = 3;
 /// When workers that have not answered are left: before the deadline of the process that was called.
-const READING_S: u64 = 30;
+pub(super) const READING_S: u64 = 30;
 const CONFIG: &str = "/etc/linerate/checks.toml";
 const CONFIG_BYTES_MAX: usize = 1 << 20;
 const STATE: &str = "state.json";

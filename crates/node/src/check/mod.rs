@@ -35,7 +35,7 @@ mod worker;
 mod tests;
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -91,37 +91,53 @@ fn wait_for_turn(options: &Options) {
     std::thread::sleep(std::time::Duration::from_secs(wait_s));
 }
 
+/// The clock, and the wait for something to read until a moment of it. Tests have one that passes at once.
+struct Watch<'a> {
+    now_ns: &'a dyn Fn() -> u64,
+    wait: &'a dyn Fn(&PipeReader, u64) -> bool,
+}
+
 fn ask(words: &[OsString], deadline_s: u64) -> Result<Printed, String> {
-    let deadline_ns = sched::monotonic_ns() + deadline_s * SECOND_NS;
+    let wait =
+        |pipe: &PipeReader, until_ns| sched::wait_any_readable(&[pipe.as_fd()], until_ns).unwrap_or(false);
+    let watch = Watch { now_ns: &sched::monotonic_ns, wait: &wait };
+    let (pipe, end) = io::pipe().map_err(|error| format!("cannot have a pipe: {error}"))?;
     let mut command = again(CORE);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(words).stdin(Stdio::null()).stdout(end).stderr(Stdio::null());
     command.process_group(0);
     spawn::without_inherited_descriptors(&mut command);
-    let mut child = command.spawn().map_err(|error| format!("cannot start itself: {error}"))?;
-    let mut pipe = child.stdout.take().ok_or("it has no pipe")?;
+    let child = command.spawn().map_err(|error| format!("cannot start itself: {error}"))?;
+    // Its copy of the end that is written to.
+    drop(command);
+    let bytes = printed(pipe, deadline_s, &watch).inspect_err(|_| {
+        // It may hang in the kernel: its end is not waited for.
+        let _ = spawn::kill_group(&child);
+    })?;
+    serde_json::from_slice(&bytes).map_err(|_| "the check ended without a result".to_owned())
+}
+
+/// What is printed into a pipe until it ends; an error is why it is not waited for any longer.
+fn printed(mut pipe: PipeReader, deadline_s: u64, watch: &Watch<'_>) -> Result<Vec<u8>, String> {
+    let deadline_ns = (watch.now_ns)() + deadline_s * SECOND_NS;
     let mut bytes = Vec::new();
     loop {
-        if sched::monotonic_ns() >= deadline_ns {
-            // It may hang in the kernel: its end is not waited for.
-            let _ = spawn::kill_group(&child);
+        if (watch.now_ns)() >= deadline_ns {
             return Err(format!("no result within {deadline_s} s: a disk or file server of this host hangs"));
         }
-        if !sched::wait_any_readable(&[pipe.as_fd()], deadline_ns).unwrap_or(false) {
+        if !(watch.wait)(&pipe, deadline_ns) {
             continue;
         }
         let mut part = [0; 16 << 10];
         match pipe.read(&mut part) {
-            Ok(0) => break,
+            Ok(0) => return Ok(bytes),
             Ok(read) => bytes.extend_from_slice(&part[..read]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.to_string()),
         }
         if bytes.len() > PRINTED_BYTES_MAX {
-            let _ = spawn::kill_group(&child);
             return Err("the result is too long".to_owned());
         }
     }
-    serde_json::from_slice(&bytes).map_err(|_| "the check ended without a result".to_owned())
 }
 
 /// The report of all checks as JSON, for the operator of a session.

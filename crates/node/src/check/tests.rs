@@ -1,18 +1,23 @@
 //! Lanes with children that never answer, and whole judgements of made-up answers.
 
+use std::cell::Cell;
+use std::io::{self, PipeReader, Write as _};
 use std::process::Command;
 
 use linerate_model::check::{CheckReport, CheckState};
 use linerate_sys::root::Root;
 use linerate_sys::sched;
 
+use super::core::READING_S;
 use super::judge;
 use super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::lanes;
+use super::options::DEADLINE_S;
 use super::past::{Memory, Past};
 use super::rule::{Moment, Severity, TWICE, Verdict};
 use super::settings::Settings;
 use super::worker::{Answer, Job};
+use super::{Watch, printed};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -126,6 +131,34 @@ fn a_process_is_known_by_its_number_and_when_it_began() {
     };
     assert!(lanes::is_there(&stuck(began)) && !lanes::is_there(&stuck(began + 1)));
     assert_eq!(lanes::began(0), None);
+}
+
+/// Asks a pipe into which a byte comes every so many seconds of a clock that passes at once. Gives the answer
+/// and the seconds.
+fn trickled(every_s: u64, deadline_s: u64) -> (Result<Vec<u8>, String>, u64) {
+    let (pipe, mut end) = io::pipe().unwrap();
+    let now_ns = Cell::new(7 * SECOND_NS);
+    let wait = |_: &PipeReader, until_ns: u64| {
+        let next_ns = now_ns.get() + every_s * SECOND_NS;
+        now_ns.set(next_ns.min(until_ns));
+        next_ns <= until_ns && (&mut &end).write_all(b"x").is_ok()
+    };
+    let answer = printed(pipe, deadline_s, &Watch { now_ns: &|| now_ns.get(), wait: &wait });
+    // It was open all the time.
+    end.flush().unwrap();
+    (answer, now_ns.get() / SECOND_NS - 7)
+}
+
+#[test]
+fn a_call_ends_at_its_deadline_however_what_hangs_behaves() {
+    for every_s in [1, 39, 40, 41, u64::MAX / SECOND_NS - 100] {
+        let (answer, took_s) = trickled(every_s, DEADLINE_S);
+        let reason = answer.unwrap_err();
+        assert!(reason.starts_with("no result within 40 s: "), "{reason}");
+        assert_eq!(took_s, 40, "a byte every {every_s} s");
+    }
+    // What the core and its children wait for ends before.
+    assert!(READING_S + 5 < DEADLINE_S);
 }
 
 /// Bad where a row has the value 1, and where a job hangs.
