@@ -112,7 +112,14 @@ fn a_timer_is_shown_installed_and_undone() {
     let (code, out, err) = site.run("check install --yes local");
     assert_eq!(code, 0, "{out}{err}");
     assert!(err.contains("`linerate check uninstall --yes local` undoes it"), "{err}");
-    assert_eq!(site.asked(), ["daemon-reload", "enable --now linerate-check.timer"]);
+    assert_eq!(
+        site.asked(),
+        [
+            "daemon-reload",
+            "show --property=UnitFileState linerate-check.timer",
+            "enable --now linerate-check.timer"
+        ]
+    );
     // The installed program is the node, whatever it was copied from.
     let is_dry_run = || {
         let output = Command::new(PROGRAM)
@@ -170,6 +177,27 @@ fn files_of_others_are_kept_and_a_failure_leaves_nothing() {
 }
 
 #[test]
+fn what_the_site_had_enabled_and_installed_itself_stays() {
+    let Some(site) = Site::new("what_the_site_had_enabled_and_installed_itself_stays") else { return };
+    assert_eq!(site.run("check install --yes local").0, 0);
+    let installed = files();
+    // The journal is lost, as on a host that was made from an image of another: all of it is the site's now.
+    std::fs::remove_dir_all("/var/lib/linerate").unwrap();
+    let asked = site.path("asked").display().to_string();
+    site.systemctl(&format!("echo \"$@\" >> {asked}; [ \"$1\" != show ] || echo UnitFileState=enabled"));
+    site.asked();
+    let (code, out, err) = site.run("check install --yes local");
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, err) = site.run("check uninstall local");
+    assert!(code == 0 && !out.contains("disable") && !out.contains("linerate-node"), "{out}{err}");
+    site.asked();
+    let (code, out, err) = site.run("check uninstall --yes local");
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(files(), installed);
+    assert_eq!(site.asked(), ["daemon-reload"]);
+}
+
+#[test]
 fn slurmd_waits_for_the_kept_set() {
     let Some(site) = Site::new("slurmd_waits_for_the_kept_set") else { return };
     let rmem = "/proc/sys/net/ipv4/tcp_rmem";
@@ -189,7 +217,14 @@ fn slurmd_waits_for_the_kept_set() {
     assert!(out.contains("-HealthCheckProgram=/usr/sbin/nhc"), "{out}");
     assert!(out.contains("+HealthCheckProgram=/etc/linerate/slurm-check"), "{out}");
     assert!(out.contains("/usr/sbin/nhc is not run any more") && !out.contains("Interval"), "{out}");
-    assert_eq!(site.asked(), ["daemon-reload", "enable linerate-kept.service"]);
+    assert_eq!(
+        site.asked(),
+        [
+            "daemon-reload",
+            "show --property=UnitFileState linerate-kept.service",
+            "enable linerate-kept.service"
+        ]
+    );
     testkit::run("/etc/linerate/slurm-check", &[]);
     let boot = || {
         let output = Command::new(PROGRAM).args(["check", "--as", "boot", "--enforce"]).output().unwrap();

@@ -69,7 +69,10 @@ pub fn given(steps: &[Step]) -> Vec<String> {
     let needs = steps.iter().flat_map(|step| step.operation().needs());
     let devices = needs.filter_map(|need| match need {
         Need::Empty { device } => Some(device),
-        Need::Volume { .. } | Need::Shrunk { .. } | Need::NoOtherFile { .. } | Need::NoFile { .. } => None,
+        Need::Volume { .. }
+        | Need::Shrunk { .. }
+        | Need::NoOtherFile { .. }
+        | Need::NoOtherProgram { .. } => None,
     });
     devices.filter(|device| !made.contains(device)).collect()
 }

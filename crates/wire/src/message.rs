@@ -346,6 +346,9 @@ pub struct BuildEntry {
     pub created_ms: u64,
     /// Its steps, in order; the last one may not have ended.
     pub steps: Vec<Step>,
+    /// Indices of steps whose result was on the host before them: an undo leaves it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub was_there: Vec<usize>,
     /// Whether the last one ended well.
     pub whole: bool,
 }

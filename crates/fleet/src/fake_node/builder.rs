@@ -26,7 +26,13 @@ impl Builder {
             BuildRequest::Step { build, step } => {
                 let at = self.builds.iter().position(|entry| entry.build == *build).unwrap_or_else(|| {
                     let build = build.clone();
-                    self.builds.push(BuildEntry { build, created_ms: 1, steps: vec![], whole: true });
+                    self.builds.push(BuildEntry {
+                        build,
+                        created_ms: 1,
+                        steps: vec![],
+                        was_there: vec![],
+                        whole: true,
+                    });
                     self.builds.len() - 1
                 });
                 self.builds[at].steps.push(step.clone());

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{StepError, shown};
-use super::operation::{Act, Argv, Need, StepOperation, argv};
+use super::operation::{Act, Argv, Listing, Need, StepOperation, argv};
 
 /// The installed node program: a folder that is in every distribution and in no package.
 pub const CHECK_PROGRAM: &str = "/usr/local/sbin/linerate-node";
@@ -136,9 +136,25 @@ impl StepOperation for InstallStep {
         }
     }
 
+    /// A unit that the site had enabled, a program that it had installed.
+    fn may_be_there(&self) -> bool {
+        matches!(self, Self::Enable { .. } | Self::Program { .. })
+    }
+
+    /// It succeeds whatever the state of the unit is.
+    fn listing(&self) -> Option<Listing> {
+        let Self::Enable { unit } = self else { return None };
+        Some(Listing {
+            argv: argv("systemctl", &["show", "--property=UnitFileState"], &[unit.name().to_owned()]),
+            names: vec!["UnitFileState=enabled".to_owned()],
+        })
+    }
+
     fn needs(&self) -> Vec<Need> {
         match self {
-            Self::Program { .. } => vec![Need::NoFile { path: CHECK_PROGRAM.to_owned() }],
+            Self::Program { sha256 } => {
+                vec![Need::NoOtherProgram { path: CHECK_PROGRAM.to_owned(), sha256: sha256.clone() }]
+            }
             Self::File { file, text } => {
                 vec![Need::NoOtherFile { path: file.path().to_owned(), text: text.clone() }]
             }

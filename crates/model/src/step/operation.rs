@@ -22,7 +22,7 @@ pub enum Act {
     },
     /// Copies the program that does the step.
     Copy {
-        /// Absolute; nothing is there before.
+        /// Absolute; nothing else is there before.
         path: String,
         /// SHA-256 of the program, hexadecimal.
         sha256: String,
@@ -56,10 +56,12 @@ pub enum Need {
         /// What the step writes.
         text: String,
     },
-    /// There is nothing of this name.
-    NoFile {
+    /// There is nothing of this name, or just this program.
+    NoOtherProgram {
         /// Absolute.
         path: String,
+        /// SHA-256 of the program, hexadecimal.
+        sha256: String,
     },
 }
 
@@ -213,6 +215,11 @@ pub trait StepOperation {
     /// Which command of the host lists what it made.
     fn listing(&self) -> Option<Listing> {
         None
+    }
+    /// Whether what it makes may be on the host before it, just as it makes it: then it is left when the step
+    /// is undone.
+    fn may_be_there(&self) -> bool {
+        false
     }
     /// What has to be true before.
     fn needs(&self) -> Vec<Need>;

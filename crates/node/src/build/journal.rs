@@ -13,6 +13,9 @@ pub(crate) struct Done {
     pub(crate) step: Step,
     /// What was at the place of a file that the step writes.
     pub(crate) before: Option<Content>,
+    /// Whether what the step makes was on the host before it, and stays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) was_there: bool,
     /// Whether it ended well.
     pub(crate) whole: bool,
     /// What it left on its devices that tells them from others, by path.

@@ -89,11 +89,14 @@ impl Journals {
         for path in paths {
             if let Some(journal) = self.parse(&path)? {
                 let whole = journal.steps.last().is_none_or(|done| done.whole);
+                let left = journal.steps.iter().enumerate().filter(|(_, done)| done.was_there);
+                let was_there = left.map(|(at, _)| at).collect();
                 let steps = journal.steps.into_iter().map(|done| done.step).collect();
                 entries.push(BuildEntry {
                     build: journal.build,
                     created_ms: journal.created_ms,
                     steps,
+                    was_there,
                     whole,
                 });
             }

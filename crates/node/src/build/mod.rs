@@ -200,10 +200,17 @@ impl Builds {
             }
             Act::Run(_) | Act::Copy { .. } => None,
         };
+        let was_there = operation.may_be_there() && self.is_there(operation, &act);
         let known = journal.clone();
         // What was there before it is what was there before the first time.
         if again.is_none() {
-            journal.steps.push(Done { step: step.clone(), before, whole: false, stamps: BTreeMap::new() });
+            journal.steps.push(Done {
+                step: step.clone(),
+                before,
+                was_there,
+                whole: false,
+                stamps: BTreeMap::new(),
+            });
         }
         self.journals.write(&journal)?;
         if let Err(refused) = claims.again() {
@@ -238,6 +245,14 @@ impl Builds {
         }
         self.journals.write(&journal)?;
         Ok(seen)
+    }
+
+    /// Whether what a step makes is on the host already.
+    fn is_there(&self, operation: &dyn StepOperation, act: &Act) -> bool {
+        match act {
+            Act::Copy { path, sha256 } => program::is_there(Path::new(path), sha256),
+            Act::Run(_) | Act::Write { .. } => self.is_listed(operation) == Some(true),
+        }
     }
 
     /// Writes a journal as it was before a step; one without steps goes.
@@ -332,6 +347,9 @@ impl Builds {
 
     /// Why the file of a step cannot be put back.
     fn is_changed(&self, done: &Done) -> Option<String> {
+        if done.was_there {
+            return None;
+        }
         let (path, text) = match done.step.operation().act() {
             Act::Write { path, text, .. } => (path, text),
             Act::Copy { path, sha256 } => return program::changed(Path::new(&path), &sha256),
@@ -354,6 +372,14 @@ impl Builds {
     ) -> Vec<String> {
         let mut failures = Vec::new();
         let operation = done.step.operation();
+        if done.was_there {
+            let what = match operation.act() {
+                Act::Run(argv) => argv.join(" "),
+                Act::Write { path, .. } | Act::Copy { path, .. } => path,
+            };
+            lines.push(format!("left as before: {what}"));
+            return failures;
+        }
         // Nothing is done to any of them where one is not what it was.
         let strangers = |stamp| stamps::strangers(&stamp, &done.stamps, done.whole);
         let strangers = operation.stamp().map(strangers).unwrap_or_default();

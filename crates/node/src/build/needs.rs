@@ -12,6 +12,7 @@ use linerate_load::guard::{self, Content, DeviceClaim, Refusal};
 use linerate_model::step::{DeviceRefusal, Need};
 
 use super::contents::{self, ContentsError};
+use super::program;
 
 /// Devices that a step is going to write, all held against the rest of the kernel at the same time. They are
 /// given to the program with [`super::run::run_with`]: its child has the last descriptors, and the kernel
@@ -58,7 +59,9 @@ pub(super) fn claim(needs: &[Need]) -> Result<Claims, DeviceRefusal> {
         Need::NoOtherFile { path, text } => {
             no_other_file(Path::new(path), text).map_err(|why| refused(path, &why))
         }
-        Need::NoFile { path } => no_file(Path::new(path)).map_err(|why| refused(path, &why)),
+        Need::NoOtherProgram { path, sha256 } => {
+            no_other_program(Path::new(path), sha256).map_err(|why| refused(path, &why))
+        }
     })?;
     Ok(Claims { claims, devices })
 }
@@ -67,7 +70,7 @@ pub(super) fn claim(needs: &[Need]) -> Result<Claims, DeviceRefusal> {
 fn written(need: &Need) -> Option<&String> {
     match need {
         Need::Empty { device } | Need::Volume { device } => Some(device),
-        Need::Shrunk { .. } | Need::NoOtherFile { .. } | Need::NoFile { .. } => None,
+        Need::Shrunk { .. } | Need::NoOtherFile { .. } | Need::NoOtherProgram { .. } => None,
     }
 }
 
@@ -86,9 +89,10 @@ fn no_other_file(path: &Path, ours: &str) -> Result<(), ContentsError> {
     }
 }
 
-fn no_file(path: &Path) -> Result<(), ContentsError> {
+fn no_other_program(path: &Path, sha256: &str) -> Result<(), ContentsError> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) if program::is_there(path, sha256) => Ok(()),
         Ok(_) => Err(ContentsError::AnyFile),
         Err(error) => Err(error.into()),
     }

@@ -81,6 +81,11 @@ pub(super) fn copy(path: &Path, sha256: &str) -> io::Result<()> {
     })
 }
 
+/// Whether a plain file, which is no link, is the program with this hash.
+pub(super) fn is_there(path: &Path, sha256: &str) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file()) && hash(path).is_ok_and(|now| now == sha256)
+}
+
 /// Why a copy cannot be removed; one that is gone can.
 pub(super) fn changed(path: &Path, sha256: &str) -> Option<String> {
     match hash(path) {
@@ -114,6 +119,10 @@ mod tests {
         copy(&path, &sha256).unwrap();
         assert_eq!(path.parent().unwrap().metadata().unwrap().permissions().mode() & 0o7777, PROGRAM_MODE);
         assert_eq!(hash(&path).unwrap(), sha256);
+        assert!(is_there(&path, &sha256) && !is_there(&path, &"0".repeat(64)));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(!is_there(&link, &sha256), "a link may lead elsewhere next time");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, PROGRAM_MODE);
         std::fs::write(&path, "theirs").unwrap();
         assert!(remove(&path, &sha256).unwrap_err().contains("another program"));

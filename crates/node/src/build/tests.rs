@@ -174,7 +174,13 @@ fn a_journal_of_another_build_or_with_a_step_that_is_none_is_left_alone() {
         ("b", "--force", "it names a step that cannot be done"),
         ("b", "../r0", "it names a step that cannot be done"),
     ] {
-        let done = Done { step: step(resource), before: None, whole: true, stamps: BTreeMap::new() };
+        let done = Done {
+            step: step(resource),
+            before: None,
+            was_there: false,
+            whole: true,
+            stamps: BTreeMap::new(),
+        };
         let mut journal = Journal::new("here", "b", 0);
         journal.steps.push(done);
         builds.journals.write(&journal).unwrap();
@@ -265,7 +271,7 @@ impl Volume {
                 log_unit_kib: None,
             }));
         }
-        let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
+        let done = |step| Done { step, before: None, was_there: false, whole: true, stamps: BTreeMap::new() };
         journal.steps = steps.into_iter().map(done).collect();
         builds.journals.write(&journal).unwrap();
         builds
@@ -385,7 +391,7 @@ fn volumes_of_others_in_the_group_and_changed_files_are_obstacles() {
     let group =
         |name: &str| Step::Lvm(LvmStep::Group { name: name.to_owned(), devices: vec!["/dev/a".to_owned()] });
     let mut journal = Journal::new("here", "disk-data", 1);
-    let done = |step| Done { step, before: None, whole: true, stamps: BTreeMap::new() };
+    let done = |step| Done { step, before: None, was_there: false, whole: true, stamps: BTreeMap::new() };
     journal.steps.push(done(group("linerate-no-group")));
     let listed = |out: &str, code| {
         let seen = QueryOutput { out: out.to_owned(), code, ..QueryOutput::default() };
@@ -468,7 +474,13 @@ fn metadata_of_another_replica_are_not_wiped() {
     let stamps = stamps::read(&metadata.stamp().unwrap());
     assert_eq!(stamps.len(), 1);
     let mut journal = Journal::new("here", "drbd-r0", 1);
-    journal.steps.push(Done { step: Step::Drbd(metadata), before: None, whole: true, stamps });
+    journal.steps.push(Done {
+        step: Step::Drbd(metadata),
+        before: None,
+        was_there: false,
+        whole: true,
+        stamps,
+    });
     let obstacles = || remains::obstacles(&journal, &|_| None, &|_| None);
     assert_eq!(obstacles(), []);
     superblock(2);

@@ -3,6 +3,7 @@
 use linerate_model::exit::ExitCode;
 use linerate_model::step::Step;
 use linerate_report::steps;
+use linerate_wire::message::BuildEntry;
 
 use crate::build::{self, CHECK};
 use crate::cli::hosts::{Hosts, Needs};
@@ -28,15 +29,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         for host in fleet.hosts() {
             let entries = build::list(fleet, &host).await?;
-            let done: Vec<Step> = entries
-                .into_iter()
-                .filter(|entry| entry.build == CHECK)
-                .flat_map(|entry| entry.steps)
-                .collect();
+            let done: Vec<Step> =
+                entries.into_iter().filter(|entry| entry.build == CHECK).flat_map(undone).collect();
             let state = if done.is_empty() { "nothing is installed" } else { "" };
             out::print(&format!("{host}: {state}\n{}", steps::undo_text(done.iter())))?;
         }
         out::note("dry run: nothing was written; --yes undoes it");
         Ok(ExitCode::Ok)
     })
+}
+
+/// The steps of a build that an undo reverts: what was there before them stays.
+fn undone(entry: BuildEntry) -> Vec<Step> {
+    let BuildEntry { steps, was_there, .. } = entry;
+    steps.into_iter().enumerate().filter(|(at, _)| !was_there.contains(at)).map(|(_, step)| step).collect()
 }

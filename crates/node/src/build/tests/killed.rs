@@ -40,7 +40,7 @@ type Case<'a> = (&'a Step, fn(&Volume), fn(&Volume), &'a str);
 
 fn killed(step: Step) -> Journal {
     let mut journal = Journal::new("here", "disk-data", 1);
-    journal.steps.push(Done { step, before: None, whole: false, stamps: BTreeMap::new() });
+    journal.steps.push(Done { step, before: None, was_there: false, whole: false, stamps: BTreeMap::new() });
     journal
 }
 
@@ -129,7 +129,7 @@ fn a_drive_that_was_used_since_an_undo_was_killed_is_not_zeroed() {
     let stamps = stamps::read(&step.stamp().unwrap());
     assert_eq!(stamps.len(), 1);
     let what = step.clear().remove(0);
-    let done = Done { step: Step::Lvm(step), before: None, whole: true, stamps };
+    let done = Done { step: Step::Lvm(step), before: None, was_there: false, whole: true, stamps };
     let unlabelled = || {
         drive.write(512, &[0; 512]);
         Volume::settle();
