@@ -20,6 +20,10 @@ use serde_json::Value;
 
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 const MINUTE_MS: u64 = 60_000;
+/// As the inventory is called.
+const CLUSTER: &str = "made";
+/// As hosts without an inventory are called: over ssh, which a drained node still takes.
+const BY_NAME: &str = "named hosts";
 
 /// Nodes are files `STATE REASON…`; each call is a line of `calls`. Beside a file `dead` no controller
 /// answers; beside a file `hang` nothing that writes ends.
@@ -104,8 +108,14 @@ impl Site {
 
     /// A run of all nodes, so long ago, that located a fault at a host or none.
     fn measured(&self, minutes_ago: u64, faulty: Option<&str>) {
+        self.measured_of(CLUSTER, &NODES, minutes_ago, faulty);
+    }
+
+    /// The same of some nodes.
+    fn measured_of(&self, cluster: &str, nodes: &[&str], minutes_ago: u64, faulty: Option<&str>) {
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
-        let snapshot = snapshot(&format!("r-{minutes_ago}"), now_ms - minutes_ago * MINUTE_MS);
+        let id = format!("r-{minutes_ago}-{now_ms}");
+        let snapshot = snapshot(cluster, nodes, &id, now_ms - minutes_ago * MINUTE_MS);
         let findings = faulty.map(finding).into_iter().collect();
         let diagnosis = Diagnosis { findings, ..Diagnosis::default() };
         let mut store = Store::open(&self.path("data/linerate.sqlite")).unwrap();
@@ -114,13 +124,13 @@ impl Site {
         // A run without facts is one of `measure`, which locates nothing.
         let mut facts = HostFacts::default();
         facts.readings.insert("nic.eth0.mtu".into(), FactValue::Int(1500));
-        let hosts: Vec<_> = NODES.iter().map(|node| (*node).to_owned()).collect();
+        let hosts: Vec<_> = nodes.iter().map(|node| (*node).to_owned()).collect();
         store.add_facts(&snapshot.id, hosts.iter().map(|host| (host, &facts))).unwrap();
         store.finish(&snapshot, &diagnosis).unwrap();
     }
 }
 
-fn snapshot(id: &str, start_ms: u64) -> Snapshot {
+fn snapshot(cluster: &str, nodes: &[&str], id: &str, start_ms: u64) -> Snapshot {
     let host = |name: &&str| Host {
         name: (*name).to_owned(),
         transport: TransportSpec::Local,
@@ -135,7 +145,7 @@ fn snapshot(id: &str, start_ms: u64) -> Snapshot {
         etc_dir: None,
         cache_dir: None,
     };
-    let pairs = NODES.iter().flat_map(|from| NODES.iter().map(move |to| (from, to)));
+    let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
     let sample = |(at, (from, to)): (usize, (&&str, &&str))| {
         let kind = RttPlan { count: 1 }.into();
         let mut test = Test::new((*from).to_owned(), (*to).to_owned(), Layer::Underlay, kind);
@@ -147,8 +157,8 @@ fn snapshot(id: &str, start_ms: u64) -> Snapshot {
         id: id.to_owned(),
         start_ms,
         inventory: Inventory {
-            name: "made".to_owned(),
-            hosts: NODES.iter().map(host).collect(),
+            name: cluster.to_owned(),
+            hosts: nodes.iter().map(host).collect(),
             ..Inventory::default()
         },
         samples: pairs.filter(|(from, to)| from != to).enumerate().map(sample).collect(),
@@ -197,6 +207,28 @@ fn a_node_is_drained_after_two_runs_and_resumed_after_one_that_passes() {
     site.run("resume --yes");
     assert_eq!((site.node("n2"), site.writes()), (line, 0));
     site.measured(0, None);
+    let (code, _, shown) = site.run("resume --yes");
+    assert_eq!((code, site.node("n2").as_str(), site.writes()), (0, "IDLE", 1), "{shown}");
+}
+
+#[test]
+fn a_held_node_is_measured_by_its_name_and_resumed() {
+    let site = Site::new();
+    site.measured(20, Some("n2"));
+    site.measured(10, Some("n2"));
+    site.run("drain --yes");
+    assert_eq!(site.writes(), 1);
+    let held = site.node("n2");
+    // The others of the cluster, by a job: it is no pass of the node that got none.
+    site.measured_of(CLUSTER, &["n1", "n3"], 0, None);
+    site.run("resume --yes");
+    assert_eq!((site.node("n2"), site.writes()), (held.clone(), 0));
+    // Over ssh it has the fault still.
+    let pair = ["n1", "n2"];
+    site.measured_of(BY_NAME, &pair, 0, Some("n2"));
+    site.run("resume --yes");
+    assert_eq!((site.node("n2"), site.writes()), (held, 0));
+    site.measured_of(BY_NAME, &pair, 0, None);
     let (code, _, shown) = site.run("resume --yes");
     assert_eq!((code, site.node("n2").as_str(), site.writes()), (0, "IDLE", 1), "{shown}");
 }

@@ -10,8 +10,7 @@ use linerate_fleet::clock;
 use linerate_model::exit::ExitCode;
 
 use super::out;
-use super::targets::InventoryFile;
-pub(super) use evidence::evidence;
+pub(super) use evidence::{ClusterOf, evidence};
 pub(super) use held::with_machine;
 pub(super) use shown::{Action, NodeLine, Shown};
 
@@ -20,7 +19,7 @@ pub(super) use shown::{Action, NodeLine, Shown};
 #[command(after_help = "Example:\n  linerate drain -i cluster.toml\n  linerate drain -i cluster.toml --yes")]
 pub(super) struct Args {
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: ClusterOf,
     /// Keep work off nodes by their state (DRAIN) or by a reservation
     #[arg(long, value_enum, default_value_t = By::State)]
     by: By,

@@ -4,8 +4,7 @@
 use linerate_fleet::clock;
 use linerate_model::exit::ExitCode;
 
-use super::drain::{Action, NodeLine, Shown, evidence, with_machine};
-use super::targets::InventoryFile;
+use super::drain::{Action, ClusterOf, NodeLine, Shown, evidence, with_machine};
 
 /// Resume nodes that `drain` took out, after a run that they passed (dry run).
 #[derive(Debug, clap::Args)]
@@ -14,7 +13,7 @@ use super::targets::InventoryFile;
 )]
 pub(super) struct Args {
     #[command(flatten)]
-    inventory: InventoryFile,
+    inventory: ClusterOf,
     /// Act; without it nothing is written
     #[arg(long)]
     yes: bool,

@@ -50,12 +50,6 @@ impl InventoryFile {
         self.inventory.as_deref()
     }
 
-    /// A command with this inventory, which acts.
-    pub(super) fn command(&self, command: &str) -> String {
-        let file = self.inventory.iter().map(|path| format!(" -i {}", out::word(&path.to_string_lossy())));
-        file.fold(command.to_owned(), |command, file| command + &file) + " --yes"
-    }
-
     /// The hosts of these words; of a file all without words.
     pub(super) fn choose(&self, words: &[String]) -> anyhow::Result<Chosen> {
         let mut ends = words.iter().map(|word| End::parse(word)).collect::<anyhow::Result<Vec<_>>>()?;

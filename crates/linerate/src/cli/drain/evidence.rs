@@ -1,7 +1,7 @@
 //! What the stored runs of a cluster show about its nodes. In: the store, an inventory file. Out: evidence by
 //! the name of the node in Slurm.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_drain::{Evidence, rules, sightings};
 use linerate_model::change::Change;
@@ -11,6 +11,27 @@ use linerate_model::units::counted;
 use linerate_store::{RunRow, Store, StoreError};
 
 use crate::cli::{open, out};
+
+/// Whose runs count.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ClusterOf {
+    /// Inventory whose runs count; defaults to the cluster that was measured last
+    #[arg(short, long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+}
+
+impl ClusterOf {
+    /// The file that was given.
+    pub(in crate::cli) fn given(&self) -> Option<&Path> {
+        self.inventory.as_deref()
+    }
+
+    /// A command with this inventory, which acts.
+    pub(in crate::cli) fn command(&self, command: &str) -> String {
+        let file = self.inventory.iter().map(|path| format!(" -i {}", out::word(&path.to_string_lossy())));
+        file.fold(command.to_owned(), |command, file| command + &file) + " --yes"
+    }
+}
 
 /// The runs that count for the cluster of the inventory, else for the one that was measured last.
 pub(in crate::cli) fn evidence(inventory: Option<&Path>, now_ms: u64) -> anyhow::Result<Evidence> {
