@@ -13,6 +13,8 @@ pub struct PutBack {
     pub key: String,
     /// When, Unix milliseconds.
     pub at_ms: u64,
+    /// Whether it stayed: not where the host, or a person, undid it.
+    pub has_stayed: bool,
 }
 
 /// What is known of a host.
@@ -73,20 +75,19 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
         (true, false) => DriftState::WillNotSurvive,
         (true, true) => DriftState::Same,
     };
-    let put_back_ms = known
+    let last = known
         .put_back
         .iter()
         .filter(|put| put.host == kept.host && put.key == kept.key)
-        .map(|put| put.at_ms)
-        .filter(|at_ms| known.now_ms.saturating_sub(*at_ms) < PUT_BACK_MS)
-        .max();
+        .filter(|put| known.now_ms.saturating_sub(put.at_ms) < PUT_BACK_MS)
+        .max_by_key(|put| put.at_ms);
     let lines: Vec<OwnerLine> = lines.into_iter().map(|line| line.of).collect();
     let agrees = |line: &OwnerLine| line.value.is_same(&kept.value);
     // An owner that acts earlier is overridden at every boot; one that acts later is a second one.
     let comes_after = |at: usize, line: &OwnerLine| {
         !agrees(line) && lines[..at].iter().any(|ours| agrees(ours) && ours.owner != line.owner)
     };
-    let is_written_again = put_back_ms.is_some() && !is_kept;
+    let is_written_again = last.is_some_and(|put| put.has_stayed) && !is_kept;
     let fight = is_written_again || lines.iter().enumerate().any(|(at, line)| comes_after(at, line));
     let against: Vec<OwnerLine> = lines.iter().filter(|line| !agrees(line)).cloned().collect();
     let made = |change: &&FactChange| {
@@ -103,7 +104,7 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
         changed,
         against,
         fight,
-        put_back_ms,
+        put_back_ms: last.map(|put| put.at_ms),
     }
 }
 
@@ -190,7 +191,6 @@ mod tests {
         facts.gaps.push(Gap { what: "boot.sysctl.*".into(), reason: "permission denied".into() });
         let row = only(&facts, &[], &[]);
         assert_eq!((row.state, row.boot_read), (DriftState::Same, false));
-        facts.readings.retain(|key, _| key != KEY);
         assert_eq!(row.reason.as_deref(), Some("permission denied"));
         // What was read counts.
         let vendor = ("sysctl.d", "/etc/sysctl.d/99-vendor.conf:1", KEY, "9");
@@ -198,6 +198,7 @@ mod tests {
         known.gaps.clone_from(&facts.gaps);
         let row = only(&known, &[], &[]);
         assert_eq!((row.state, row.boot_read), (DriftState::WillNotSurvive, false));
+        facts.readings.retain(|key, _| key != KEY);
         facts.gaps.push(Gap { what: "sysctl.net.*".into(), reason: "no right".into() });
         let row = only(&facts, &[], &[]);
         assert_eq!((row.state, row.reason.as_deref()), (DriftState::Unreadable, Some("no right")));
@@ -214,11 +215,17 @@ mod tests {
         assert!(!only(&facts(9, &[tuned]), &[], &[]).fight, "one owner");
         let link = ("link", "/etc/systemd/network/05-x.link:4", KEY, "9");
         assert!(!only(&facts(7, &[link, ours]), &[], &[]).fight, "the first one is overridden");
-        let put = |at_ms| PutBack { host: "a".to_owned(), key: KEY.to_owned(), at_ms };
+        let put = |at_ms| PutBack { host: "a".to_owned(), key: KEY.to_owned(), at_ms, has_stayed: true };
         let row = only(&facts(9, &[]), &[], &[put(8 * HOUR), put(10 * HOUR - 60_000)]);
         assert!(row.fight && row.put_back_ms == Some(10 * HOUR - 60_000));
         assert!(!only(&facts(9, &[]), &[], &[put(9 * HOUR)]).fight);
         assert!(!only(&facts(7, &[ours]), &[], &[put(10 * HOUR - 60_000)]).fight, "still in force");
+        // What was undone is not put back again within the hour either, and has no second owner.
+        let undone = |at_ms| PutBack { has_stayed: false, ..put(at_ms) };
+        let row = only(&facts(9, &[]), &[], &[put(10 * HOUR - 60_000), undone(10 * HOUR - 30_000)]);
+        assert_eq!((row.fight, row.put_back_ms), (false, Some(10 * HOUR - 30_000)));
+        let row = only(&facts(9, &[]), &[], &[undone(9 * HOUR)]);
+        assert_eq!((row.fight, row.put_back_ms), (false, None));
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub struct DriftRow {
     /// Whether two owners fight: one file sets the kept value and that of another owner does not, or a value
     /// that was put back within the last hour is another one again.
     pub fight: bool,
-    /// When it was put back last, within the last hour, Unix milliseconds.
+    /// When it was put back last, within the last hour, Unix milliseconds; also where that was undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back_ms: Option<u64>,
 }

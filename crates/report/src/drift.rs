@@ -215,7 +215,8 @@ fn cause_within(row: &DriftRow, columns: usize) -> String {
 fn cause(row: &DriftRow, clause: usize) -> String {
     let mut parts = Vec::new();
     if let Some(at_ms) = row.put_back_ms.filter(|_| row.state == DriftState::Drifted) {
-        parts.push(format!("written again after it was put back {} UTC", day_minute(at_ms)));
+        let what = if row.fight { "written again after it was put back" } else { "undone after a put back" };
+        parts.push(format!("{what} {} UTC", day_minute(at_ms)));
     }
     let sets_now =
         row.against.iter().rev().find(|line| row.now.as_ref().is_some_and(|now| now.is_same(&line.value)));
@@ -254,6 +255,9 @@ fn fix(row: &DriftRow, again: SameFiles<'_>) -> (String, bool) {
     }
     if row.fight {
         return ("find what writes it: it is put back at most once an hour".to_owned(), false);
+    }
+    if row.put_back_ms.is_some() && row.state == DriftState::Drifted {
+        return ("see why it was undone: it is put back at most once an hour".to_owned(), false);
     }
     let command =
         format!("linerate drift {}{}{} --put-back", again.inventory, again.kept, word(&row.kept.host));
@@ -370,10 +374,6 @@ mod tests {
     }
 
     #[test]
-    fn two_owners_are_no_loop() {
-        let mut again = row("vs-1", DriftState::Drifted);
-        (again.fight, again.put_back_ms) = (true, Some(1_795_573_200_000));
-    #[test]
     fn a_line_that_is_not_understood_is_named_once() {
         let unread = |host| {
             let mut row = row(host, DriftState::Same);
@@ -389,9 +389,18 @@ mod tests {
         );
     }
 
+    #[test]
+    fn two_owners_are_no_loop() {
+        let mut again = row("vs-1", DriftState::Drifted);
+        (again.fight, again.put_back_ms) = (true, Some(1_795_573_200_000));
         let page = page(&[again]);
         assert!(page.starts_with("kept.toml: 1 kept setting: 1 drifted, 1 with two owners\n"), "{page}");
         assert!(page.contains("written again after it was put back 25 Nov 02:20 UTC"), "{page}");
         assert!(page.contains("at most once an hour") && !page.contains("--yes"), "{page}");
+        let mut undone = row("vs-1", DriftState::Drifted);
+        undone.put_back_ms = Some(1_795_573_200_000);
+        let page = self::page(&[undone]);
+        assert!(page.contains("undone after a put back 25 Nov 02:20 UTC"), "{page}");
+        assert!(page.contains("at most once an hour") && !page.contains("--put-back"), "{page}");
     }
 }

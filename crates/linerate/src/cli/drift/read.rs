@@ -91,17 +91,18 @@ fn log(
     }
 }
 
-/// What was put back within the last hour.
+/// What was put back within the last hour, also what did not stay: it is not tried again before.
 fn put_back(store: &Store, cluster: &str, now_ms: u64) -> anyhow::Result<Vec<PutBack>> {
     let trials = store.trials_of(PUT_BACK, cluster, now_ms.saturating_sub(PUT_BACK_MS))?;
-    let kept = trials.into_iter().filter(|(trial, _)| trial.status == TrialStatus::Kept);
     let of = |(trial, at_ms): (linerate_model::trial::Trial, u64)| {
+        let has_stayed = trial.status == TrialStatus::Kept;
         let of_change = move |change: linerate_model::change::Change| PutBack {
             host: change.host,
             key: change.key,
             at_ms,
+            has_stayed,
         };
         trial.remedy.changes.into_iter().map(of_change)
     };
-    Ok(kept.flat_map(of).collect())
+    Ok(trials.into_iter().flat_map(of).collect())
 }
