@@ -39,6 +39,14 @@ pub enum HistoryError {
         /// Why.
         source: serde_json::Error,
     },
+    /// An alarm or a count of drops is of a shape that this program does not know.
+    #[error("history: a record of kind {kind} cannot be read")]
+    Record {
+        /// What it is.
+        kind: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
     /// Stored values cannot be read.
     #[error("history: damaged values from minute {start}")]
     Damaged {

@@ -1,9 +1,9 @@
 //! The history of measured series: years of thousands of hosts in one small SQLite file, beside that of runs
 //! and trials and never at their expense.
 //!
-//! What comes in: once a minute what was measured of each series. What goes out: a series between two
-//! moments, each part in the finest resolution that is kept. A minute that is not given was not measured, and
-//! comes back as such.
+//! What comes in: once a minute what was measured of each series, and alarms and counts of drops as they are
+//! (`records`). What goes out: a series between two moments, each part in the finest resolution that is kept,
+//! and the newest records. A minute that is not given was not measured, and comes back as such.
 //!
 //! A minute is one transaction, so a kill loses at most one. Minutes become blocks of their
 //! series once an hour, and summaries once a day ([`Tier`]). The file stops growing at [`FILE_MAX`], and
@@ -17,18 +17,21 @@ mod error;
 pub mod fill;
 mod point;
 mod read;
+mod records;
 mod schema;
 mod tier;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use linerate_model::suspect::Suspect;
 use linerate_store::database;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 pub use error::HistoryError;
 use error::at;
 pub use point::{HistoryPoint, SeriesId, SeriesKey, Statistic, Summary};
+pub use records::{AlarmRecord, DropsRecord, Recorded};
 use tier::MINUTE_MS;
 pub use tier::Tier;
 
@@ -117,9 +120,26 @@ impl History {
 
     /// All series, in the order in which they were added.
     pub fn list(&self) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
-        let mut statement =
-            self.connection.prepare("select id, key from series order by id").map_err(at("list series"))?;
-        let mut rows = statement.query([]).map_err(at("list series"))?;
+        self.list_with("")
+    }
+
+    /// The series of a suspect.
+    pub fn list_of(
+        &self,
+        cluster: &str,
+        suspect: &Suspect,
+    ) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
+        let text = serde_json::to_string(suspect).map_err(|source| HistoryError::Key { source })?;
+        let mut all = self.list_with(&text)?;
+        all.retain(|(_, key)| key.cluster == cluster && key.suspect == *suspect);
+        Ok(all)
+    }
+
+    /// Those whose keys have this text: of thousands only few are parsed.
+    fn list_with(&self, text: &str) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
+        let query = "select id, key from series where ?1 = '' or instr(key, ?1) > 0 order by id";
+        let mut statement = self.connection.prepare(query).map_err(at("list series"))?;
+        let mut rows = statement.query([text]).map_err(at("list series"))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(at("list series"))? {
             let text: String = row.get(1).map_err(at("list series"))?;

@@ -1,7 +1,8 @@
 //! The schema of the file, step by step. A step that was released is never edited; a new one is added below.
 
 /// Step `n` brings schema `n` to `n + 1`.
-pub(crate) const STEPS: &[&str] = &["
+pub(crate) const STEPS: &[&str] = &[
+    "
     create table series (
         id integer primary key,
         key text not null unique
@@ -24,4 +25,15 @@ pub(crate) const STEPS: &[&str] = &["
         tier integer primary key,
         until integer not null
     ) strict;
-"];
+",
+    // Alarms of watches and counts of drops, whole.
+    "
+    create table record (
+        kind text not null,
+        id text not null,
+        at_ms integer not null,
+        json text not null,
+        primary key (kind, id)
+    ) strict;
+",
+];

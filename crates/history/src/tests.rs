@@ -42,6 +42,16 @@ fn minutes_come_back_and_what_was_not_measured_does_not() {
     let a = history.series(&key(1, Metric::Throughput)).unwrap();
     let b = history.series(&key(1, Metric::Loss)).unwrap();
     assert_eq!(history.series(&key(1, Metric::Throughput)).unwrap(), a);
+    // Those of a suspect: `arc-1` is not `arc-12`, and a name is matched as it is written.
+    let odd = |name: &str| SeriesKey { suspect: Suspect::Host(name.into()), ..key(12, Metric::Loss) };
+    let quoted = history.series(&odd("arc-1\"%_")).unwrap();
+    history.series(&key(12, Metric::Loss)).unwrap();
+    let of = |name: &str| {
+        let listed = history.list_of("three", &Suspect::Host(name.into())).unwrap();
+        listed.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    assert_eq!((of("arc-1"), of("arc-1\"%_"), of("arc")), (vec![a, b], vec![quoted], vec![]));
+    assert_eq!(history.list_of("four", &Suspect::Host("arc-1".into())).unwrap(), []);
     for minute in 0..150 {
         let at = START_MS + minute * MINUTE_MS;
         let mut values = vec![(b, 0.0)];
