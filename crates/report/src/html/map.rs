@@ -43,12 +43,81 @@ pub fn guilty(grids: &[Grid], verdict: &Verdict) -> usize {
     (0..grids.len()).rev().max_by_key(|i| rank(&grids[*i])).unwrap_or(0)
 }
 
-/// The squares that a bracket surrounds.
+/// The squares that a bracket surrounds. Whether a square is one of them is computed from its two hosts: a
+/// thousand hosts are a million squares, and a page with a picture draws none of them.
 #[derive(Debug, Default)]
 pub struct Bracket {
-    squares: BTreeSet<(usize, usize)>,
+    area: Option<Area>,
     rows: BTreeSet<usize>,
     columns: BTreeSet<usize>,
+}
+
+/// The pairs that a location explains.
+#[derive(Debug)]
+struct Area {
+    kind: AreaKind,
+    tx: bool,
+    rx: bool,
+    /// Of each host: whether it is what the suspect names first, and second.
+    named: Vec<(bool, bool)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum AreaKind {
+    /// What the named ones send or receive.
+    Ends,
+    /// What leaves or enters the named ones.
+    Border,
+    /// From the first to the second.
+    Between,
+    /// Between the named ones and the others.
+    Mixed,
+}
+
+impl Area {
+    /// `None` for a bracket around everything: it marks nothing.
+    fn of(location: &LossLocation, grid: &Grid, inventory: &Inventory) -> Option<Self> {
+        let (tx, rx) = match location.direction {
+            Direction::Tx => (true, false),
+            Direction::Rx => (false, true),
+            Direction::Both => (true, true),
+        };
+        let is_of_group = |host: &HostName, group: &GroupName| is_of_group(host, group, inventory);
+        let of = |kind, named: &dyn Fn(&HostName) -> (bool, bool)| {
+            Some(Self { kind, tx, rx, named: grid.hosts.iter().map(named).collect() })
+        };
+        match &location.suspect {
+            Suspect::Host(name) | Suspect::Drive(name, _) => {
+                of(AreaKind::Ends, &|host| (host == name, false))
+            }
+            Suspect::Group(group) => of(AreaKind::Border, &|host| (is_of_group(host, group), false)),
+            Suspect::GroupToGroup(a, b) => {
+                of(AreaKind::Between, &|host| (is_of_group(host, a), is_of_group(host, b)))
+            }
+            Suspect::Pair(a, b) => of(AreaKind::Between, &|host| (host == a, host == b)),
+            Suspect::Mismatch(_, hosts) => of(AreaKind::Mixed, &|host| (hosts.contains(host), false)),
+            Suspect::All => None,
+        }
+    }
+
+    fn has(&self, row: usize, column: usize) -> bool {
+        let (Some(from), Some(to)) = (self.named.get(row), self.named.get(column)) else { return false };
+        if row == column {
+            return false;
+        }
+        let is_end = (self.tx && from.0) || (self.rx && to.0);
+        match self.kind {
+            AreaKind::Ends => is_end,
+            AreaKind::Border => from.0 != to.0 && is_end,
+            AreaKind::Between => (from.0 && to.1) || (self.tx && self.rx && from.1 && to.0),
+            AreaKind::Mixed => from.0 != to.0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let hosts = self.named.len();
+        !(0..hosts).any(|row| (0..hosts).any(|column| self.has(row, column)))
+    }
 }
 
 impl Bracket {
@@ -60,13 +129,7 @@ impl Bracket {
         }
         let mut bracket = Self::default();
         let Some(location) = loss.locations.first() else { return bracket };
-        for row in 0..grid.hosts.len() {
-            for column in 0..grid.hosts.len() {
-                if row != column && is_in(location, &grid.hosts[row], &grid.hosts[column], inventory) {
-                    bracket.squares.insert((row, column));
-                }
-            }
-        }
+        bracket.area = Area::of(location, grid, inventory).filter(|area| !area.is_empty());
         let (sends, receives) = ends(location);
         for (i, host) in grid.hosts.iter().enumerate() {
             let is_of = |names: &[&str]| names.iter().any(|n| is_member(host, n, inventory));
@@ -78,12 +141,12 @@ impl Bracket {
 
     /// Classes of the edges of a square: where its neighbour is outside.
     fn edges(&self, row: usize, column: usize) -> String {
-        if !self.squares.contains(&(row, column)) {
+        let Some(area) = self.area.as_ref().filter(|area| area.has(row, column)) else {
             return String::new();
-        }
+        };
         // The diagonal does not interrupt a bracket.
         let is_in = |r: Option<usize>, c: Option<usize>| match (r, c) {
-            (Some(r), Some(c)) => self.squares.contains(&(r, c)),
+            (Some(r), Some(c)) => area.has(r, c),
             _ => false,
         };
         let around = [
@@ -122,30 +185,6 @@ fn is_member(host: &HostName, name: &str, inventory: &Inventory) -> bool {
 
 fn is_of_group(host: &str, group: &GroupName, inventory: &Inventory) -> bool {
     inventory.groups_of(host).iter().any(|of| of.name == *group)
-}
-
-/// Whether a pair is among those that a location explains.
-fn is_in(location: &LossLocation, from: &HostName, to: &HostName, inventory: &Inventory) -> bool {
-    let (tx, rx) = match location.direction {
-        Direction::Tx => (true, false),
-        Direction::Rx => (false, true),
-        Direction::Both => (true, true),
-    };
-    match &location.suspect {
-        Suspect::Host(host) | Suspect::Drive(host, _) => (tx && from == host) || (rx && to == host),
-        Suspect::Group(group) => {
-            let (sends, receives) = (is_of_group(from, group, inventory), is_of_group(to, group, inventory));
-            sends != receives && ((tx && sends) || (rx && receives))
-        }
-        Suspect::GroupToGroup(a, b) => {
-            let there = |x, y| is_of_group(from, x, inventory) && is_of_group(to, y, inventory);
-            there(a, b) || (tx && rx && there(b, a))
-        }
-        Suspect::Pair(a, b) => (from == a && to == b) || (tx && rx && from == b && to == a),
-        Suspect::Mismatch(_, hosts) => hosts.contains(from) != hosts.contains(to),
-        // A bracket around everything marks nothing.
-        Suspect::All => false,
-    }
 }
 
 /// The address of the page of a pair: sender, receiver.
@@ -265,7 +304,7 @@ pub fn legend(grid: &Grid, bracket: &Bracket) -> Markup {
             }
             li { i.box.unseen { "?" } b { "not seen" } }
             @if grid.has(SquareKind::Two) { li { i.box.two {} "bimodal: both levels" } }
-            @if !bracket.squares.is_empty() { li { i.box.bracket {} "suspect" } }
+            @if bracket.area.is_some() { li { i.box.bracket {} "suspect" } }
         }
     }
 }
