@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use linerate_model::drops::{DropGroup, DropReport, DropRow, HostDrops, HostResent};
+use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, HostResent, ResentTo};
 use linerate_model::inventory::HostName;
 use linerate_model::names::ranges;
 use linerate_model::printable::{lines_of_error, one_line};
@@ -91,7 +91,8 @@ fn line(row: &DropRow, seconds: f64, width: usize) -> String {
 }
 
 /// A reason, or the name of a counter without what its column shows.
-fn short(reason: &str) -> String {
+#[must_use]
+pub fn short(reason: &str) -> String {
     if let Some((_, name)) = reason.split_once(".stat.") {
         return name.to_owned();
     }
@@ -99,8 +100,9 @@ fn short(reason: &str) -> String {
     family.unwrap_or(reason).to_owned()
 }
 
-/// An EtherType by its usual name.
-fn protocol(ether_type: u16) -> String {
+/// An EtherType by its usual name; empty for packets without.
+#[must_use]
+pub fn protocol(ether_type: u16) -> String {
     let name = match ether_type {
         0x0000 => "",
         0x0800 => "IPv4",
@@ -142,27 +144,24 @@ fn resent(out: &mut String, report: &DropReport, width: usize) {
         }
     }
     if let Some(most) = &report.resent_to {
-        let text = format!(
-            "{} of it goes to {}, from {} hosts: its receive side, or the path to it",
-            units::percent(most.share),
-            one_line(&most.host),
-            most.from
-        );
-        push(out, "", &text, width);
+        push(out, "", &resent_to(most), width);
     }
 }
 
-fn of_group(out: &mut String, number: usize, group: &DropGroup, width: usize) {
-    push(out, "", &format!("{number}. {}", same_packets(group)), width);
-    if !group.shared.is_empty() {
-        let shared: Vec<String> =
-            group.shared.iter().map(|fact| one_line(&names::cut(fact, width / 2))).collect();
-        push(out, "   ", &format!("only they have: {}", shared.join("; ")), width);
-    }
+/// Where most of what is sent again goes.
+#[must_use]
+pub fn resent_to(most: &ResentTo) -> String {
+    format!(
+        "{} of it goes to {}, from {} hosts: its receive side, or the path to it",
+        units::percent(most.share),
+        one_line(&most.host),
+        most.from
+    )
 }
 
-/// What hosts that drop the same drop.
-fn same_packets(group: &DropGroup) -> String {
+/// Who drops the same, what, how certain that is and what it means.
+#[must_use]
+pub fn same(group: &DropGroup) -> String {
     let hosts: Vec<String> = group.hosts.iter().map(|host| one_line(host)).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
     let kind = group.ether_type.map_or_else(String::new, |kind| format!(" {}", protocol(kind)));
@@ -177,6 +176,15 @@ fn same_packets(group: &DropGroup) -> String {
         group.correlation,
         Certainty::of(group.probability).word(),
     )
+}
+
+fn of_group(out: &mut String, number: usize, group: &DropGroup, width: usize) {
+    push(out, "", &format!("{number}. {}", same(group)), width);
+    if !group.shared.is_empty() {
+        let shared: Vec<String> =
+            group.shared.iter().map(|fact| one_line(&names::cut(fact, width / 2))).collect();
+        push(out, "   ", &format!("only they have: {}", shared.join("; ")), width);
+    }
 }
 
 /// Drops that are not harmless, host by host and reason by reason, and what hosts drop together.
@@ -197,7 +205,7 @@ pub fn verdict(report: &DropReport) -> Verdict {
             ..VerdictItem::stated(Some(host), &row.reason, sentence)
         }
     };
-    let of_group = |group: &DropGroup| VerdictItem::stated(None, &group.reason, same_packets(group));
+    let of_group = |group: &DropGroup| VerdictItem::stated(None, &group.reason, same(group));
     let is_bad = |group: &&DropGroup| !group.class.as_ref().is_some_and(|class| class.harmless);
     let mut bad: Vec<_> = rows().filter(|(_, row)| !row.is_harmless()).collect();
     bad.sort_by_key(|(_, row)| std::cmp::Reverse(row.packets));
@@ -214,8 +222,9 @@ fn check(row: &DropRow) -> Option<String> {
     Some(device.map_or_else(|| check.clone(), |device| check.replace("DEVICE", &device.replace('/', "."))))
 }
 
-/// Commands to type, what was not seen, and what it cost.
-fn notes(out: &mut String, report: &DropReport, width: usize) {
+/// Hosts and the commands that show more there: one for each kind of drop that is not harmless.
+#[must_use]
+pub fn checks(report: &DropReport) -> Vec<(String, String)> {
     let rows = report.hosts.iter().flat_map(|host| host.rows.iter().map(move |row| (&host.host, row)));
     let mut checks: Vec<(String, String)> = Vec::new();
     for (host, row) in rows {
@@ -224,6 +233,12 @@ fn notes(out: &mut String, report: &DropReport, width: usize) {
             checks.push((one_line(host), one_line(&check)));
         }
     }
+    checks
+}
+
+/// Commands to type, what was not seen, and what it cost.
+fn notes(out: &mut String, report: &DropReport, width: usize) {
+    let checks = checks(report);
     if !checks.is_empty() {
         out.push_str("\nNext\n");
     }
@@ -252,7 +267,8 @@ fn notes(out: &mut String, report: &DropReport, width: usize) {
 }
 
 /// What counting cost on the host where it cost most.
-fn cost(report: &DropReport) -> Option<String> {
+#[must_use]
+pub fn cost(report: &DropReport) -> Option<String> {
     let costs =
         report.hosts.iter().filter_map(|host| Some((&host.host, host.cost.filter(|cost| cost.runs > 0)?)));
     let (host, cost) = costs.max_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
@@ -275,7 +291,7 @@ fn push(out: &mut String, indent: &str, text: &str, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::drops::{DropCost, DropMeaning, ResentKind, ResentRow, ResentTo};
+    use linerate_model::drops::{DropCost, ResentKind, ResentRow};
     use linerate_model::fact::Gap;
     use linerate_model::verdict::VerdictSubject;
 

@@ -80,6 +80,10 @@ impl Time {
         LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT)
     }
 
+    fn overlaps(self, band: &LevelBand) -> bool {
+        band.to_ms >= self.first_ms && band.from_ms <= self.first_ms + self.span_ms
+    }
+
     fn has(self, at_ms: u64) -> bool {
         (self.first_ms..=self.first_ms + self.span_ms).contains(&at_ms)
     }
@@ -94,7 +98,7 @@ pub fn draw(of: &Timeline) -> Markup {
     let flags: Vec<&SettingFlag> = of.flags.iter().filter(|flag| time.has(flag.at_ms)).collect();
     html! {
         svg class="chart" viewBox="0 0 680 224" role="img" aria-label=(of.title) {
-            @for band in &of.bands {
+            @for band in of.bands.iter().filter(|band| time.overlaps(band)) {
                 @let (from, to) = (time.x(band.from_ms), time.x(band.to_ms));
                 rect class=(if band.is_worse { "moved worse" } else { "moved better" })
                     x=(px(from)) y=(px(TOP)) width=(px((to - from).max(2.0))) height=(px(BOTTOM - TOP)) {
@@ -157,12 +161,10 @@ mod tests {
             title: "host <b>, what it receives".to_owned(),
             unit: MetricUnit::BitPerSecond,
             points,
-            bands: vec![LevelBand {
-                from_ms: 2_000,
-                to_ms: 4_000,
-                is_worse: true,
-                text: "9 -> 4 Gbit/s".into(),
-            }],
+            bands: vec![
+                LevelBand { from_ms: 2_000, to_ms: 4_000, is_worse: true, text: "9 -> 4 Gbit/s".into() },
+                LevelBand { from_ms: 7_000, to_ms: 8_000, is_worse: true, text: "much later".into() },
+            ],
             flags: vec![
                 SettingFlag { at_ms: 3_000, text: "ring 4096 -> 256".into() },
                 SettingFlag { at_ms: 9_000, text: "later".into() },

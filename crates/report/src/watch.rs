@@ -168,7 +168,8 @@ fn rfc3339(unix_ms: u64) -> String {
 }
 
 /// What the flows of an alarm showed.
-fn verdict(decided: &DecidedLoss) -> String {
+#[must_use]
+pub fn verdict(decided: &DecidedLoss) -> String {
     let flow = |flow: &DecidingFlow| {
         let (from, to) = (one_line(&flow.from), one_line(&flow.to));
         format!("{from} to {to} lost {} of {} datagrams", flow.lost, flow.sent)
@@ -202,7 +203,8 @@ pub fn totals(totals: &WatchTotals) -> String {
 }
 
 /// How much is lost, by whom and of what.
-fn loses(alarm: &LossAlarm) -> String {
+#[must_use]
+pub fn loses(alarm: &LossAlarm) -> String {
     let (who, of) = whom(alarm);
     format!("{who} loses {}{of}", units::percent_lost(alarm.share()))
 }
