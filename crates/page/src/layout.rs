@@ -49,9 +49,14 @@ impl Shown<'_> {
         typed.map_or_else(|| command.to_owned(), |file| format!("{command} -i {}", shell::path(file)))
     }
 
-    /// A host as a link to its page.
+    /// Whether a host has a page in the run that is shown.
+    pub(crate) fn has_host(&self, name: &str) -> bool {
+        self.run.is_some_and(|run| run.has_host(name))
+    }
+
+    /// A host as a link to its page, where it has one.
     pub(crate) fn host_link(&self, name: &str) -> Markup {
-        html! { a href=(self.host(name)) { (name) } }
+        html! { @if self.has_host(name) { a href=(self.host(name)) { (name) } } @else { (name) } }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Views that follow the database: a thread reads it again when another process has written, at most once in
-//! as long as ten readings take. In: a source. Out: the newest view.
+//! Views that follow the databases: a thread reads them again when another process has written, at most once
+//! in as long as ten readings take. In: a source. Out: the newest view.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_history::History;
 use linerate_store::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -22,8 +23,10 @@ const REST: u32 = 10;
 pub fn follow(source: Arc<Source>) -> Result<watch::Receiver<Arc<View>>, StoreError> {
     let store = (source.store)()?;
     let version = store.data_version()?;
+    let mut history = FollowedHistory::default();
+    history.has_changed(&source);
     let (to, views) = watch::channel(Arc::new(read_view(&source, &store, None)?));
-    let follower = Follower { source, store, version, to };
+    let follower = Follower { source, store, version, history, to };
     // Without the thread the pages are those of the start.
     let _ = std::thread::Builder::new().name("store".to_owned()).spawn(move || follower.run());
     Ok(views)
@@ -33,6 +36,7 @@ struct Follower {
     source: Arc<Source>,
     store: Store,
     version: i64,
+    history: FollowedHistory,
     to: watch::Sender<Arc<View>>,
 }
 
@@ -64,16 +68,45 @@ impl Follower {
             self.store = (self.source.store)()?;
             let view = read_view(&self.source, &self.store, Some(last))?;
             self.version = self.store.data_version()?;
-            let is_new = !view.runs.is_empty() || last.trouble.is_some();
-            return Ok(is_new.then_some(view));
+            return Ok((!is_same(&view, last)).then_some(view));
         }
         let version = self.store.data_version()?;
-        if version == self.version {
+        if !self.history.has_changed(&self.source) && version == self.version {
             return Ok(None);
         }
         self.version = version;
         read_view(&self.source, &self.store, Some(last)).map(Some)
     }
+}
+
+/// The file of minutes, alarms and drops with its version; none as long as nothing has written it.
+#[derive(Default)]
+struct FollowedHistory(Option<(History, i64)>);
+
+impl FollowedHistory {
+    /// Whether it was written since this was asked last. One that cannot be read has not changed.
+    fn has_changed(&mut self, source: &Source) -> bool {
+        if let Some((history, known)) = &mut self.0 {
+            let version = history.data_version().ok().flatten().unwrap_or(*known);
+            return std::mem::replace(known, version) != version;
+        }
+        let opened = || {
+            let history = (source.history)().ok()?;
+            let version = history.data_version().ok()??;
+            Some((history, version))
+        };
+        self.0 = opened();
+        self.0.is_some()
+    }
+}
+
+/// Whether a view that was read again shows the same.
+fn is_same(view: &View, last: &View) -> bool {
+    view.runs == last.runs
+        && view.trials == last.trials
+        && view.changes == last.changes
+        && (&view.alarms, &view.drops) == (&last.alarms, &last.drops)
+        && view.trouble == last.trouble
 }
 
 /// The last view, with why there is no newer one.
@@ -86,6 +119,8 @@ fn troubled(last: &View, error: &StoreError) -> View {
         changes: last.changes.clone(),
         over_time: Arc::clone(&last.over_time),
         drift: last.drift.clone(),
+        alarms: last.alarms.clone(),
+        drops: last.drops.clone(),
         trouble: Some(error.to_string()),
     }
 }

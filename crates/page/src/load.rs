@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use linerate_diagnose::history::{self, RunCells};
 use linerate_diagnose::rules::Rules;
-use linerate_history::{History, HistoryError};
+use linerate_history::{AlarmRecord, DropsRecord, History, HistoryError};
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::Suspect;
 use linerate_model::snapshot::Snapshot;
@@ -20,6 +20,9 @@ const CHANGES_MS: u64 = 30 * 86_400_000;
 const SURVEYS_MS: u64 = 90 * 86_400_000;
 /// Minutes are drawn up to this age, milliseconds: 2 days.
 const MINUTES_MS: u64 = 2 * 86_400_000;
+/// Alarms and counts of drops that are shown, the newest.
+const ALARMS_MAX: u32 = 1000;
+const DROPS_MAX: u32 = 20;
 
 /// How a store is opened.
 type Open<T, E> = Box<dyn Fn() -> Result<T, E> + Send + Sync>;
@@ -79,6 +82,11 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
         Some(run) => (source.drift)(run, &over_time.log),
         None => DriftView::Absent("no run".to_owned()),
     };
+    let (alarms, drops, trouble) = match records(source) {
+        Ok((alarms, drops)) => (alarms, drops, None),
+        // The runs are shown all the same.
+        Err(error) => (Vec::new(), Vec::new(), Some(error.to_string())),
+    };
     Ok(View {
         version: last.map_or(1, |view| view.version + 1),
         trials: trials(store, last.map_or(&[], |view| &view.trials))?,
@@ -87,8 +95,16 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
         changes,
         over_time,
         drift,
-        trouble: None,
+        alarms,
+        drops,
+        trouble,
     })
+}
+
+/// Alarms and counts of drops, newest first.
+fn records(source: &Source) -> Result<(Vec<AlarmRecord>, Vec<DropsRecord>), HistoryError> {
+    let history = (source.history)()?;
+    Ok((history.records(ALARMS_MAX)?, history.records(DROPS_MAX)?))
 }
 
 /// Trials, newest first; one that was undone is read once.
@@ -135,8 +151,7 @@ pub(crate) fn minutes(source: &Source, cluster: &str, suspect: &Suspect) -> Vec<
     let now_ms = (source.now_ms)();
     let read = || -> Result<Vec<Minutes>, HistoryError> {
         let history = (source.history)()?;
-        let of = history.list()?.into_iter();
-        let of = of.filter(|(_, key)| key.cluster == cluster && key.suspect == *suspect);
+        let of = history.list_of(cluster, suspect)?.into_iter();
         of.map(|(id, key)| Ok((key, history.read(id, now_ms.saturating_sub(MINUTES_MS), now_ms)?))).collect()
     };
     let mut minutes = read().unwrap_or_default();

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_diagnose::history::{LevelChange, SeriesHistory, settings_between};
-use linerate_history::{HistoryPoint, SeriesKey};
+use linerate_history::{AlarmRecord, DropsRecord, HistoryPoint, SeriesKey};
 use linerate_model::drift::DriftRow;
 use linerate_model::fact_change::FactChange;
-use linerate_model::finding::{Diagnosis, Direction, Suspect};
+use linerate_model::finding::{Cell, Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
@@ -40,6 +40,13 @@ impl RunView {
         let grids = grid::grids(&diagnosis, &snapshot.inventory);
         let first = grids.get(map::guilty(&grids, &verdict)).map(|grid| (grid.layer, grid.metric));
         Self { row, snapshot, diagnosis, verdict, first, grids: Mutex::default() }
+    }
+
+    /// Whether it is a host of the run.
+    #[must_use]
+    pub fn has_host(&self, name: &str) -> bool {
+        let has = |cell: &Cell| cell.from == name || cell.to == name;
+        self.snapshot.inventory.host(name).is_some() || self.diagnosis.cells.iter().any(has)
     }
 
     /// Layer and metric of the matrix in which the first finding shows; `None` where nothing was measured.
@@ -131,6 +138,10 @@ pub struct View {
     pub over_time: Arc<OverTime>,
     /// The kept set.
     pub drift: DriftView,
+    /// Alarms of watches of all clusters, newest first.
+    pub alarms: Vec<AlarmRecord>,
+    /// Counts of drops of all clusters, newest first.
+    pub drops: Vec<DropsRecord>,
     /// Why the last reading failed, where it did: the rest is older.
     pub trouble: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::layout::Shown;
 use crate::link;
 
 /// Hosts of a suspect that are linked; settings that are quoted beside a change.
-const HOSTS_MAX: usize = 8;
+pub(super) const HOSTS_MAX: usize = 8;
 const SETTINGS_MAX: usize = 3;
 
 /// What a page adds below the lines of a finding.
@@ -89,7 +89,8 @@ pub(super) fn hosts(shown: &Shown<'_>, item: &VerdictItem) -> Vec<HostName> {
     hosts
 }
 
-fn members(shown: &Shown<'_>, groups: &[&String]) -> Vec<HostName> {
+/// The hosts of groups.
+pub(super) fn members(shown: &Shown<'_>, groups: &[&String]) -> Vec<HostName> {
     let Some(run) = shown.run else { return Vec::new() };
     let inventory = &run.snapshot.inventory;
     let is_in = |host: &str| inventory.groups_of(host).iter().any(|of| groups.contains(&&of.name));

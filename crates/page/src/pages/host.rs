@@ -10,7 +10,7 @@ use linerate_report::grid::throughput_text;
 use linerate_report::{changes, names};
 use maud::{Markup, html};
 
-use super::{drift, findings, series, trials};
+use super::{alarms, drift, drops, findings, series, trials};
 use crate::layout::{Body, Shown, commands, counted};
 use crate::link;
 use crate::view::RunView;
@@ -53,18 +53,18 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
     let Some(name) = shown.query.get("name") else { return list(shown) };
     let above = |body: Body| body.below("Hosts", shown.to("/hosts", &[]));
     let Some(run) = shown.run else { return above(Body::missing(name, html! { h1 { "No finished run" } })) };
-    let is_known = run.snapshot.inventory.host(name).is_some()
-        || run.diagnosis.cells.iter().any(|cell| cell.from == name || cell.to == name);
-    if !is_known {
+    if !run.has_host(name) {
         return above(Body::missing(name, html! { h1 { "No host " (name) " in run " (run.row.id) } }));
     }
     let markup = html! {
         h1 { (name) }
         (groups(run, name))
         (found(shown, name))
+        (alarms::of_host(shown, name))
         (directions(shown, run, name))
         (series::section(shown, &|suspect| *suspect == Suspect::Host(name.to_owned())))
         (changed(shown, name))
+        (dropped(shown, name))
         (differences(run, name))
         (drift::of_host(shown, name))
         (trials::of_host(shown, name))
@@ -142,6 +142,11 @@ fn direction(shown: &Shown<'_>, cells: &[&Cell], is_sender: bool, title: &str) -
             }
         } }
     }
+}
+
+fn dropped(shown: &Shown<'_>, name: &str) -> Markup {
+    let dropped = drops::of_hosts(shown, &[name.to_owned()]);
+    html! { @if !dropped.0.is_empty() { h2 { "Drops" } (dropped) } }
 }
 
 fn changed(shown: &Shown<'_>, name: &str) -> Markup {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use linerate_model::finding::Suspect;
 use linerate_model::inventory::Layer;
+use linerate_model::units;
 use linerate_report::grid::{self, Grid, GridMetric};
 use linerate_report::heat::Heat;
 use linerate_report::html::{STYLE, map};
+use linerate_store::RunRow;
 use maud::{Markup, html};
 
 use crate::layout::{Body, Shown};
@@ -19,6 +21,8 @@ use crate::view::RunView;
 const TABLE_HOSTS_MAX: usize = 32;
 /// Pairs and hosts that are listed beside a picture.
 const WORST_MAX: usize = 20;
+/// Surveys that the same matrix can be seen of.
+const TIMES_MAX: usize = 8;
 /// Of the body of a page at 1280 and 400 pixels: whether a picture has to scroll.
 const WIDE_PX: usize = 1180;
 const NARROW_PX: usize = 376;
@@ -106,11 +110,11 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
     let markup = html! {
         h1 { (map::title(&grid)) }
         (choices(shown, run, &grid))
+        (times(shown, run, &grid))
         (map::legend(&grid, &bracket))
         (drawn(shown, &grid, &bracket))
         @for line in &grid.ceilings { p.small { (line) } }
         (hosts(shown, &grid))
-        (times(shown, run))
     };
     Body::new("Matrix", markup)
 }
@@ -187,18 +191,23 @@ fn choices(shown: &Shown<'_>, run: &RunView, grid: &Grid) -> Markup {
     }
 }
 
-/// The same matrix of earlier runs.
-fn times(shown: &Shown<'_>, run: &RunView) -> Markup {
-    let others = shown.view.runs.iter().filter(|row| row.finished && row.cluster == run.row.cluster);
-    let (layer, metric) =
-        (shown.query.get("layer").unwrap_or_default(), shown.query.get("metric").unwrap_or_default());
+/// The same matrix of the surveys around this one; newer ones first.
+fn times(shown: &Shown<'_>, run: &RunView, grid: &Grid) -> Markup {
+    let is_other = |row: &&RunRow| row.finished && row.diagnosable && row.cluster == run.row.cluster;
+    let all: Vec<&RunRow> = shown.view.runs.iter().filter(is_other).collect();
+    let own = all.iter().position(|row| row.id == run.row.id).unwrap_or(0);
+    let first = own.saturating_sub(TIMES_MAX / 2).min(all.len().saturating_sub(TIMES_MAX));
+    let (layer, metric) = (grid.layer.to_string(), name(grid.metric));
+    let sort = shown.query.get("sort").unwrap_or_default();
+    let of = |row: &RunRow| {
+        link::to("/matrix", &[("layer", &layer), ("metric", &metric), ("sort", sort), ("run", &row.id)])
+    };
     html! {
-        h2 { "Other times" }
         p.choices {
-            @for row in others.take(WORST_MAX) {
-                a href=(link::to("/matrix", &[("layer", layer), ("metric", metric), ("run", &row.id)]))
-                    aria-current=[(row.id == run.row.id).then_some("true")] { (linerate_model::units::date_minute(row.start_ms)) }
+            @for row in all.iter().skip(first).take(TIMES_MAX) {
+                a href=(of(row)) aria-current=[(row.id == run.row.id).then_some("true")] { (units::date_minute(row.start_ms)) }
             }
+            @if all.len() > TIMES_MAX { a href="/runs" { "All " (all.len()) " runs" } }
         }
     }
 }

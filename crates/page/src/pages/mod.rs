@@ -1,7 +1,9 @@
 //! Pages, each complete without scripts. To add one: a file here and a line in the list.
 
+mod alarms;
 mod changes;
 mod drift;
+mod drops;
 mod findings;
 mod host;
 mod matrix;
@@ -27,10 +29,13 @@ pub(crate) struct PageKind {
 /// All pages, in the order of the navigation.
 pub(crate) static PAGES: &[PageKind] = &[
     PageKind { path: "/", name: "Overview", body: overview::body },
+    PageKind { path: "/alarms", name: "Alarms", body: alarms::list },
+    PageKind { path: "/alarm", name: "", body: alarms::body },
     PageKind { path: "/matrix", name: "Matrix", body: matrix::body },
     PageKind { path: "/hosts", name: "Hosts", body: host::list },
     PageKind { path: "/host", name: "", body: host::body },
     PageKind { path: "/pair", name: "", body: pair::body },
+    PageKind { path: "/drops", name: "Drops", body: drops::body },
     PageKind { path: "/changes", name: "Changes", body: changes::body },
     PageKind { path: "/trials", name: "Trials", body: trials::list },
     PageKind { path: "/trial", name: "", body: trials::body },

@@ -1,4 +1,4 @@
-//! The first page: the verdict of the last run, what changed, and the matrix in which it shows.
+//! The first page: alarms, the verdict of the last run, what changed, and the matrix in which it shows.
 
 use linerate_model::printable::one_line;
 use linerate_model::units;
@@ -6,7 +6,7 @@ use linerate_report::html::{closed, first};
 use linerate_report::{changes, history};
 use maud::{Markup, html};
 
-use super::{findings, matrix};
+use super::{alarms, findings, matrix};
 use crate::layout::{Body, Shown, commands};
 use crate::link;
 
@@ -16,11 +16,13 @@ const CHANGES_MAX: usize = 8;
 const RECENT_MS: u64 = 86_400_000;
 
 pub(super) fn body(shown: &Shown<'_>) -> Body {
-    let Some(run) = shown.run else { return no_run() };
+    let Some(run) = shown.run else { return no_run(shown) };
     let trials: Vec<_> = shown.view.trials.iter().filter(|trial| trial.run == run.row.id).cloned().collect();
     let id = &run.row.id;
     let markup = html! {
+        @if alarms::is_any_open(shown) { (alarms::recent(shown)) }
         (first::screen(&run.snapshot, &run.diagnosis, &run.verdict, &trials, None, &|item| findings::more(shown, item)))
+        @if !alarms::is_any_open(shown) { (alarms::recent(shown)) }
         (changed(shown))
         (matrix::first(shown))
         (closed::section("evidence", &format!("Evidence ({})", run.diagnosis.findings.len()), &closed::findings(&run.snapshot, &run.diagnosis)))
@@ -32,8 +34,9 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
     Body::new(first::title(&run.snapshot, &run.diagnosis, &run.verdict), markup)
 }
 
-fn no_run() -> Body {
+fn no_run(shown: &Shown<'_>) -> Body {
     let markup = html! {
+        (alarms::recent(shown))
         h1 { "No finished run" }
         p { "Nothing was measured yet, or no run came to its end." }
         (commands(&[("linerate survey HOST HOST".to_owned(), "measures all pairs and names what is slow")]))

@@ -1,11 +1,13 @@
 //! Series of a suspect as drawings: over surveys with the levels and settings that changed, and over the
-//! minutes of a watch.
+//! minutes of a watch with its alarms and the settings that changed.
 
 use linerate_diagnose::history::SeriesHistory;
-use linerate_model::finding::Suspect;
+use linerate_history::AlarmRecord;
+use linerate_model::fact_change::FactChange;
+use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::units;
 use linerate_report::timeline::{LevelBand, SettingFlag, TimePoint, Timeline, draw};
-use linerate_report::{changes, history};
+use linerate_report::{changes, history, watch};
 use maud::{Markup, html};
 
 use crate::layout::Shown;
@@ -13,6 +15,8 @@ use crate::view::{Minutes, OverTime};
 
 /// Series that are drawn open; the rest is closed.
 const OPEN_MAX: usize = 4;
+/// Values of a series that are listed, the newest.
+const VALUES_MAX: usize = 100;
 
 /// All series of a suspect: those that moved come first.
 pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Markup {
@@ -26,9 +30,9 @@ pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Ma
     html! {
         @if !numbers.is_empty() || !minutes.is_empty() {
             h2 id="series" { "Over time" }
-            p.small { "Shaded: the level changed between two surveys. Triangles: a setting changed." }
+            p.small { "Shaded: the level changed between two surveys, or an alarm was open. Triangles: a setting changed." }
         }
-        @for of in minutes { (of_minutes(of)) }
+        @for of in minutes { (of_minutes(shown, of)) }
         @for number in numbers.iter().take(OPEN_MAX) { (figure(over, *number)) }
         @if numbers.len() > OPEN_MAX {
             details.section {
@@ -46,7 +50,7 @@ fn figure(over: &OverTime, number: usize) -> Markup {
         figure {
             figcaption { (timeline.title) }
             (draw(&timeline))
-            (table(&timeline))
+            (table(&timeline, "survey, UTC"))
             @for change in over.moved.iter().filter(|change| change.series == number) {
                 p {
                     b { (if change.is_worse { "Worse" } else { "Better" }) }
@@ -67,23 +71,26 @@ fn timeline(over: &OverTime, number: usize) -> Timeline {
         is_worse: change.is_worse,
         text: history::levels(series, change),
     };
-    let concerns = |host: &String| match &series.suspect {
-        Suspect::Host(one) => one == host,
-        Suspect::Pair(a, b) => a == host || b == host,
-        _ => false,
-    };
-    let flag = |one: &linerate_model::fact_change::FactChange| SettingFlag {
-        at_ms: one.seen_ms,
-        text: format!("{}, {}", changes::in_short(one), changes::between(one)),
-    };
     let points = over.surveys.iter().zip(&series.values);
     Timeline {
         title: title(series),
         unit: series.unit,
         points: points.map(|(run, value)| TimePoint { at_ms: run.start_ms, value: *value }).collect(),
         bands: moved.iter().map(band).collect(),
-        flags: over.log.iter().filter(|one| concerns(&one.host)).map(flag).collect(),
+        flags: over.log.iter().filter(|one| concerns(&series.suspect, &one.host)).map(flag).collect(),
     }
+}
+
+fn concerns(suspect: &Suspect, host: &str) -> bool {
+    match suspect {
+        Suspect::Host(one) => one == host,
+        Suspect::Pair(a, b) => a == host || b == host,
+        _ => false,
+    }
+}
+
+fn flag(one: &FactChange) -> SettingFlag {
+    SettingFlag { at_ms: one.seen_ms, text: format!("{}, {}", changes::in_short(one), changes::between(one)) }
 }
 
 fn title(series: &SeriesHistory) -> String {
@@ -91,7 +98,26 @@ fn title(series: &SeriesHistory) -> String {
     format!("{}, {}: {of}, over surveys", series.metric.label(), series.layer)
 }
 
-fn of_minutes((key, points): &Minutes) -> Markup {
+/// An alarm of the series as long as it was open.
+fn alarm_band(one: &AlarmRecord) -> LevelBand {
+    LevelBand {
+        from_ms: one.alarm.since_ms,
+        to_ms: one.ended_ms.unwrap_or(one.seen_ms),
+        is_worse: true,
+        text: format!("alarm: {}", watch::loses(&one.alarm)),
+    }
+}
+
+fn of_minutes(shown: &Shown<'_>, (key, points): &Minutes) -> Markup {
+    let is_of = |one: &&AlarmRecord| {
+        let alarm = &one.alarm;
+        key.metric == Metric::Loss
+            && one.cluster == key.cluster
+            && alarm.suspect == key.suspect
+            && (alarm.direction == key.direction || alarm.direction == Direction::Both)
+    };
+    let log = shown.view.changes.changes.iter().filter(|one| one.cluster == key.cluster);
+    let log = log.map(|one| &one.change).filter(|one| concerns(&key.suspect, &one.host));
     let of = key.suspect.label(key.direction);
     let timeline = Timeline {
         title: format!("{}, {}: {of}, over minutes", key.metric.label(), key.layer),
@@ -100,21 +126,21 @@ fn of_minutes((key, points): &Minutes) -> Markup {
             .iter()
             .map(|point| TimePoint { at_ms: point.start_ms, value: point.measured.map(|m| m.median) })
             .collect(),
-        bands: Vec::new(),
-        flags: Vec::new(),
+        bands: shown.view.alarms.iter().filter(is_of).map(alarm_band).collect(),
+        flags: log.map(flag).collect(),
     };
-    html! { figure { figcaption { (timeline.title) } (draw(&timeline)) } }
+    html! { figure { figcaption { (timeline.title) } (draw(&timeline)) (table(&timeline, "minute, UTC")) } }
 }
 
 /// The same in numbers.
-fn table(of: &Timeline) -> Markup {
+fn table(of: &Timeline, when: &str) -> Markup {
     html! {
         details {
             summary.small { "Values" }
             div.scroll { table.plain {
-                thead { tr { th { "survey, UTC" } th.n { "value" } } }
+                thead { tr { th { (when) } th.n { "value" } } }
                 tbody {
-                    @for point in of.points.iter().rev() {
+                    @for point in of.points.iter().rev().take(VALUES_MAX) {
                         tr {
                             td { (units::date_minute(point.at_ms)) }
                             td.n { (point.value.map_or_else(|| "not measured".to_owned(), |v| units::value(v, of.unit))) }

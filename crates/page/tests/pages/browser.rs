@@ -13,8 +13,11 @@ use super::crawl::hostile;
 use super::{filled, served, world};
 
 /// One of each kind.
-const PAGES: [(&str, &str); 9] = [
+const PAGES: [(&str, &str); 12] = [
     ("overview", "/"),
+    ("alarms", "/alarms"),
+    ("alarm", "/alarm?id=1795665357447-1"),
+    ("drops", "/drops"),
     ("matrix", "/matrix"),
     ("hosts", "/hosts"),
     ("host", "/host?name=NAME"),
@@ -123,6 +126,21 @@ fn a_page_follows_the_store() {
     world::add_run(&mut store, &recorded, 99, (source.now_ms)() - 1000);
     linerate_testkit::wait_until("the page to have the new run", || {
         browser.evaluate::<bool>("document.body.textContent.includes('20261126-035599-aaaa')")
+    });
+    assert_eq!(browser.complaints(&server), Vec::<String>::new());
+}
+
+#[test]
+fn an_alarm_is_shown_when_it_opens() {
+    let Some(mut browser) = browser("an_alarm_is_shown_when_it_opens") else { return };
+    let (folder, source) = filled(&str::to_owned);
+    let server = format!("http://{}", served::start(&source));
+    browser.visit(&format!("{server}/alarms"), (1280, 900), false, true);
+    let is_shown = "document.querySelector('h1').textContent";
+    assert_eq!(browser.evaluate::<String>(is_shown), "1 open alarm");
+    world::open_another(folder.path(), &world::recorded(&str::to_owned));
+    linerate_testkit::wait_until("the second alarm", || {
+        browser.evaluate::<String>(is_shown) == "2 open alarms"
     });
     assert_eq!(browser.complaints(&server), Vec::<String>::new());
 }

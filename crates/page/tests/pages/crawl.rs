@@ -97,10 +97,23 @@ fn every_address_of_every_page_leads_somewhere() {
     for (address, page) in &pages {
         check(address, page);
     }
-    for path in ["/", "/matrix", "/hosts", "/host?name=arc-3", "/changes", "/trials", "/drift", "/runs"] {
+    for path in [
+        "/",
+        "/alarms",
+        "/matrix",
+        "/hosts",
+        "/host?name=arc-3",
+        "/drops",
+        "/changes",
+        "/trials",
+        "/drift",
+        "/runs",
+    ] {
         assert!(pages.iter().any(|(address, _)| address == path), "{path} cannot be reached");
     }
-    assert!(pages.iter().any(|(address, _)| address.starts_with("/pair?")), "no pair can be reached");
+    for path in ["/pair?", "/alarm?", "/drops?"] {
+        assert!(pages.iter().any(|(address, _)| address.starts_with(path)), "no {path} can be reached");
+    }
 }
 
 #[test]

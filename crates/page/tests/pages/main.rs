@@ -70,11 +70,83 @@ fn a_finding_is_answered_in_two_clicks() {
 }
 
 #[test]
+fn an_alarm_is_answered_in_two_clicks() {
+    let (_folder, source) = filled(&str::to_owned);
+    let first = page(&source, "/");
+    let at = |what: &str| first.find(what).unwrap_or_else(|| panic!("{what} is not in {first}"));
+    assert!(at("id=\"alarms\"") < at("id=\"verdict\""), "what is open comes first");
+    let links = "<a href=\"/alarm?id=1795665357447-1\">arc-3 loses 2 % of what it receives</a>";
+    assert!(first.contains(links) && first.contains("open for 20 min"), "{first}");
+    let alarm = page(&source, "/alarm?id=1795665357447-1");
+    // Who, which direction, since when, how much, what a measurement showed, what changed, what to do.
+    for answer in [
+        "<dt>Who</dt><dd><a href=\"/host?name=arc-3\">arc-3</a>",
+        "<dt>Direction</dt><dd>what it receives</dd>",
+        "<dt>Since</dt><dd>2026-11-26 04:36:00 UTC",
+        "2 %: 192 of 9600 probes, seen with 3 hosts",
+        "confirmed: vs-3 to arc-3 lost 41 of 2000 datagrams; control",
+        "arc-3 up0 feature.generic-receive-offload off -&gt; on by tuned.service",
+        "href=\"/changes?host=arc-3\"",
+        "arc-3 receives 1.62 Mbit/s of 179 Mbit/s",
+        "a rule of the firewall",
+        "<code>linerate survey -i cluster.toml</code>",
+        "linerate drops arc-3",
+        "linerate changes arc-3",
+    ] {
+        assert!(alarm.contains(answer), "{answer} is not in {alarm}");
+    }
+    let all = page(&source, "/alarms");
+    for answer in
+        ["1 open alarm", "over after 5 min", "open when its watch ended", "the path from vs-3 to arc-3"]
+    {
+        assert!(all.contains(answer), "{answer} is not in {all}");
+    }
+    assert!(page(&source, "/host?name=vs-3").contains("the path from vs-3 to arc-3 loses 40 %"));
+}
+
+#[test]
+fn drops_have_who_why_and_the_hosts_that_drop_the_same() {
+    let (_folder, source) = filled(&str::to_owned);
+    let drops = page(&source, "/drops");
+    for answer in [
+        "1 host drops packets that are not harmless",
+        "arc-3, vs-3 drop the same: IPV6DISABLED IPv6, 376 packets, correlation 0.99 (certain)",
+        "<li>sysctl.net.ipv6.conf.all.disable_ipv6 is 1</li>",
+        "<td>NETFILTER_DROP</td><td>IPv6 up0</td><td class=\"n\">720</td><td class=\"n\">12</td>",
+        "Harmless drops (2)",
+        "<code>nft list ruleset</code>",
+        "counters alone, without the kernel's reasons: needs root",
+        "<code>linerate drops -i cluster.toml</code>",
+        "tail-probe: 30",
+        "2026-11-25",
+    ] {
+        assert!(drops.contains(answer), "{answer} is not in {drops}");
+    }
+    let host = page(&source, "/host?name=arc-3");
+    assert!(host.contains("a rule of the firewall") && host.contains("/drops?id="), "{host}");
+    assert!(!page(&source, "/host?name=vs-3").contains("a rule of the firewall"));
+}
+
+#[test]
+fn a_matrix_of_an_earlier_survey_keeps_layer_metric_and_order() {
+    let (_folder, source) = filled(&str::to_owned);
+    let matrix = page(&source, "/matrix?layer=overlay&metric=throughput&sort=receives");
+    let earlier =
+        "/matrix?layer=overlay&amp;metric=throughput&amp;sort=receives&amp;run=20261126-035508-aaaa";
+    assert!(matrix.contains(earlier), "{matrix}");
+    assert!(matrix.contains("All 10 runs"), "{matrix}");
+}
+
+#[test]
 fn minutes_of_a_watch_are_drawn_beside_the_surveys() {
     let (folder, source) = filled(&str::to_owned);
     let address = served::start(&source);
     let page = served::get(&address, "/host?name=arc-3");
     assert!(page.contains("over minutes") && page.contains("over surveys"), "{page}");
+    // An alarm and a setting on the axis of the minutes.
+    let minutes = page.split_once("over minutes").unwrap().1.split("</figure>").next().unwrap();
+    assert!(minutes.contains("alarm: arc-3 loses 2 %") && minutes.contains("minute, UTC"), "{minutes}");
+    assert!(minutes.contains("mtu 1500 -&gt; 9000"), "{minutes}");
     assert!(!served::get(&address, "/host?name=arc-1").contains("over minutes"));
     drop(folder);
 }
@@ -85,7 +157,8 @@ fn an_empty_store_has_a_page_with_the_command_that_fills_it() {
     let source = world::source(folder.path(), &world::recorded(&str::to_owned));
     let first = page(&source, "/");
     assert!(first.contains("linerate survey HOST HOST"), "{first}");
-    for address in ["/matrix", "/hosts", "/changes", "/trials", "/drift", "/runs"] {
+    assert!(page(&source, "/drops").contains("linerate drops"));
+    for address in ["/alarms", "/matrix", "/hosts", "/changes", "/trials", "/drift", "/runs"] {
         page(&source, address);
     }
 }

@@ -221,7 +221,10 @@ fn events_follow_what_another_program_writes() {
     let recorded = world::recorded(&str::to_owned);
     world::add_run(&mut store, &recorded, 99, (source.now_ms)() - 1000);
     until("data: 2\n\n");
+    world::open_another(folder.path(), &recorded);
+    until("data: 3\n\n");
     assert!(text.contains("text/event-stream") && text.contains("no-store"), "{text}");
+    assert!(get(&address, "/alarms").contains("2 open alarms"));
     // A page that is opened now has the new run.
     linerate_testkit::wait_until("the new run", || get(&address, "/runs").contains("20261126-035599-aaaa"));
 }

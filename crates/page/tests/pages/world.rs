@@ -1,17 +1,20 @@
 //! A store for the tests of pages: the recorded survey of the report's tests ten times over ten days, with a
-//! host that became worse meanwhile, a setting that changed then, a kept trial and an hour of minutes.
+//! host that became worse meanwhile, a setting that changed then, a kept trial, an hour of minutes with alarms,
+//! and a count of drops.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_history::{History, Limits, SeriesKey, Statistic};
+use linerate_history::{AlarmRecord, DropsRecord, History, Limits, SeriesKey, Statistic};
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, KeptSetting};
+use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, ResentKind, ResentRow};
 use linerate_model::fact::{FactValue, HostFacts};
-use linerate_model::fact_change::SeenBy;
+use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::finding::{Diagnosis, Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
+use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict};
 use linerate_page::Source;
 use linerate_page::view::DriftView;
 use linerate_store::{FactReading, ReadScope, Store};
@@ -96,6 +99,22 @@ pub(crate) fn fill(folder: &Path, of: &Recorded) {
             store.log_facts(&reading, [(host, &facts)]).unwrap();
         }
     }
+    // Another one changed while a watch wrote minutes.
+    for (minute, mtu) in [(0, 1500), (39, 9000)] {
+        let key = "nic.up0.mtu".to_owned();
+        let mut facts = HostFacts::default();
+        facts.readings.insert(key.clone(), FactValue::Int(mtu));
+        let at_ms = START_MS + minute * 60_000;
+        let reading = FactReading {
+            cluster: &of.snapshot.inventory.name,
+            started_ms: at_ms,
+            ended_ms: at_ms,
+            seen_by: SeenBy::Watch,
+            scope: ReadScope::Below(&[key]),
+            who: None,
+        };
+        store.log_facts(&reading, [(&of.slow, &facts)]).unwrap();
+    }
     for trial in &of.trials {
         store.save_trial(trial, START_MS + 60_000).unwrap();
     }
@@ -144,6 +163,144 @@ fn minutes(folder: &Path, of: &Recorded) {
         let lost = if minute < 40 { 0.0 } else { 0.02 };
         history.append(START_MS + minute * 60_000, &[(series, lost)]).unwrap();
     }
+    for (number, alarm) in [open_alarm(of), past_alarm(of), left_alarm(of)].into_iter().enumerate() {
+        let ended_ms = (number == 1).then_some(START_MS + 45 * 60_000);
+        add_alarm(&mut history, of, alarm, (number == 0).then(|| confirmed(of)), ended_ms);
+    }
+    history.keep(&drops(of, START_MS - DAY_MS)).unwrap();
+    history.keep(&drops(of, START_MS + 30 * 60_000)).unwrap();
+}
+
+/// An alarm with the setting that changed before it.
+fn add_alarm(
+    history: &mut History,
+    of: &Recorded,
+    alarm: LossAlarm,
+    decided: Option<DecidedLoss>,
+    ended_ms: Option<u64>,
+) {
+    let changed = FactChange {
+        host: of.slow.clone(),
+        key: SETTING.to_owned(),
+        from: Some(FactValue::Text("off".to_owned())),
+        to: Some(FactValue::Text("on".to_owned())),
+        after_ms: alarm.since_ms - 60_000,
+        seen_ms: alarm.since_ms - 60_000,
+        seen_by: SeenBy::Watch,
+        who: Some("tuned.service".to_owned()),
+    };
+    let record = AlarmRecord {
+        cluster: of.snapshot.inventory.name.clone(),
+        watch_ms: START_MS,
+        seen_ms: if alarm.id == 3 { alarm.reported_ms } else { now_ms() },
+        alarm,
+        decided,
+        changed: vec![changed],
+        ended_ms,
+        command: "linerate survey -i cluster.toml".to_owned(),
+    };
+    history.keep(&record).unwrap();
+}
+
+/// One more open alarm, as a watch of another process would write it.
+pub(crate) fn open_another(folder: &Path, of: &Recorded) {
+    let limits = Limits { reserve: 0, ..Limits::default() };
+    let mut history = History::open(&folder.join("linerate-history.sqlite"), limits).unwrap();
+    let alarm = LossAlarm { id: 4, suspect: Suspect::All, direction: Direction::Both, ..open_alarm(of) };
+    add_alarm(&mut history, of, alarm, None, None);
+}
+
+/// What the slow host receives, since the minutes show it.
+fn open_alarm(of: &Recorded) -> LossAlarm {
+    let since_ms = START_MS + 40 * 60_000 + 3000;
+    LossAlarm {
+        id: 1,
+        suspect: Suspect::Host(of.slow.clone()),
+        direction: Direction::Rx,
+        since_ms,
+        reported_ms: since_ms + 9000,
+        lost: 192,
+        sent: 9600,
+        partners: 3,
+    }
+}
+
+fn past_alarm(of: &Recorded) -> LossAlarm {
+    let suspect = Suspect::Pair(of.machine.clone(), of.slow.clone());
+    LossAlarm { id: 2, suspect, direction: Direction::Tx, lost: 40, sent: 100, partners: 1, ..open_alarm(of) }
+}
+
+fn left_alarm(of: &Recorded) -> LossAlarm {
+    let group = of.snapshot.inventory.groups[0].name.clone();
+    let since_ms = START_MS - 3 * DAY_MS;
+    let reported_ms = since_ms + 20_000;
+    let suspect = Suspect::Group(group);
+    LossAlarm { id: 3, suspect, direction: Direction::Both, since_ms, reported_ms, ..open_alarm(of) }
+}
+
+fn confirmed(of: &Recorded) -> DecidedLoss {
+    let flow =
+        |to: &String, lost| DecidingFlow { from: of.machine.clone(), to: to.clone(), sent: 2000, lost };
+    DecidedLoss {
+        verdict: LossVerdict::Confirmed,
+        flows: vec![flow(&of.slow, 41)],
+        controls: vec![flow(&of.machine, 0)],
+        reason: String::new(),
+    }
+}
+
+/// A count with a drop of the firewall, a harmless one on both hosts, and segments that were sent again.
+fn drops(of: &Recorded, start_ms: u64) -> DropsRecord {
+    let row = |reason: &str, packets, title: &str, harmless| DropRow {
+        reason: reason.to_owned(),
+        ether_type: Some(0x86dd),
+        device: Some("up0".to_owned()),
+        packets,
+        class: Some(DropMeaning {
+            id: "x".to_owned(),
+            title: title.to_owned(),
+            harmless,
+            check: Some("nft list ruleset".to_owned()),
+        }),
+    };
+    let disabled = |packets| row("IPV6DISABLED", packets, "IPv6 where IPv6 is disabled", true);
+    let mut slow = HostDrops { host: of.slow.clone(), ..HostDrops::default() };
+    slow.rows = vec![row("NETFILTER_DROP", 720, "a rule of the firewall", false), disabled(188)];
+    slow.resent.sent = 12_000;
+    slow.resent.again = 36;
+    slow.resent.rows = vec![ResentRow {
+        peer: "192.0.2.4".parse().unwrap(),
+        host: Some(of.machine.clone()),
+        kind: ResentKind::TailProbe,
+        segments: 30,
+    }];
+    let machine = HostDrops {
+        host: of.machine.clone(),
+        rows: vec![disabled(188)],
+        counters_alone: Some("needs root".to_owned()),
+        ..HostDrops::default()
+    };
+    let group = DropGroup {
+        reason: "IPV6DISABLED".to_owned(),
+        ether_type: Some(0x86dd),
+        hosts: vec![of.slow.clone(), of.machine.clone()],
+        packets: 376,
+        correlation: 0.99,
+        probability: 0.997,
+        shared: vec!["sysctl.net.ipv6.conf.all.disable_ipv6 is 1".to_owned()],
+        shared_by_chance: 1.0 / 15.0,
+        class: slow.rows[1].class.clone(),
+    };
+    let report = DropReport {
+        seconds: 60.0,
+        every_s: 1.0,
+        hosts: vec![slow, machine],
+        groups: vec![group],
+        resent_to: None,
+        gaps: Vec::new(),
+    };
+    let cluster = of.snapshot.inventory.name.clone();
+    DropsRecord { cluster, start_ms, report, command: "linerate drops -i cluster.toml".to_owned() }
 }
 
 /// What pages of this folder are made of.

@@ -1,0 +1,225 @@
+//! Alarms of watches, open and past: each with who, which direction, since when, how much, what its
+//! measurement showed, what changed before, what the last survey and the last count of drops found there, and
+//! what to type.
+
+use linerate_history::{AlarmRecord, Recorded as _};
+use linerate_model::finding::{Direction, Suspect};
+use linerate_model::inventory::HostName;
+use linerate_model::shell::word;
+use linerate_model::units;
+use linerate_model::verdict::VerdictItem;
+use linerate_report::{changes, watch};
+use maud::{Markup, html};
+
+use super::{drops, findings};
+use crate::layout::{Body, Shown, commands, counted};
+use crate::link;
+
+/// Rows of a list.
+const ROWS_MAX: usize = 300;
+/// Alarms of the first page that are over: so many, and no older, milliseconds: 24 h.
+const PAST_MAX: usize = 5;
+const PAST_MS: u64 = 86_400_000;
+
+pub(super) fn list(shown: &Shown<'_>) -> Body {
+    let all = &shown.view.alarms;
+    let open = all.iter().filter(|one| one.is_open(shown.now_ms)).count();
+    let markup = html! {
+        h1 { @if open == 0 { "No open alarm" } @else { (counted(open, "open alarm")) } }
+        @if all.is_empty() { p { "No watch has reported an alarm." } } @else { (table(shown, &all.iter().collect::<Vec<_>>())) }
+        (commands(&[(shown.on_hosts("linerate watch"), "probes between all hosts, and reports what is lost")]))
+    };
+    Body::new("Alarms", markup)
+}
+
+/// Whether one is open.
+pub(super) fn is_any_open(shown: &Shown<'_>) -> bool {
+    shown.view.alarms.iter().any(|one| one.is_open(shown.now_ms))
+}
+
+/// For the first page: those that are open, and those of the last day.
+pub(super) fn recent(shown: &Shown<'_>) -> Markup {
+    let since_ms = shown.now_ms.saturating_sub(PAST_MS);
+    let (open, over): (Vec<_>, Vec<_>) = shown.view.alarms.iter().partition(|one| one.is_open(shown.now_ms));
+    let is_recent = |one: &&AlarmRecord| one.ended_ms.unwrap_or(one.seen_ms) >= since_ms;
+    let mut over: Vec<&AlarmRecord> = over.into_iter().filter(is_recent).collect();
+    over.truncate(PAST_MAX);
+    html! {
+        @if !open.is_empty() || !over.is_empty() {
+            section id="alarms" {
+                h2 { a href="/alarms" { "Alarms" } }
+                (table(shown, &[open, over].concat()))
+            }
+        }
+    }
+}
+
+/// Those of a host and its pairs.
+pub(super) fn of_host(shown: &Shown<'_>, name: &str) -> Markup {
+    let is_of = |one: &&AlarmRecord| match &one.alarm.suspect {
+        Suspect::Host(host) => host == name,
+        Suspect::Pair(from, to) => from == name || to == name,
+        _ => false,
+    };
+    let alarms: Vec<&AlarmRecord> = shown.view.alarms.iter().filter(is_of).collect();
+    html! { @if !alarms.is_empty() { h2 { "Alarms" } (table(shown, &alarms)) } }
+}
+
+/// Open ones first.
+fn table(shown: &Shown<'_>, alarms: &[&AlarmRecord]) -> Markup {
+    let mut rows = alarms.to_vec();
+    rows.sort_by_key(|one| !one.is_open(shown.now_ms));
+    html! {
+        div.scroll { table.plain {
+            thead { tr { th { "state" } th { "since, UTC" } th { "alarm" } th { "measured" } } }
+            tbody {
+                @for one in rows.iter().take(ROWS_MAX) {
+                    tr.suspect[one.is_open(shown.now_ms)] {
+                        td { (state(one, shown.now_ms)) }
+                        td { (units::date_minute(one.alarm.since_ms)) }
+                        td { a href=(link::to("/alarm", &[("id", &one.id())])) { (watch::loses(&one.alarm)) } }
+                        td { (verdict(one)) }
+                    }
+                }
+            }
+        } }
+        @if rows.len() > ROWS_MAX { p { "and " (rows.len() - ROWS_MAX) " older ones" } }
+    }
+}
+
+fn state(one: &AlarmRecord, now_ms: u64) -> String {
+    let span = |until: u64| units::span_s(until.saturating_sub(one.alarm.since_ms) as f64 / 1e3);
+    match one.ended_ms {
+        Some(ended) => format!("over after {}", span(ended)),
+        None if one.is_left(now_ms) => "open when its watch ended".to_owned(),
+        None => format!("open for {}", span(now_ms)),
+    }
+}
+
+/// Without the flows that it rests on.
+fn verdict(one: &AlarmRecord) -> String {
+    measured(one).split(": ").next().unwrap_or_default().to_owned()
+}
+
+fn measured(one: &AlarmRecord) -> String {
+    let without = if one.ended_ms.is_some() { "not measured" } else { "not measured yet" };
+    one.decided.as_ref().map_or_else(|| without.to_owned(), watch::verdict)
+}
+
+pub(super) fn body(shown: &Shown<'_>) -> Body {
+    let id = shown.query.get("id").unwrap_or_default();
+    let above = |body: Body| body.below("Alarms", "/alarms".to_owned());
+    let Some(one) = shown.view.alarms.iter().find(|one| one.id() == id) else {
+        return above(Body::missing(id, html! { h1 { "No alarm " (id) } }));
+    };
+    let hosts = hosts(shown, one);
+    let of_hosts = |command: &str| {
+        let words: Vec<String> = hosts.iter().map(|host| word(host)).collect();
+        shown.on_hosts(&format!("{command} {}", words.join(" ")))
+    };
+    let mut next = vec![(one.command.clone(), "measures all pairs and names the cause")];
+    if !hosts.is_empty() && hosts.len() <= findings::HOSTS_MAX {
+        next.push((of_hosts("linerate drops"), "counts what they drop, by the kernel's reasons"));
+        next.push((of_hosts("linerate changes"), "lists what changed on them"));
+    }
+    let title = watch::loses(&one.alarm);
+    let markup = html! {
+        h1 { (title) }
+        (lines(shown, one, &hosts))
+        (causes(shown, one, &hosts))
+        (commands(&next))
+    };
+    above(Body::new(title, markup))
+}
+
+/// Who, which direction, since when, how much, measured, changed.
+fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
+    let alarm = &one.alarm;
+    html! {
+        dl.lines.wide {
+            dt { "Who" }
+            dd { (who(shown, &alarm.suspect, hosts)) @if !one.cluster.is_empty() { span.on { " in " (one.cluster) } } }
+            dt { "Direction" }
+            dd { (direction(alarm.direction)) }
+            dt { "Since" }
+            dd {
+                (units::date(alarm.since_ms)) ", " (state(one, shown.now_ms))
+                p.small { "reported " (units::date(alarm.reported_ms)) ", seen last " (units::date(one.seen_ms)) }
+            }
+            dt { "Loss" }
+            dd {
+                (units::percent_lost(alarm.share())) ": " (alarm.lost) " of " (alarm.sent) " probes"
+                @if alarm.partners > 1 { ", seen with " (alarm.partners) " hosts" }
+            }
+            dt { "Measured" }
+            dd { (measured(one)) }
+            dt { "Changed" }
+            dd {
+                @for change in &one.changed {
+                    p { (changes::in_short(change)) ", " (changes::between(change)) " " a href=(link::to("/changes", &[("host", &change.host)])) { "changes" } }
+                }
+                @if one.changed.is_empty() { "No setting of it changed in the day before." }
+            }
+        }
+    }
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Tx => "what it sends",
+        Direction::Rx => "what it receives",
+        Direction::Both => "what it sends and receives",
+    }
+}
+
+/// The suspect with links to its pages.
+fn who(shown: &Shown<'_>, suspect: &Suspect, hosts: &[HostName]) -> Markup {
+    html! {
+        @match suspect {
+            Suspect::Pair(from, to) => {
+                @if shown.has_host(from) && shown.has_host(to) { a href=(shown.pair(from, to)) { (from) " to " (to) } ": " }
+                (shown.host_link(from)) ", " (shown.host_link(to))
+            }
+            Suspect::Host(host) => (shown.host_link(host)),
+            other => {
+                (other.label(Direction::Tx))
+                @if !hosts.is_empty() { ": " }
+                @for host in hosts.iter().take(findings::HOSTS_MAX) { (shown.host_link(host)) " " }
+                @if hosts.len() > findings::HOSTS_MAX { "and " (hosts.len() - findings::HOSTS_MAX) " more" }
+            }
+        }
+    }
+}
+
+/// The hosts of the suspect; none where it is every path.
+fn hosts(shown: &Shown<'_>, one: &AlarmRecord) -> Vec<HostName> {
+    match &one.alarm.suspect {
+        Suspect::Host(host) | Suspect::Drive(host, _) => vec![host.clone()],
+        Suspect::Pair(from, to) => vec![from.clone(), to.clone()],
+        Suspect::Mismatch(_, hosts) => hosts.clone(),
+        Suspect::Group(group) => findings::members(shown, &[group]),
+        Suspect::GroupToGroup(a, b) => findings::members(shown, &[a, b]),
+        Suspect::All => Vec::new(),
+    }
+}
+
+/// What the last survey and the last count of drops found of its hosts.
+fn causes(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
+    let is_of = |item: &VerdictItem| match &one.alarm.suspect {
+        Suspect::All => true,
+        _ => findings::hosts(shown, item).iter().any(|host| hosts.contains(host)),
+    };
+    let found = findings::section(shown, &is_of);
+    let dropped = drops::of_hosts(shown, hosts);
+    html! {
+        h2 { "What may cause it" }
+        @if found.0.is_empty() && dropped.0.is_empty() {
+            p { "Neither the last survey nor the last count of drops found anything of its hosts." }
+        }
+        @if let (Some(run), false) = (shown.run, found.0.is_empty()) {
+            p.small { "Found by the survey of " (units::date_minute(run.row.start_ms)) " UTC:" }
+        }
+        (found)
+        (dropped)
+    }
+}
