@@ -28,7 +28,7 @@ mod ssh_config;
 mod tables;
 mod toml;
 pub mod write;
-mod yaml;
+pub mod yaml;
 
 use std::path::Path;
 

@@ -13,18 +13,21 @@ const VALUES_MAX: usize = 2_000_000;
 
 /// A value with its line, 1-based.
 #[derive(Debug)]
-pub(super) struct Yaml {
-    pub(super) line: usize,
-    pub(super) value: Value,
+pub struct Yaml {
+    /// Where it begins.
+    pub line: usize,
+    /// What it is.
+    pub value: Value,
 }
 
 /// What a value is.
 #[derive(Debug)]
-pub(super) enum Value {
+pub enum Value {
     /// `~`, `null` or nothing.
     Null,
     /// Any other scalar, as text.
     Text(String),
+    /// A list, whatever is in it.
     List,
     /// Keys that are text, in order, with their values.
     Map(Vec<(String, Yaml)>),
@@ -42,13 +45,14 @@ struct Open {
 
 impl Yaml {
     /// Entries of a map.
-    pub(super) fn entries(&self) -> Option<&[(String, Yaml)]> {
+    #[must_use]
+    pub fn entries(&self) -> Option<&[(String, Yaml)]> {
         if let Value::Map(entries) = &self.value { Some(entries) } else { None }
     }
 }
 
 /// The first document; what is wrong otherwise, with its line.
-pub(super) fn parse(text: &str) -> Result<Yaml, (usize, String)> {
+pub fn parse(text: &str) -> Result<Yaml, (usize, String)> {
     let mut open: Vec<Open> = Vec::new();
     let mut values = 0;
     for event in Parser::new_from_str(text) {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, HostResent, ResentTo};
+use linerate_model::drops::{DropGroup, DropReport, DropRow, HostDrops, HostResent, ResentTo};
 use linerate_model::inventory::HostName;
 use linerate_model::names::ranges;
 use linerate_model::printable::{lines_of_error, one_line};
@@ -291,7 +291,7 @@ fn push(out: &mut String, indent: &str, text: &str, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::drops::{DropCost, ResentKind, ResentRow};
+    use linerate_model::drops::{DropCost, DropMeaning, ResentKind, ResentRow};
     use linerate_model::fact::Gap;
     use linerate_model::verdict::VerdictSubject;
 

@@ -1,6 +1,7 @@
-//! `linerate serve`: read-only pages of the store, for a browser on this machine or behind `ssh -L`.
+//! `linerate serve`: read-only pages of the store, for a browser on this machine or behind `ssh -L`, elsewhere
+//! with TLS and users. `linerate watch --page` serves the same.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linerate_fleet::clock;
@@ -10,9 +11,10 @@ use linerate_model::drift::DriftRow;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::FactChange;
 use linerate_page::server::{Listen, Server};
-use linerate_page::view::{DriftView, RunView};
+use linerate_page::view::{DriftView, RunView, View};
 use linerate_page::{Source, live};
 use linerate_store::Store;
+use tokio::sync::watch;
 
 use super::drift::{ChosenProfiles, beside, load};
 use super::{open, out};
@@ -20,35 +22,61 @@ use super::{open, out};
 /// Serve read-only pages of the store to your browser, until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate serve\n  linerate serve --listen 127.0.0.1:0          a free port\n  linerate serve --listen ./linerate.sock      a unix socket, for ssh -L\n\nFrom another machine: ssh -L 7788:127.0.0.1:7788 THIS-HOST, then http://localhost:7788/.\nOnly the user who started it and root can connect."
+    after_help = "Examples:\n  linerate serve\n  linerate serve --listen 127.0.0.1:0          a free port\n  linerate serve --listen ./linerate.sock      a unix socket, for ssh -L\n  linerate serve --listen 10.1.2.3:7788 --web-config web.yml\n\nFrom another machine: ssh -L 7788:127.0.0.1:7788 THIS-HOST, then http://localhost:7788/.\nOnly the user who started it and root can connect, or the users of the web-config file."
 )]
 pub(super) struct Args {
-    /// Loopback address with its port, or the path of a unix socket
+    /// Address with its port, or the path of a unix socket
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7788")]
     listen: Listen,
+    /// TLS and users, as the exporters of Prometheus read them; needed beside loopback addresses
+    #[arg(long, value_name = "FILE")]
+    web_config: Option<PathBuf>,
     /// Kept set; defaults to kept.toml beside the inventory of the run
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let kept = args.kept.clone();
-    let source = Arc::new(Source {
-        store: Box::new(Store::open_to_read),
-        history: Box::new(History::open_to_read),
-        run: Box::new(open::snapshot_of),
-        drift: Box::new(move |run, log| drift(kept.clone(), run, log)),
-        now_ms: clock::now_ms,
-    });
     open::runtime()?.block_on(async {
-        let server = Server::bind(&args.listen)?;
-        let views = live::follow(Arc::clone(&source))?;
-        out::print(&server.address())?;
+        let page = Page::open(&args.listen, args.web_config.as_deref(), args.kept.clone())?;
+        out::print(&page.server.address())?;
         out::note("read-only; Ctrl-C ends it");
         // The usual end.
-        open::unless_interrupted(server.run(source, views)).await;
+        open::unless_interrupted(page.run()).await;
         Ok(ExitCode::Ok)
     })
+}
+
+/// A page that can be served.
+pub(super) struct Page {
+    pub(super) server: Server,
+    source: Arc<Source>,
+    views: watch::Receiver<Arc<View>>,
+}
+
+impl Page {
+    /// Binds, and reads the store.
+    pub(super) fn open(
+        listen: &Listen,
+        web_config: Option<&Path>,
+        kept: Option<PathBuf>,
+    ) -> anyhow::Result<Self> {
+        let source = Arc::new(Source {
+            store: Box::new(Store::open_to_read),
+            history: Box::new(History::open_to_read),
+            run: Box::new(open::snapshot_of),
+            drift: Box::new(move |run, log| drift(kept.clone(), run, log)),
+            now_ms: clock::now_ms,
+        });
+        let server = Server::bind(listen, web_config)?;
+        let views = live::follow(Arc::clone(&source))?;
+        Ok(Self { server, source, views })
+    }
+
+    /// Serves until it is dropped.
+    pub(super) async fn run(self) {
+        self.server.run(self.source, self.views).await;
+    }
 }
 
 /// The kept set beside the facts of a run. The files of hosts are not among them.

@@ -14,6 +14,7 @@ use hyper::http::response::Builder;
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{Mutex, Semaphore, watch};
 
+use super::access::Rules;
 use super::events::Reply;
 use crate::link::{Query, TARGET_MAX};
 use crate::load::{self, Source};
@@ -40,6 +41,33 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
+/// Who is at the other end of a connection.
+pub(super) struct Visitor {
+    /// The user who started the program, or root.
+    pub(super) is_own: bool,
+    /// Those of the web-config file, where there is one.
+    pub(super) rules: Option<Arc<Rules>>,
+}
+
+impl Visitor {
+    /// Whether a password is asked for; then it does not matter which user of this machine asks.
+    fn has_users(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.users.is_some())
+    }
+
+    /// Whether this is a name of the server.
+    fn names(&self, host: &str) -> bool {
+        let tls = self.rules.as_ref().and_then(|rules| rules.tls.as_ref());
+        is_local(host) || tls.is_some_and(|tls| tls.is_for(bare(host)))
+    }
+
+    /// Whether the password of a request is right, where one is needed.
+    async fn is_admitted(&self, headers: &HeaderMap) -> bool {
+        let Some(users) = self.rules.as_ref().and_then(|rules| rules.users.as_ref()) else { return true };
+        users.admits(headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok())).await
+    }
+}
+
 /// What all connections share.
 pub(super) struct Site {
     source: Arc<Source>,
@@ -59,16 +87,22 @@ impl Site {
     pub(super) async fn answer(
         &self,
         request: &Request<Incoming>,
-        is_own: bool,
+        visitor: &Visitor,
     ) -> Result<Response<Reply>, Infallible> {
-        let response = match refusal(request.method(), request.uri(), request.headers(), is_own) {
-            Some((status, text)) => {
-                let builder = response(status).header(header::ALLOW, "GET, HEAD");
-                whole(builder, "text/plain; charset=utf-8", text.as_bytes().to_vec(), request)
+        let refused = match refusal(request.method(), request.uri(), request.headers(), visitor) {
+            None if !visitor.is_admitted(request.headers()).await => {
+                Some((StatusCode::UNAUTHORIZED, "a name and a password of the web-config file are needed"))
             }
-            None => self.allowed(request).await,
+            refused => refused,
         };
-        Ok(response)
+        let Some((status, text)) = refused else { return Ok(self.allowed(request).await) };
+        // A stranger has no connection for longer than one request.
+        let mut builder =
+            response(status).header(header::ALLOW, "GET, HEAD").header(header::CONNECTION, "close");
+        if status == StatusCode::UNAUTHORIZED {
+            builder = builder.header(header::WWW_AUTHENTICATE, "Basic realm=\"linerate\", charset=\"UTF-8\"");
+        }
+        Ok(whole(builder, "text/plain; charset=utf-8", text.as_bytes().to_vec(), request))
     }
 
     async fn allowed(&self, request: &Request<Incoming>) -> Response<Reply> {
@@ -149,15 +183,20 @@ fn refusal(
     method: &Method,
     uri: &hyper::Uri,
     headers: &HeaderMap,
-    is_own: bool,
+    visitor: &Visitor,
 ) -> Option<(StatusCode, &'static str)> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next());
-    let is_ours = matches!(host, (Some(host), None) if is_local(host)) && uri.authority().is_none();
+    let is_ours = matches!(host, (Some(host), None) if visitor.names(host)) && uri.authority().is_none();
     match () {
-        () if !is_own => Some((StatusCode::FORBIDDEN, "only the user who started this program may connect")),
+        () if !visitor.is_own && !visitor.has_users() => {
+            Some((StatusCode::FORBIDDEN, "only the user who started this program may connect"))
+        }
         // The name of another site that leads here would make its pages ours (DNS rebinding).
-        () if !is_ours => Some((StatusCode::MISDIRECTED_REQUEST, "ask by localhost or a loopback address")),
+        () if !is_ours => Some((
+            StatusCode::MISDIRECTED_REQUEST,
+            "ask by localhost, a loopback address or a name of the certificate",
+        )),
         () if method != Method::GET && method != Method::HEAD => {
             Some((StatusCode::METHOD_NOT_ALLOWED, "these pages are only read"))
         }
@@ -168,12 +207,17 @@ fn refusal(
     }
 }
 
-/// Whether a name is one of this host, with any port: `ssh -L` may lead here from another one.
-fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
+/// A name without its port and its brackets.
+fn bare(host: &str) -> &str {
+    match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
-    };
+    }
+}
+
+/// Whether a name is one of this host, with any port: `ssh -L` may lead here from another one.
+fn is_local(host: &str) -> bool {
+    let name = bare(host);
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 

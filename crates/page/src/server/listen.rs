@@ -1,5 +1,5 @@
-//! Where the server listens, and who may connect: the user who started it and root. On a loopback address the
-//! kernel's table of sockets has the user of the other end, on a unix socket the socket itself.
+//! Where the server listens, and which user of this machine connects. On a loopback address the kernel's table
+//! of sockets has the user of the other end, on a unix socket the socket itself.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,14 +14,19 @@ use linerate_sys::socket_owner;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
+use super::access::AccessError;
+
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Not for this host alone.
     #[error(
-        "{0} is not a loopback address: TLS and users (a web-config file) are not built in yet\nhint: serve on a loopback address here, and reach it with ssh -L 7788:127.0.0.1:7788 THIS-HOST"
+        "{0} is not a loopback address: it needs TLS and users (--web-config FILE)\nhint: serve on a loopback address here, and reach it with ssh -L 7788:127.0.0.1:7788 THIS-HOST"
     )]
     NotLoopback(IpAddr),
+    /// The file with TLS and users does not do.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Neither an address nor a path.
     #[error(
         "`{0}` is neither an address nor the path of a socket\nhint: such as 127.0.0.1:7788, [::1]:7788, /run/user/1000/linerate.sock"
@@ -50,7 +55,7 @@ pub enum ServeError {
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// A loopback address.
+    /// An address; beside a loopback one only with TLS and users.
     Tcp(SocketAddr),
     /// The path of a unix socket.
     Unix(PathBuf),
@@ -65,11 +70,15 @@ impl FromStr for Listen {
             return Ok(Self::Unix(PathBuf::from(text)));
         }
         let address = text.replacen("localhost:", "127.0.0.1:", 1);
-        let address: SocketAddr = address.parse().map_err(|_| ServeError::NotAnAddress(one_line(text)))?;
-        if !address.ip().is_loopback() {
-            return Err(ServeError::NotLoopback(address.ip()));
-        }
-        Ok(Self::Tcp(address))
+        address.parse().map(Self::Tcp).map_err(|_| ServeError::NotAnAddress(one_line(text)))
+    }
+}
+
+impl Listen {
+    /// Whether other machines reach it.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        matches!(self, Self::Tcp(address) if !address.ip().is_loopback())
     }
 }
 
@@ -91,7 +100,6 @@ impl Listener {
     pub(super) fn bind(listen: &Listen) -> Result<Self, ServeError> {
         let failed = |address: String| move |source| ServeError::Bind { address, source };
         match listen {
-            Listen::Tcp(address) if !address.ip().is_loopback() => Err(ServeError::NotLoopback(address.ip())),
             Listen::Tcp(address) => {
                 let bind = || {
                     let listener = std::net::TcpListener::bind(address)?;
@@ -113,9 +121,9 @@ impl Listener {
         }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(super) fn address(&self, scheme: &str) -> String {
         match self {
-            Self::Tcp(_, own) => format!("http://{own}/"),
+            Self::Tcp(_, own) => format!("{scheme}://{own}/"),
             Self::Unix(_, path) => path.display().to_string(),
         }
     }

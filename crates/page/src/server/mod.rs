@@ -1,13 +1,18 @@
-//! The server of the pages: GET and HEAD for the user who started it, on a loopback address or a unix
-//! socket.
+//! The server of the pages: GET and HEAD for the user who started it, on a loopback address or a unix socket;
+//! elsewhere with TLS and for the users of a web-config file alone.
 //!
-//! `listen` binds and refuses all others, `answer` turns requests into responses, `events` reports newer
-//! data. Heads, times and connections are bounded, and nothing of a request is kept.
+//! `listen` binds, `access` has what the file allows (`web_config` reads it, `users` checks passwords),
+//! `answer` turns requests into responses, `events` reports newer data. Heads, times and connections are
+//! bounded, and nothing of a request is kept.
 
+mod access;
 mod answer;
 mod events;
 mod listen;
+mod users;
+mod web_config;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +24,11 @@ use tokio::sync::{Semaphore, watch};
 
 use super::load::Source;
 use super::view::View;
-use answer::Site;
-use listen::Listener;
+use access::Access;
+pub use access::AccessError;
+use answer::{Site, Visitor};
 pub use listen::{Listen, ServeError};
+use listen::{Listener, Peer, Stream};
 
 /// Connections at a time; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 64;
@@ -38,20 +45,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// A bound server.
 pub struct Server {
     listener: Listener,
+    access: Option<Arc<Access>>,
 }
 
 impl Server {
-    /// Binds.
+    /// Binds. `web_config` is a file with TLS and users.
     ///
     /// # Errors
-    /// The address is not a loopback address, or cannot be bound.
-    pub fn bind(listen: &Listen) -> Result<Self, ServeError> {
-        Ok(Self { listener: Listener::bind(listen)? })
+    /// The address is not a loopback address and there is no such file, the file does not do, or the address
+    /// cannot be bound.
+    pub fn bind(listen: &Listen, web_config: Option<&Path>) -> Result<Self, ServeError> {
+        if let (Listen::Tcp(address), None, true) = (listen, web_config, listen.is_public()) {
+            return Err(ServeError::NotLoopback(address.ip()));
+        }
+        let access = web_config.map(|path| Access::open(path, listen.is_public())).transpose()?;
+        Ok(Self { listener: Listener::bind(listen)?, access: access.map(Arc::new) })
     }
 
     /// Where it is reached: an address for a browser, or the path of the socket.
     pub fn address(&self) -> String {
-        self.listener.address()
+        let has_tls = self.access.as_ref().is_some_and(|access| access.has_tls());
+        self.listener.address(if has_tls { "https" } else { "http" })
     }
 
     /// Serves until it is dropped.
@@ -65,21 +79,43 @@ impl Server {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let site = Arc::clone(&site);
+            let (site, access) = (Arc::clone(&site), self.access.clone());
             tokio::spawn(async move {
-                let is_own = peer.is_own().await;
-                connection(stream, site, is_own).await;
+                accepted_from(peer, stream, site, access).await;
                 drop(permit);
             });
         }
     }
 }
 
+/// Serves a connection by what the file allows now.
+async fn accepted_from(peer: Peer, stream: Stream, site: Arc<Site>, access: Option<Arc<Access>>) {
+    let rules = match access {
+        Some(access) => {
+            let read = tokio::task::spawn_blocking(move || access.now()).await;
+            // While the file is wrong no connection is accepted.
+            let Ok(Some(rules)) = read else { return };
+            Some(rules)
+        }
+        None => None,
+    };
+    let has_users = rules.as_ref().is_some_and(|rules| rules.users.is_some());
+    let is_own = !has_users && peer.is_own().await;
+    let visitor = Arc::new(Visitor { is_own, rules });
+    let Some(tls) = visitor.rules.as_ref().and_then(|rules| rules.tls.as_ref()) else {
+        return connection(stream, site, visitor).await;
+    };
+    let shaken = tokio::time::timeout(HEAD_WAIT, tls.acceptor.accept(stream)).await;
+    if let Ok(Ok(stream)) = shaken {
+        connection(stream, site, Arc::clone(&visitor)).await;
+    }
+}
+
 /// Answers the requests of one connection.
-async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, site: Arc<Site>, is_own: bool) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, site: Arc<Site>, visitor: Arc<Visitor>) {
     let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { site.answer(&request, is_own).await }
+        let (site, visitor) = (Arc::clone(&site), Arc::clone(&visitor));
+        async move { site.answer(&request, &visitor).await }
     });
     let serve = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod access;
 mod browser;
 mod crawl;
 mod requests;

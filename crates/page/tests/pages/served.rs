@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use linerate_page::server::{Listen, Server};
@@ -9,19 +10,25 @@ use linerate_page::{Source, live};
 
 /// Serves in a thread that ends with the process; gives host and port.
 pub(crate) fn start(source: &Arc<Source>) -> String {
+    start_on(source, "127.0.0.1:0", None)
+}
+
+/// The same on another address, with a web-config file.
+pub(crate) fn start_on(source: &Arc<Source>, listen: &str, web_config: Option<&Path>) -> String {
     let (source, (to, address)) = (Arc::clone(source), mpsc::channel());
+    let listen: Listen = listen.parse().unwrap();
+    let web_config = web_config.map(Path::to_owned);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let listen: Listen = "127.0.0.1:0".parse().unwrap();
-            let server = Server::bind(&listen).unwrap();
+            let server = Server::bind(&listen, web_config.as_deref()).unwrap();
             let views = live::follow(Arc::clone(&source)).unwrap();
             to.send(server.address()).unwrap();
             server.run(source, views).await;
         });
     });
     let address = address.recv().unwrap();
-    address.trim_start_matches("http://").trim_end_matches('/').to_owned()
+    address.split_once("://").map_or(&*address, |(_, rest)| rest).trim_end_matches('/').to_owned()
 }
 
 /// Sends bytes, and gives all that comes back until the server closes.
