@@ -1,6 +1,6 @@
 //! An alarm from the fault to its end: suspected, measured against a control pair, delivered to a webhook, by
-//! mail and to a command with the setting that changed, shown to a real Prometheus, closed when the fault is
-//! gone, and kept in the history. A target that hangs holds up none of it.
+//! mail and to a command with the setting that changed, shown to a real Prometheus and on the page, closed when
+//! the fault is gone, and kept in the history. A target that hangs holds up none of it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -114,18 +114,41 @@ fn prometheus(folder: &Path, scraped: u16) -> (Running, SocketAddr) {
     (Running(child), address)
 }
 
-/// What a query gives; null while there is no answer.
-fn query(prometheus: SocketAddr, query: &str) -> Value {
+/// What is at an address; empty while there is no answer.
+fn get(server: &str, target: &str) -> String {
     let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(prometheus)?;
-        write!(stream, "GET /api/v1/query?query={query} HTTP/1.0\r\nHost: {prometheus}\r\n\r\n")?;
+        let mut stream = TcpStream::connect(server)?;
+        write!(stream, "GET {target} HTTP/1.0\r\nHost: {server}\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
     let answer = ask().unwrap_or_default();
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    serde_json::from_str::<Value>(body).map_or(Value::Null, |answer| answer["data"]["result"].clone())
+    answer.split_once("\r\n\r\n").map_or(String::new(), |(_, body)| body.to_owned())
+}
+
+/// What a query gives; null while there is no answer.
+fn query(prometheus: SocketAddr, query: &str) -> Value {
+    let body = get(&prometheus.to_string(), &format!("/api/v1/query?query={query}"));
+    serde_json::from_str::<Value>(&body).map_or(Value::Null, |answer| answer["data"]["result"].clone())
+}
+
+/// The page of the watch has an alarm in two clicks: its direction, its measurement, what changed before.
+fn check_page(page: &str, id: &Value) {
+    // An alarm is known by its watch and its number in it.
+    let end = format!("-{id}");
+    let link = |text: &str| {
+        let mut ids = text.split("href=\"/alarm?id=").skip(1).filter_map(|rest| rest.split('"').next());
+        ids.find(|of| of.ends_with(&end)).map(|of| format!("/alarm?id={of}"))
+    };
+    wait_until("the alarm on the first page", || link(&get(page, "/")).is_some());
+    let address = link(&get(page, "/")).unwrap();
+    wait_until("its measurement", || get(page, &address).contains("datagrams"));
+    let alarm = get(page, &address);
+    for part in ["node-2", "receives", "<dt>Since</dt>", "firewall.", "linerate survey -i ", "linerate drops"]
+    {
+        assert!(alarm.contains(part), "{part} is not in {alarm}");
+    }
 }
 
 /// The inventory of the lab with targets: a webhook that hangs is the first.
@@ -194,7 +217,8 @@ fn an_alarm_is_measured_delivered_and_closed() {
     let (data, metrics) = (folder.join("data"), format!("127.0.0.1:{scraped}"));
     let textfile = folder.join("textfile");
     fs::create_dir(&textfile).unwrap();
-    let more = ["--metrics", &metrics, "--textfile", textfile.to_str().unwrap()];
+    let page = format!("127.0.0.1:{}", port());
+    let more = ["--metrics", &metrics, "--textfile", textfile.to_str().unwrap(), "--page", &page];
     let mut watch = Watch::begin(&programs, &data, &inventory, &more);
     for _ in 0..lab.cluster.hosts.len() {
         watch.until(|event| event["event"] == "watched");
@@ -210,6 +234,9 @@ fn an_alarm_is_measured_delivered_and_closed() {
         labels["host"] == "node-2" || labels["to"] == "node-2"
     });
     check(&firing);
+    if verdict == Some("confirmed") && measured["alarm"]["suspect"]["host"] == "node-2" {
+        check_page(&page, &measured["alarm"]["id"]);
+    }
     wait_until("the mail", || is_mailed(&folder, &["-i -- ops@example.org\n", "alarm: ", "Measured: "]));
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
     wait_until("the command", || read("command").contains("LinerateLoss"));
@@ -229,6 +256,7 @@ fn an_alarm_is_measured_delivered_and_closed() {
     let over = |alert: &Value| {
         alert["labels"]["alertname"] == "LinerateLoss" && alert["endsAt"].as_str().unwrap() <= &*now()
     };
+    wait_until("its end on the page", || get(&page, "/alarms").contains("over after"));
     let resolved = until(&posted, over);
     assert!(resolved["endsAt"].as_str() > resolved["startsAt"].as_str(), "{resolved:#}");
     wait_until("the mail of its end", || is_mailed(&folder, &["resolved: ", "until 2"]));

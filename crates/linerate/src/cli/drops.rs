@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use linerate_diagnose::drops;
-use linerate_fleet::Fleet;
+use linerate_fleet::{Fleet, clock};
+use linerate_history::{DropsRecord, History};
 use linerate_knowledge::drops::DropClasses;
 use linerate_model::drops::{DropReport, DropRow};
 use linerate_model::exit::ExitCode;
@@ -15,7 +17,7 @@ use linerate_report::drops as words;
 use linerate_report::heat::Style;
 use tokio::time::Instant;
 
-use super::targets::Targets;
+use super::targets::{Chosen, Targets};
 use super::{open, out, quantity};
 use crate::observe::drops::DropWatch;
 
@@ -42,13 +44,17 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut inventory = args.targets.machines()?.inventory;
+    let Chosen { mut inventory, file, .. } = args.targets.machines()?;
     if args.no_sudo {
         inventory.without_sudo();
     }
-    let Some(report) = open::runtime()?.block_on(count(args, &inventory))? else {
+    let start_ms = clock::now_ms();
+    let Some((report, command)) = open::runtime()?.block_on(count(args, &inventory, file.as_deref()))? else {
         return Ok(open::after_interrupt());
     };
+    let record = DropsRecord { cluster: inventory.name, start_ms, report, command };
+    keep(&record);
+    let report = record.report;
     if args.json {
         out::document(words::verdict(&report), &report)?;
     } else {
@@ -63,11 +69,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn count(args: &Args, inventory: &Inventory) -> anyhow::Result<Option<DropReport>> {
-    let Some(fleet) = open::unless_interrupted(Fleet::open(inventory, |_| true)).await else {
+/// For the page. Without it the count is printed all the same.
+fn keep(record: &DropsRecord) {
+    let kept = History::open_default().and_then(|mut history| history.keep(record));
+    if let Err(error) = kept {
+        out::note(&format!("this count is not kept for `linerate serve`: {error}"));
+    }
+}
+
+/// What was counted, and the command that counts again.
+async fn count(
+    args: &Args,
+    inventory: &Inventory,
+    file: Option<&Path>,
+) -> anyhow::Result<Option<(DropReport, String)>> {
+    let Some(mut fleet) = open::unless_interrupted(Fleet::open(inventory, |_| true)).await else {
         return Ok(None);
     };
     fleet.notes.iter().for_each(|note| out::note(note));
+    fleet.named_by(file, inventory);
+    // All hosts of a file need no names.
+    let named = if args.targets.named().is_empty() { fleet.arguments(&[]) } else { fleet.all_arguments() };
     let classes = DropClasses::builtin()?;
     let endpoints =
         inventory.hosts.iter().flat_map(|host| host.endpoints.iter().map(move |end| (end.address, host)));
@@ -80,7 +102,8 @@ async fn count(args: &Args, inventory: &Inventory) -> anyhow::Result<Option<Drop
         None => Ok(None),
     };
     fleet.bye().await;
-    counted
+    let command = format!("linerate drops {named}");
+    Ok(counted?.map(|report| (report, command.trim_end().to_owned())))
 }
 
 /// Counts until it is time to end; what was counted until Ctrl-C is reported too.

@@ -11,20 +11,24 @@ use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::suspect::Suspect;
 use linerate_model::units::counted;
-use linerate_model::watch::WatchEvent;
+use linerate_model::watch::{LossAlarm, WatchEvent};
+use linerate_page::server::Listen;
 use linerate_report::heat::Style;
 use linerate_report::watch as words;
 use linerate_store::{LoggedChange, Store};
 use linerate_watch::metrics;
 use linerate_watch::rules::CHANGED_MS;
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 
 use super::changes::Log;
 use super::documents::WatchLine;
+use super::serve::Page;
 use super::targets::{self, InventoryFile};
 use super::{open, out, quantity};
 use crate::observe::addresses;
+use crate::watch::alarms::AlarmBook;
 use crate::watch::metrics::{MetricsListener, TextFile};
 use crate::watch::notify::Notifier;
 use crate::watch::{Output, Watch};
@@ -49,6 +53,12 @@ pub(super) struct Args {
     /// Never use sudo on the hosts
     #[arg(long, hide_short_help = true)]
     no_sudo: bool,
+    /// Serve the page of `linerate serve` meanwhile, e.g. on 127.0.0.1:7788
+    #[arg(long, value_name = "ADDRESS")]
+    page: Option<Listen>,
+    /// TLS and users of the page, as `linerate serve` reads them
+    #[arg(long, value_name = "FILE", requires = "page", hide_short_help = true)]
+    web_config: Option<PathBuf>,
     /// Serve metrics for Prometheus on a loopback address, e.g. 127.0.0.1:9441
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -128,14 +138,23 @@ async fn follow(
     mut watch: Watch,
 ) -> anyhow::Result<ExitCode> {
     let until = args.time.map(|time| Instant::now() + time);
-    let mut log = Log::new(&inventory.name, Vec::new(), SeenBy::Watch);
-    let mut notifier = Notifier::begin(inventory, format!("linerate survey {named}"));
+    let next = format!("linerate survey {named}");
+    let mut to = Receivers {
+        args,
+        inventory,
+        named,
+        log: Log::new(&inventory.name, Vec::new(), SeenBy::Watch),
+        alarms: AlarmBook::begin(&inventory.name, &next, clock::now_ms()),
+        notifier: Notifier::begin(inventory, next),
+    };
     let mut listener = match args.metrics {
         Some(address) => Some(MetricsListener::open(address).await?),
         None => None,
     };
     let mut file = args.textfile.as_deref().map(TextFile::new);
     let mut minutes = interval(MINUTE);
+    // Ends with the watch.
+    let _page = serve(args)?;
     out::note(&format!("watching {}; Ctrl-C ends it", counted(watch.totals().hosts, "host")));
     if let Some(listener) = &listener {
         out::note(&format!("metrics at http://{}/metrics", listener.address));
@@ -145,50 +164,92 @@ async fn follow(
             reported = watch.next() => reported,
             ask = asked(&mut listener) => {
                 // A client that has left needs none.
-                drop(ask.send(exposition(&watch, &notifier)));
+                drop(ask.send(exposition(&watch, &to.notifier)));
                 continue;
             }
-            _ = minutes.tick(), if file.is_some() => {
+            _ = minutes.tick() => {
+                to.refresh(&watch);
                 let Some(file) = &mut file else { continue };
-                let failed = file.write(exposition(&watch, &notifier)).await;
+                let failed = file.write(exposition(&watch, &to.notifier)).await;
                 failed.into_iter().map(Output::Note).collect()
             }
-            failed = notifier.next() => vec![Output::Note(failed)],
+            failed = to.notifier.next() => vec![Output::Note(failed)],
             () = open::interrupted() => break,
             () = open::passed(until) => break,
         };
         for one in reported {
-            match one {
-                Output::Read { host, facts, has_booted } => {
-                    if let Some(notice) = log.begin(&host, &facts, has_booted) {
-                        let event = watch.changed(host, notice);
-                        report(args, named, &event)?;
-                        notifier.event(&event, || changed(inventory, &event));
-                    }
-                }
-                Output::Note(text) => out::note(&text),
-                Output::Event(event) => {
-                    report(args, named, &event)?;
-                    notifier.event(&event, || changed(inventory, &event));
-                    if let WatchEvent::Changed { host, notice } = event {
-                        log.notice(&host, notice);
-                    }
-                }
-            }
+            to.receive(&mut watch, one)?;
         }
     }
     if let Some(file) = file {
         file.end().await;
     }
     let totals = watch.totals().clone();
+    to.refresh(&watch);
     watch.end();
-    notifier.end().await;
+    to.notifier.end().await;
     out::note(&words::totals(&totals));
     Ok(match totals {
         totals if totals.alarms > 0 => ExitCode::Findings,
         totals if totals.gaps > 0 => ExitCode::PartlyBlind,
         _ => ExitCode::Ok,
     })
+}
+
+/// Where what a watch reports goes: the terminal, the log of changes, the history, the targets of alarms.
+struct Receivers<'a> {
+    args: &'a Args,
+    inventory: &'a Inventory,
+    named: &'a str,
+    log: Log,
+    alarms: AlarmBook,
+    notifier: Notifier,
+}
+
+impl Receivers<'_> {
+    fn receive(&mut self, watch: &mut Watch, one: Output) -> anyhow::Result<()> {
+        match one {
+            Output::Read { host, facts, has_booted } => {
+                if let Some(notice) = self.log.begin(&host, &facts, has_booted) {
+                    let event = watch.changed(host, notice);
+                    self.event(watch, &event)?;
+                }
+            }
+            Output::Note(text) => out::note(&text),
+            Output::Event(event) => {
+                self.event(watch, &event)?;
+                if let WatchEvent::Changed { host, notice } = event {
+                    self.log.notice(&host, notice);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, watch: &Watch, event: &WatchEvent) -> anyhow::Result<()> {
+        report(self.args, self.named, event)?;
+        self.notifier.event(event, |alarm| changed(self.inventory, alarm));
+        self.alarms.event(event, clock::now_ms(), |alarm| changed(self.inventory, alarm));
+        watch.keep(&mut self.alarms);
+        Ok(())
+    }
+
+    /// What is open by now goes into the history.
+    fn refresh(&mut self, watch: &Watch) {
+        self.alarms.refresh(watch.open(), clock::now_ms());
+        watch.keep(&mut self.alarms);
+    }
+}
+
+/// Serves the page, where it is asked for, until this is dropped.
+fn serve(args: &Args) -> anyhow::Result<JoinSet<()>> {
+    let mut serving = JoinSet::new();
+    if let Some(listen) = &args.page {
+        let page = Page::open(listen, args.web_config.as_deref(), None)?;
+        out::note(&format!("page at {}", page.server.address()));
+        serving.spawn(page.run());
+    }
+    Ok(serving)
 }
 
 /// The next one that wants the metrics, where they are served.
@@ -205,8 +266,7 @@ fn exposition(watch: &Watch, notifier: &Notifier) -> String {
 }
 
 /// Settings of the hosts of an alarm that changed within a day before it, newest first.
-fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
-    let WatchEvent::Measured { alarm, .. } = event else { return Vec::new() };
+fn changed(inventory: &Inventory, alarm: &LossAlarm) -> Vec<FactChange> {
     let hosts: Vec<HostName> = match &alarm.suspect {
         Suspect::Host(host) => vec![host.clone()],
         Suspect::Pair(from, to) => vec![from.clone(), to.clone()],

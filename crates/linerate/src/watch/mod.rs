@@ -5,6 +5,7 @@
 //! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is
 //! opened again.
 
+pub(crate) mod alarms;
 mod decide;
 pub(crate) mod metrics;
 pub(crate) mod notify;
@@ -30,6 +31,7 @@ use linerate_watch::{
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
+use alarms::AlarmBook;
 use decide::{Decider, DecidingJob};
 use notify::DeliveryCounts;
 use record::Recorder;
@@ -251,6 +253,16 @@ impl Watch {
             notifications: (notifications.delivered, notifications.failed),
             missing_minutes: self.recorder.missing(),
         }
+    }
+
+    /// Alarms that are open.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &LossAlarm> {
+        self.loss.open()
+    }
+
+    /// What is new of alarms goes into the history.
+    pub(crate) fn keep(&self, alarms: &mut AlarmBook) {
+        alarms.hand_on(|record| self.recorder.alarm(record));
     }
 
     /// The minute that is not over goes into the history.

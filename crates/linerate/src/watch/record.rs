@@ -1,6 +1,6 @@
-//! What a watch saw, minute by minute, into the history of measured series.
+//! What a watch saw, minute by minute, and its alarms into the history.
 //!
-//! In: minutes that are over. Out: the file of `crates/history`, and notes of what was not written. A thread
+//! In: minutes that are over, alarms as they change. Out: the file of `crates/history`, and notes of what was not written. A thread
 //! of its own, so that no disk ever holds up the watch: a minute that comes while it is busy is left out.
 
 use std::collections::BTreeMap;
@@ -9,20 +9,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use linerate_history::{History, HistoryError, SERIES_MAX, SeriesId, SeriesKey, Statistic};
+use linerate_history::{AlarmRecord, History, HistoryError, SERIES_MAX, SeriesId, SeriesKey, Statistic};
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
 use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Minutes that wait for the disk.
+/// Minutes and alarms that wait for the disk.
 const WAITING_MAX: usize = 4;
 /// How long the end of a watch waits for the last minute.
 const END_WAIT: Duration = Duration::from_secs(5);
 
+/// What is written.
+enum ToWrite {
+    Minute(SeenMinute),
+    Alarm(Box<AlarmRecord>),
+}
+
 /// The thread that writes.
 pub(super) struct Recorder {
-    minutes: SyncSender<SeenMinute>,
+    to_write: SyncSender<ToWrite>,
     ended: Receiver<()>,
     notes: UnboundedSender<String>,
     /// Whether the last minute was left out because the disk was busy.
@@ -38,23 +44,26 @@ impl Recorder {
         hosts: Vec<(HostName, Layer)>,
         notes: UnboundedSender<String>,
     ) -> std::io::Result<Self> {
-        let (minutes, waiting) = sync_channel::<SeenMinute>(WAITING_MAX);
+        let (to_write, waiting) = sync_channel::<ToWrite>(WAITING_MAX);
         let (end, ended) = sync_channel(1);
         let missing = Arc::new(AtomicU64::new(0));
         let (of_writer, all) = (Some(notes.clone()), Arc::clone(&missing));
         let mut writer = Writer { cluster, hosts, notes: of_writer, all_missing: all, ..Writer::default() };
         std::thread::Builder::new().name("history".to_owned()).spawn(move || {
-            for minute in waiting {
-                writer.write(&minute);
+            for one in waiting {
+                match one {
+                    ToWrite::Minute(minute) => writer.write(&minute),
+                    ToWrite::Alarm(alarm) => writer.alarm(&alarm),
+                }
             }
             // The watch waits for it; where it has ended already there is nothing to report.
             let _ = end.send(());
         })?;
-        Ok(Self { minutes, ended, notes, is_behind: false, missing })
+        Ok(Self { to_write, ended, notes, is_behind: false, missing })
     }
 
     pub(super) fn write(&mut self, minute: SeenMinute) {
-        match self.minutes.try_send(minute) {
+        match self.to_write.try_send(ToWrite::Minute(minute)) {
             Ok(()) => self.is_behind = false,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 if !self.is_behind {
@@ -66,6 +75,11 @@ impl Recorder {
         }
     }
 
+    /// Whether an alarm can be written now.
+    pub(super) fn alarm(&self, alarm: AlarmRecord) -> bool {
+        self.to_write.try_send(ToWrite::Alarm(Box::new(alarm))).is_ok()
+    }
+
     /// Minutes that are not in the file.
     pub(super) fn missing(&self) -> u64 {
         self.missing.load(Ordering::Relaxed)
@@ -73,7 +87,7 @@ impl Recorder {
 
     /// Writes what waits; a disk that hangs is left.
     pub(super) fn end(self) {
-        drop(self.minutes);
+        drop(self.to_write);
         let _ = self.ended.recv_timeout(END_WAIT);
     }
 }
@@ -115,17 +129,32 @@ impl Writer {
     }
 
     fn try_write(&mut self, minute: &SeenMinute) -> Result<(), HistoryError> {
-        let mut history = if let Some(history) = self.history.take() {
-            history
-        } else {
-            let history = History::open_default()?;
-            self.count = history.list()?.len();
-            history
-        };
+        let mut history = self.take_history()?;
         let written =
             self.values(&history, minute).and_then(|values| history.append(minute.start_ms, &values));
         self.history = Some(history);
         written
+    }
+
+    /// An open alarm comes again with the next minute; that nothing can be written is reported by the minutes.
+    fn alarm(&mut self, alarm: &AlarmRecord) {
+        let Ok(mut history) = self.take_history() else { return };
+        let written = history.keep(alarm);
+        self.history = Some(history);
+        if let Err(error) = written
+            && self.missing == 0
+        {
+            self.note(format!("an alarm is not kept for the page: {error}"));
+        }
+    }
+
+    fn take_history(&mut self) -> Result<History, HistoryError> {
+        if let Some(history) = self.history.take() {
+            return Ok(history);
+        }
+        let history = History::open_default()?;
+        self.count = history.list()?.len();
+        Ok(history)
     }
 
     fn values(
