@@ -90,14 +90,16 @@ impl FollowedHistory {
             let version = history.data_version().ok().flatten().unwrap_or(*known);
             return std::mem::replace(known, version) != version;
         }
-        let opened = || {
-            let history = (source.history)().ok()?;
-            let version = history.data_version().ok()??;
-            Some((history, version))
-        };
-        self.0 = opened();
+        self.0 = opened(source);
         self.0.is_some()
     }
+}
+
+/// The file of the history with its version, where there is one.
+fn opened(source: &Source) -> Option<(History, i64)> {
+    let history = (source.history)().ok()?;
+    let version = history.data_version().ok()??;
+    Some((history, version))
 }
 
 /// Whether a view that was read again shows the same.

@@ -1,6 +1,6 @@
-//! An alarm from the fault to its end: suspected, measured against a control pair, delivered to a webhook, by
-//! mail and to a command with the setting that changed, shown to a real Prometheus and on the page, closed when
-//! the fault is gone, and kept in the history. A target that hangs holds up none of it.
+//! An alarm from the fault to its end: suspected, measured against a control pair, delivered to a webhook,
+//! by mail and to a command with the setting that changed, shown to a real Prometheus and on the page,
+//! closed when the fault is gone, and kept in the history. A target that hangs holds up none of it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,5 +1,5 @@
-//! `linerate serve`: read-only pages of the store, for a browser on this machine or behind `ssh -L`, elsewhere
-//! with TLS and users. `linerate watch --page` serves the same.
+//! `linerate serve`: read-only pages of the store, for a browser on this machine or behind `ssh -L`,
+//! elsewhere with TLS and users. `linerate watch --page` serves the same.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What a watch saw, minute by minute, and its alarms into the history.
 //!
-//! In: minutes that are over, alarms as they change. Out: the file of `crates/history`, and notes of what was not written. A thread
-//! of its own, so that no disk ever holds up the watch: a minute that comes while it is busy is left out.
+//! In: minutes that are over, alarms as they change. Out: the file of `crates/history`, and notes of what
+//! was not written. A thread of its own, so that no disk ever holds up the watch: a minute that comes while
+//! it is busy is left out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,7 +137,8 @@ impl Writer {
         written
     }
 
-    /// An open alarm comes again with the next minute; that nothing can be written is reported by the minutes.
+    /// An open alarm comes again with the next minute; that nothing can be written is reported by the
+    /// minutes.
     fn alarm(&mut self, alarm: &AlarmRecord) {
         let Ok(mut history) = self.take_history() else { return };
         let written = history.keep(alarm);

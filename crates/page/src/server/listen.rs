@@ -1,5 +1,5 @@
-//! Where the server listens, and which user of this machine connects. On a loopback address the kernel's table
-//! of sockets has the user of the other end, on a unix socket the socket itself.
+//! Where the server listens, and which user of this machine connects. On a loopback address the kernel's
+//! table of sockets has the user of the other end, on a unix socket the socket itself.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,6 +1,6 @@
-//! The file with TLS and users, in the format of Prometheus' exporters (exporter-toolkit, `--web.config.file`).
-//! A text in, what it sets out, or its flaw with the line. What this server cannot do is refused by name: a
-//! setting that is ignored protects nothing.
+//! The file with TLS and users, in the format of Prometheus' exporters (exporter-toolkit,
+//! `--web.config.file`). A text in, what it sets out, or its flaw with the line. What this server cannot do
+//! is refused by name: a setting that is ignored protects nothing.
 
 use std::str::FromStr as _;
 

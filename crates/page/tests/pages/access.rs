@@ -1,5 +1,5 @@
-//! TLS and users by a web-config file: real clients, right and wrong passwords, names of the certificate, files
-//! that change meanwhile, and files that do not do.
+//! TLS and users by a web-config file: real clients, right and wrong passwords, names of the certificate,
+//! files that change meanwhile, and files that do not do.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

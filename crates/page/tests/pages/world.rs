@@ -1,6 +1,6 @@
-//! A store for the tests of pages: the recorded survey of the report's tests ten times over ten days, with a
-//! host that became worse meanwhile, a setting that changed then, a kept trial, an hour of minutes with alarms,
-//! and a count of drops.
+//! A store for the tests of pages: the recorded survey of the report's tests ten times over ten days, with
+//! a host that became worse meanwhile, a setting that changed then, a kept trial, an hour of minutes with
+//! alarms, and a count of drops.
 
 use std::path::Path;
 use std::sync::Arc;
