@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ::toml::Spanned;
+use linerate_model::download::DownloadSpec;
 use linerate_model::fact::decimal;
 use linerate_model::inventory::{
     Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec, check_folder,
@@ -13,6 +14,7 @@ use linerate_model::inventory::{
 
 use super::draft::{HOSTS_MAX, name_fits};
 use super::error::{Problem, did_you_mean, problem};
+use super::http;
 use super::notify;
 use super::place;
 use super::tables::{File, RawEndpoint, RawGroup, RawHost};
@@ -71,6 +73,14 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
     let checked_groups: Vec<Group> = file.groups.iter().filter_map(|raw| problems.keep(group(raw))).collect();
     let checked_hosts: Vec<Host> =
         file.hosts.iter().filter_map(|raw| host(raw, &mut owner, &mut problems)).collect();
+    let downloads: Vec<DownloadSpec> =
+        file.http.iter().filter_map(|raw| problems.keep(http::downloads(raw))).collect();
+    for name in file.http.iter().flat_map(|raw| &raw.get_ref().from) {
+        if !groups.all.contains(name.get_ref().as_str()) {
+            problems.keep(known("host", Some(name), &hosts));
+        }
+    }
+    problems.keep(http::once_each(&file.http));
     let targets = file.notify.iter().filter_map(|raw| problems.keep(notify::target(raw))).collect();
     if !problems.0.is_empty() {
         problems.0.sort_by_key(|problem| problem.at);
@@ -82,6 +92,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
         hosts: checked_hosts,
         disturbances: file.disturbances,
         notify: targets,
+        downloads,
         ..Inventory::default()
     })
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
@@ -122,6 +123,9 @@ pub struct Understood {
     /// See [`Inventory::notify`].
     #[serde(skip)]
     pub notify: Vec<NotifyTarget>,
+    /// See [`Inventory::downloads`].
+    #[serde(skip)]
+    pub downloads: Vec<DownloadSpec>,
     /// What was left out, and why.
     pub ignored: Vec<ListRemark>,
     /// Worth knowing, but without a key in an inventory.
@@ -147,6 +151,7 @@ impl Understood {
             hosts: inventory.hosts.into_iter().map(host).collect(),
             disturbances: inventory.disturbances,
             notify: inventory.notify,
+            downloads: inventory.downloads,
             ignored: Vec::new(),
             notes: Vec::new(),
         }
@@ -171,6 +176,7 @@ impl Understood {
             hosts: self.hosts.into_iter().map(host).collect::<Result<_, Flaw>>()?,
             disturbances: self.disturbances,
             notify: self.notify,
+            downloads: self.downloads,
             ..Inventory::default()
         })
     }
@@ -453,6 +459,7 @@ impl Draft {
             hosts: self.hosts,
             disturbances: None,
             notify: Vec::new(),
+            downloads: Vec::new(),
             ignored: self.ignored,
             notes: self.notes,
         })

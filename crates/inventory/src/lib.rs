@@ -14,6 +14,7 @@ mod error;
 mod etc_hosts;
 mod files;
 mod host_list;
+mod http;
 mod json;
 mod kubernetes;
 mod named;

@@ -17,6 +17,22 @@ pub(super) struct File {
     pub(super) hosts: Vec<RawHost>,
     #[serde(default)]
     pub(super) notify: Vec<Spanned<RawNotify>>,
+    #[serde(default)]
+    pub(super) http: Vec<Spanned<RawHttp>>,
+}
+
+/// `[[http]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHttp {
+    pub(super) urls: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    pub(super) via: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) from: Vec<Spanned<String>>,
+    pub(super) every: Option<Spanned<String>>,
+    pub(super) time: Option<Spanned<String>>,
+    pub(super) max_bytes: Option<Spanned<u64>>,
 }
 
 /// `[[notify]]`.

@@ -136,6 +136,41 @@ fn targets_of_alarms_are_written_as_they_are_read_and_stay_out_of_what_is_stored
 }
 
 #[test]
+fn downloads_are_written_as_they_are_read_and_stay_out_of_what_is_stored() {
+    let hosts =
+        "[[group]]\nname = \"site\"\n[[host]]\nname = \"a\"\ntransport = \"ssh\"\ngroups = [\"site\"]\n";
+    let text = format!(
+        "{hosts}[[http]]\nurls = [\"https://files/a?key=secret\", \"http://files/b\"]\nvia = [\"192.0.2.1:80\", \"[::1]\"]\n\
+         from = [\"site\", \"a\"]\nevery = \"90s\"\ntime = \"500ms\"\nmax_bytes = 1000\n[[http]]\nurls = [\"http://c\"]\n"
+    );
+    let inventory = parse("cluster.toml", &text).unwrap();
+    let [first, second] = &inventory.downloads[..] else { panic!("{:?}", inventory.downloads) };
+    assert_eq!((first.every_s, first.timeout_ms, first.bytes_max), (90, 500, 1000));
+    assert_eq!((second.every_s, second.timeout_ms, second.bytes_max), (300, 10_000, 10_000_000));
+    let understood = Understood::ours("toml", inventory.clone());
+    let again = parse("again.toml", &write::toml(&understood)).unwrap();
+    assert_eq!(again.downloads, inventory.downloads);
+    let stored = serde_json::to_string(&inventory).unwrap() + &serde_json::to_string(&understood).unwrap();
+    assert!(!stored.contains("secret"), "{stored}");
+    let cases: [(&str, &[&str]); 10] = [
+        ("urls = []", &["urls has 0 URLs"]),
+        ("urls = [\"ftp://a/b\"]", &["URL `ftp://a/b` is not allowed", "http://files.example"]),
+        ("urls = [\"http://user:pw@a/\"]", &["is not allowed"]),
+        ("urls = [\"http:///a\"]", &["is not allowed"]),
+        ("urls = [\"http://a/b?x\", \"http://a/b?y\"]", &["URL `http://a/b` is used twice"]),
+        ("urls = [\"http://a\"]\nfrom = [\"b\"]", &["unknown host `b`"]),
+        ("urls = [\"http://a\"]\nvia = [\"a b\"]", &["front end `a b` is not allowed"]),
+        ("urls = [\"http://a\"]\nevery = \"1s\"", &["every is `1s`", "10 s to 86400 s"]),
+        ("urls = [\"http://a\"]\ntime = \"soon\"", &["time is `soon`"]),
+        ("urls = [\"http://a\"]\ntime = \"60s\"", &["may take 1440 s, at most 900 s"]),
+    ];
+    for (lines, parts) in cases {
+        let (_, message) = refused(&format!("{hosts}[[http]]\n{lines}\n"));
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+}
+
+#[test]
 fn a_folder_that_depends_on_the_working_folder_is_refused() {
     all_refused(&[
         (

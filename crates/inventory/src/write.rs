@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
 use linerate_model::notify::{NotifyTarget, NotifyVia};
 
@@ -26,13 +27,28 @@ pub fn toml(understood: &Understood) -> String {
     understood.groups.iter().for_each(|group| write_group(&mut text, group));
     understood.hosts.iter().for_each(|host| write_host(&mut text, host));
     understood.notify.iter().for_each(|target| write_notify(&mut text, target));
+    understood.downloads.iter().for_each(|spec| write_downloads(&mut text, spec));
     text
 }
 
+fn write_downloads(text: &mut String, spec: &DownloadSpec) {
+    text.push_str("\n[[http]]\n");
+    let _ = writeln!(text, "urls = {}", list(&spec.urls));
+    for (key, names) in [("via", &spec.via), ("from", &spec.from)] {
+        if !names.is_empty() {
+            let _ = writeln!(text, "{key} = {}", list(names));
+        }
+    }
+    pair(text, "every", &format!("{}s", spec.every_s));
+    pair(text, "time", &format!("{}ms", spec.timeout_ms));
+    let _ = writeln!(text, "max_bytes = {}", spec.bytes_max);
+}
+
+fn list(words: &[String]) -> ::toml::Value {
+    ::toml::Value::Array(words.iter().map(|word| ::toml::Value::String(word.clone())).collect())
+}
+
 fn write_notify(text: &mut String, target: &NotifyTarget) {
-    let list = |words: &[String]| {
-        ::toml::Value::Array(words.iter().map(|word| ::toml::Value::String(word.clone())).collect())
-    };
     text.push_str("\n[[notify]]\n");
     match &target.via {
         NotifyVia::Webhook(url) => pair(text, "webhook", &url.to_string()),

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::download::DownloadSpec;
 use crate::notify::NotifyTarget;
 
 /// Name of a host; unique in an inventory.
@@ -35,6 +36,9 @@ pub struct Inventory {
     /// Where a watch delivers its alarms; never stored with a run, for an address may be a secret.
     #[serde(skip)]
     pub notify: Vec<NotifyTarget>,
+    /// What a watch downloads; never stored with a run, for a URL may hold a secret.
+    #[serde(skip)]
+    pub downloads: Vec<DownloadSpec>,
     /// The file as a command that follows has to name it in this folder; `None` where it is found unnamed.
     #[serde(skip)]
     pub typed: Option<PathBuf>,

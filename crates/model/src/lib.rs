@@ -22,6 +22,7 @@ pub mod difference;
 pub mod disk;
 pub mod disk_load;
 pub mod disk_user;
+pub mod download;
 pub mod drbd;
 pub mod drbd_bench;
 pub mod drift;
