@@ -56,6 +56,7 @@ mod response;
 pub mod run_id;
 pub mod sample;
 pub mod shell;
+pub mod slow;
 pub mod snapshot;
 pub mod statistics;
 pub mod step;

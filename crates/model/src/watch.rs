@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::download::DownloadSeen;
 use crate::inventory::HostName;
 use crate::notice::FactNotice;
+use crate::slow::SlowAlarm;
 use crate::suspect::{Direction, Suspect};
 
 /// Something loses more than is normal.
@@ -86,6 +88,23 @@ pub enum WatchEvent {
     Closed {
         /// What it was.
         alarm: LossAlarm,
+    },
+    /// What was downloaded in a round.
+    Downloaded {
+        /// Each host, URL and front end.
+        seen: Vec<DownloadSeen>,
+    },
+    /// Something has become slow; the same number again: it is more than was reported.
+    Slowed {
+        /// What.
+        alarm: SlowAlarm,
+        /// Settings that changed within the half hour before it, newest first.
+        changes: Vec<ChangeBefore>,
+    },
+    /// It is as fast as usual again.
+    Recovered {
+        /// What it was.
+        alarm: SlowAlarm,
     },
 }
 

@@ -41,6 +41,7 @@ pub mod path_mtu;
 pub mod profile;
 pub mod rollout;
 pub mod single;
+mod slow;
 mod spark;
 pub mod steps;
 pub mod sweep;

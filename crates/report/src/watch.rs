@@ -1,4 +1,4 @@
-//! What a watch reports, as lines: alarms of loss, gaps, changes; and an alarm as the alert that is
+//! What a watch reports, as lines: alarms of loss and of what is slow, gaps, changes; and an alarm as the alert that is
 //! delivered. Events in, text of at most the width out.
 
 use std::collections::BTreeMap;
@@ -9,15 +9,20 @@ use linerate_model::fact_change::FactChange;
 use linerate_model::notify::Alert;
 
 use linerate_model::printable::{lines_of_error, one_line};
+use linerate_model::slow::SlowAlarm;
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
 use linerate_model::verdict::{Verdict, VerdictItem};
-use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchEvent, WatchTotals};
+use linerate_model::watch::{
+    ChangeBefore, DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchEvent, WatchTotals,
+};
 
-use crate::{changes, names};
+use crate::{changes, names, slow};
 
-/// Name of the alert.
+/// Name of the alert of a loss.
 pub const ALERT: &str = "LinerateLoss";
+/// Name of that of what is slow.
+pub const SLOW_ALERT: &str = "LinerateSlow";
 /// Changes that an alert quotes.
 const CHANGES_MAX: usize = 5;
 
@@ -37,12 +42,7 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
         WatchEvent::Opened { alarm, changes: before } => {
             let mut out = line(&format!("ALARM {}: {}", alarm.id, loses(alarm)));
             let _ = writeln!(out, "  {}", rests_on(alarm));
-            for one in before {
-                for text in changes::notice(&one.host, &one.notice, width.saturating_sub(2)).lines() {
-                    let _ = writeln!(out, "  {text}");
-                }
-            }
-            out
+            out + &quoted(before, width)
         }
         WatchEvent::Measured { alarm, decided, .. } => {
             let text = verdict(decided);
@@ -61,6 +61,17 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
                 loses(alarm).replacen("loses", "lost", 1)
             ))
         }
+        // Rounds of downloads are for programs and the history.
+        WatchEvent::Downloaded { .. } => String::new(),
+        WatchEvent::Slowed { alarm, changes: before } => {
+            line(&format!("ALARM {}: {}", alarm.id, slow::is_slow(alarm)))
+                + &format!("  {} since {}\n", slow::rests_on(alarm), clock(alarm.since_ms))
+                + &quoted(before, width)
+        }
+        WatchEvent::Recovered { alarm } => {
+            let lasted = span(at_ms.saturating_sub(alarm.since_ms));
+            line(&format!("alarm {} is over after {lasted}: {}", alarm.id, slow::was_slow(alarm)))
+        }
     }
 }
 
@@ -69,7 +80,7 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
 pub fn event_verdict(event: &WatchEvent) -> Verdict {
     let mut gaps = Vec::new();
     let stated = |alarm: &LossAlarm, more: String| {
-        let host = if let Suspect::Host(host) = &alarm.suspect { Some(host.as_str()) } else { None };
+        let host = slow::host_of(&alarm.suspect);
         let subject = alarm.suspect.label(alarm.direction);
         VerdictItem::stated(host, &subject, format!("{}: {}{more}", loses(alarm), rests_on(alarm)))
     };
@@ -82,34 +93,72 @@ pub fn event_verdict(event: &WatchEvent) -> Verdict {
             gaps.push(Gap { what: GapSubject::Host(host.clone()), reason: reason.clone() });
             None
         }
-        WatchEvent::Watched { .. } | WatchEvent::Changed { .. } | WatchEvent::Closed { .. } => None,
+        WatchEvent::Slowed { alarm, .. } => Some(slow::stated(alarm)),
+        WatchEvent::Watched { .. }
+        | WatchEvent::Changed { .. }
+        | WatchEvent::Downloaded { .. }
+        | WatchEvent::Recovered { .. }
+        | WatchEvent::Closed { .. } => None,
     };
     Verdict::stating(found, gaps)
+}
+
+/// Changes before an alarm, below it.
+fn quoted(before: &[ChangeBefore], width: usize) -> String {
+    let mut out = String::new();
+    for one in before {
+        for text in changes::notice(&one.host, &one.notice, width.saturating_sub(2)).lines() {
+            let _ = writeln!(out, "  {text}");
+        }
+    }
+    out
 }
 
 /// An alarm as an alert. Its labels are what it is of.
 #[must_use]
 pub fn alert(cluster: &str, alarm: &LossAlarm, decided: &DecidedLoss, changed: &[FactChange]) -> Alert {
-    let (severity, named) = match &alarm.suspect {
-        Suspect::Host(host) => ("warning", vec![("host", host)]),
-        Suspect::Pair(from, to) => ("warning", vec![("from", from), ("to", to)]),
-        Suspect::Group(group) => ("critical", vec![("group", group)]),
-        _ => ("critical", vec![]),
-    };
+    let (severity, mut labels) = slow::of_suspect(&alarm.suspect);
     let direction = match alarm.direction {
         Direction::Tx => "send",
         Direction::Rx => "receive",
         Direction::Both => "both",
     };
-    let mut labels: BTreeMap<String, String> = named.into_iter().map(|(key, name)| text(key, name)).collect();
-    labels.extend([
-        text("alertname", ALERT),
-        text("severity", severity),
-        text("cluster", cluster),
-        text("direction", direction),
-    ]);
+    labels.extend([("alertname", ALERT.to_owned()), ("direction", direction.to_owned())]);
     let measured = verdict(decided);
-    let mut description = format!("{}.\nMeasured: {measured}.", rests_on(alarm));
+    let description = format!("{}.\nMeasured: {measured}.", rests_on(alarm));
+    let mut alert = of_labels(cluster, severity, labels, (&loses(alarm), description, changed));
+    alert.annotations.extend([text("measured", &measured)]);
+    alert.starts_at = rfc3339(alarm.since_ms);
+    alert
+}
+
+/// The same of what is slow.
+#[must_use]
+pub fn slow_alert(cluster: &str, alarm: &SlowAlarm, changed: &[FactChange]) -> Alert {
+    let (severity, mut labels) = slow::labels(alarm);
+    labels.push(("alertname", SLOW_ALERT.to_owned()));
+    let description = format!("{} since {}.", slow::rests_on(alarm), clock(alarm.since_ms));
+    let mut alert = of_labels(cluster, severity, labels, (&slow::is_slow(alarm), description, changed));
+    alert.starts_at = rfc3339(alarm.since_ms);
+    alert
+}
+
+/// What a person types next about what is slow; `None`: a survey shows it.
+#[must_use]
+pub fn slow_command(alarm: &SlowAlarm) -> Option<String> {
+    slow::command(alarm)
+}
+
+/// Summary, description, and the settings that changed before, as an alert with these labels.
+fn of_labels(
+    cluster: &str,
+    severity: &str,
+    labels: Vec<(&str, String)>,
+    (summary, mut description, changed): (&str, String, &[FactChange]),
+) -> Alert {
+    let mut labels: BTreeMap<String, String> =
+        labels.into_iter().map(|(key, name)| text(key, &name)).collect();
+    labels.extend([text("severity", severity), text("cluster", cluster)]);
     let changes: Vec<String> = changed
         .iter()
         .take(CHANGES_MAX)
@@ -118,15 +167,11 @@ pub fn alert(cluster: &str, alarm: &LossAlarm, decided: &DecidedLoss, changed: &
     if !changes.is_empty() {
         let _ = write!(description, "\nChanged within a day before:\n{}", changes.join("\n"));
     }
-    let mut annotations = BTreeMap::from([
-        text("summary", &loses(alarm)),
-        text("description", &description),
-        text("measured", &measured),
-    ]);
+    let mut annotations = BTreeMap::from([text("summary", summary), text("description", &description)]);
     if !changes.is_empty() {
         annotations.extend([text("changes", &changes.join("\n"))]);
     }
-    Alert { labels, annotations, starts_at: rfc3339(alarm.since_ms), ends_at: None }
+    Alert { labels, annotations, starts_at: String::new(), ends_at: None }
 }
 
 /// An alert that ends at this moment, Unix milliseconds.

@@ -1,8 +1,21 @@
 //! The steps of a watch, and the alarms that are not over.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use linerate_model::watch::LossAlarm;
 
 use crate::rules::{CLEAN_EXPECTED, CLEAN_MS};
+
+/// Numbers of the alarms of a watch, from 1: each of its reasoners takes the next.
+#[derive(Debug, Clone, Default)]
+pub struct AlarmIds(Arc<AtomicU64>);
+
+impl AlarmIds {
+    pub(crate) fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]

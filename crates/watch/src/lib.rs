@@ -8,6 +8,7 @@
 mod alarm;
 mod decide;
 mod deliver;
+mod downloads;
 mod evidence;
 mod loss;
 pub mod metrics;
@@ -15,11 +16,14 @@ mod minute;
 mod partners;
 mod retry;
 pub mod rules;
+mod slow;
 
-pub use alarm::Step;
+pub use alarm::{AlarmIds, Step};
 pub use decide::{DecidingPairs, decide, deciding_datagrams, deciding_pairs};
 pub use deliver::{Deliveries, DeliveryOutcome};
+pub use downloads::{DownloadRound, DownloadWatch};
 pub use loss::{LossWatch, PairLoss};
 pub use minute::{MinuteCounts, SeenFigure, SeenMinute, SeenOf};
 pub use partners::{Member, partners};
 pub use retry::Retry;
+pub use slow::SlowStep;

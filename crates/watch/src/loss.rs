@@ -10,7 +10,7 @@ use linerate_model::inventory::{GroupName, HostName};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 
-use crate::alarm::{Open, Step, Suspected};
+use crate::alarm::{AlarmIds, Open, Step, Suspected};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
 use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, SCORE, SUSPECTED};
@@ -44,12 +44,12 @@ pub struct LossWatch {
     open: Vec<Open>,
     weights: Weights,
     learned_ms: Option<u64>,
-    last_id: u64,
+    ids: AlarmIds,
 }
 
 impl LossWatch {
-    /// Of these hosts; indices are positions in the list.
-    pub fn new(members: &[Member<'_>]) -> Self {
+    /// Of these hosts; indices are positions in the list. Alarms are numbered with those of others.
+    pub fn new(members: &[Member<'_>], ids: AlarmIds) -> Self {
         let mut groups: Vec<GroupName> =
             members.iter().filter_map(|member| member.group.map(str::to_owned)).collect();
         groups.sort_unstable();
@@ -64,7 +64,7 @@ impl LossWatch {
             open: Vec::new(),
             weights: Weights::of(0.0),
             learned_ms: None,
-            last_id: 0,
+            ids,
             groups,
         }
     }
@@ -233,8 +233,7 @@ impl LossWatch {
             (_, Suspected::Pair(..)) => Direction::Tx,
             _ => end.1,
         };
-        let id = first.as_ref().map_or(self.last_id + 1, |first| first.alarm.id);
-        self.last_id = self.last_id.max(id);
+        let id = first.as_ref().map_or_else(|| self.ids.next(), |first| first.alarm.id);
         let alarm = LossAlarm {
             id,
             suspect: self.suspect(suspected),

@@ -111,3 +111,74 @@ pub const ALERTS_MAX: usize = 256;
 /// Changes of settings are quoted with an alert up to this age before its first loss, milliseconds: a day.
 /// What changed earlier was there yesterday at this hour, under the same load.
 pub const CHANGED_MS: u64 = 86_400_000;
+
+/// Downloads of a front end and of its best peer before they are compared: of a single one nothing follows.
+pub const DOWNLOADS_COMPARED: usize = 2;
+/// A front end this many times slower than the best other one, in every download of a round, is reported at
+/// once. Through a front end that is just busy a download is some times slower, seldom ten.
+pub const SLOWER_AT_ONCE: f64 = 10.0;
+/// So many times slower, it is reported when it lasts, …
+pub const SLOWER_LASTING: f64 = 1.5;
+/// … so many rounds in a row: a change point of `linerate history` needs as many.
+pub const ROUNDS_LASTING: usize = 3;
+/// Rounds in a row in which all downloads failed through every front end, before that is reported: a service
+/// that starts anew is back by then.
+pub const ROUNDS_FAILED: usize = 2;
+/// Rounds before the last [`ROUNDS_LASTING`] ones with which a path is compared at least.
+pub const ROUNDS_BEFORE: usize = 6;
+/// Rounds that are remembered of a path: as many as a change point is searched in, and at most, …
+pub const ROUNDS_KEPT: (usize, usize) = (200, 2_000);
+/// … those of a day, milliseconds: each day has a level that is its lowest.
+pub const ROUNDS_KEPT_MS: u64 = 86_400_000;
+/// Downloads are as usual again when they are at most so many times slower, …
+pub const SLOWER_STILL: f64 = 1.25;
+/// … so many rounds in a row.
+pub const ROUNDS_CLEAR: usize = 2;
+/// Share of the hosts and URLs that must be slow through a front end before it is the front end, 0 to 1: a
+/// small file is fast through a slow one.
+pub const VIA_SHARE: f64 = 0.6;
+
+/// Numbers of a sequential test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TestRules {
+    /// Share that is normal at least and at most, 0 to 1.
+    pub normal: (f64, f64),
+    /// Share to be found, 0 to 1.
+    pub wanted: f64,
+    /// How long a heavy loss has to last before it is reported, milliseconds.
+    pub heavy_ms: u64,
+    /// What is remembered of losses, milliseconds.
+    pub memory_ms: u64,
+    /// How long nothing has to be lost before an alarm ends, milliseconds.
+    pub clean_ms: u64,
+}
+
+/// The test of lost probes.
+pub const LOSS: TestRules = TestRules {
+    normal: (NORMAL_MIN, NORMAL_MAX),
+    wanted: WANTED,
+    heavy_ms: HEAVY_MS,
+    memory_ms: MEMORY_MS,
+    clean_ms: CLEAN_MS,
+};
+
+/// The test of late minutes: of a pair that has none in a day, one in 500 is normal. Five in a row are
+/// reported: what lasts that long is no burst.
+pub const LATE: TestRules = TestRules {
+    normal: (2e-3, 1e-2),
+    wanted: 0.06,
+    heavy_ms: 4 * 60_000,
+    memory_ms: 20 * 60_000,
+    clean_ms: 5 * 60_000,
+};
+
+/// A minute is late when its median RTT is so many times the highest level of the day before, …
+pub const RTT_RISE: f64 = 1.5;
+/// … and so much longer, microseconds: what a CPU takes to wake from its deepest idle state.
+pub const RTT_RISE_US: f64 = 100.0;
+/// Minutes that make a level: a busy quarter of an hour is none.
+pub const SLOT_MINUTES: u64 = 30;
+/// Minutes that must have been measured for a level.
+pub const SLOT_SEEN: usize = 10;
+/// Levels of a day.
+pub const SLOTS_OF_DAY: u64 = 24 * 60 / SLOT_MINUTES;

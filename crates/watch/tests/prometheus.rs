@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use linerate_model::download::DownloadPath;
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, TransportSpec};
+use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 use linerate_testkit::{has, run};
 use linerate_watch::metrics::{
-    HOST_SERIES, HostCounts, HostFigures, RULES_FILE, SERIES_MAX, WatchFigures, dashboard, rule_tests, rules,
-    targets, text,
+    DownloadFigures, HOST_SERIES, HostCounts, HostFigures, RULES_FILE, SERIES_MAX, WatchFigures, dashboard,
+    rule_tests, rules, targets, text,
 };
 
 fn alarm(suspect: Suspect) -> LossAlarm {
@@ -39,12 +41,31 @@ fn shown(names: &[String]) -> String {
         alarm(Suspect::Pair("a".into(), "b".into())),
         alarm(Suspect::All),
     ];
+    let path =
+        DownloadPath { host: "arc-1".into(), url: "http://files/\"a\"".into(), via: "192.0.2.11".into() };
+    let download = DownloadFigures { path: &path, rate_bps: 256e3, downloads: 4, failed: 1 };
+    let slow = SlowAlarm {
+        id: 2,
+        of: SlowOf::Download(DownloadSuspect {
+            via: Some("192.0.2.11".into()),
+            ..DownloadSuspect::default()
+        }),
+        since_ms: 1_780_000_000_000,
+        reported_ms: 1_780_000_000_000,
+        usual: 800e6,
+        now: 256e3,
+        usual_of: UsualOf::Peers,
+        seen_with: 1,
+        failure: None,
+    };
     let host = |name| HostFigures { name, is_watched: true, counts: &counts };
     let figures = WatchFigures {
         version: "0.1.0",
         start_ms: 1_780_000_000_500,
         hosts: names.iter().map(|name| host(name)).collect(),
         open: alarms.iter().collect(),
+        slow: vec![&slow],
+        downloads: vec![download],
         alarms: 7,
         notifications: (3, 1),
         missing_minutes: 2,
@@ -66,6 +87,10 @@ fn the_text_has_no_complaint_of_promtool() {
     let text = shown(&names(3));
     assert!(text.contains("linerate_host_rtt_seconds_bucket{host=\"node0\",le=\"0.0001\"} 2\n"), "{text}");
     assert!(text.contains("linerate_host_rtt_seconds_bucket{host=\"node0\",le=\"+Inf\"} 4\n"), "{text}");
+    assert!(
+        text.contains("linerate_slow_alarm_ratio{kind=\"download\",suspect=\"through 192.0.2.11\"} 3125\n")
+    );
+    assert!(text.contains("front_end=\"192.0.2.11\"} 32000\n"), "{text}");
     assert!(text.contains("suspect=\"a\\\"b\\\\c\""), "{text}");
     if !has(test, "promtool", "prometheus") {
         return;

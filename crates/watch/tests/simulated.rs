@@ -10,7 +10,7 @@ use linerate_model::random::Random;
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
-use linerate_watch::{LossWatch, Member, PairLoss, Step, partners};
+use linerate_watch::{AlarmIds, LossWatch, Member, PairLoss, Step, partners};
 
 /// Datagrams a second from one partner to the other: its own probes, and answers.
 const PER_S: f64 = 2.0 * PROBES_PER_S;
@@ -59,7 +59,7 @@ impl Hosts {
         }
         Self {
             random: Random(seed),
-            watch: LossWatch::new(&members),
+            watch: LossWatch::new(&members, AlarmIds::default()),
             paths,
             of_host,
             losses: BinaryHeap::new(),

@@ -7,6 +7,7 @@ use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
 use linerate_diagnose::rules::Rules;
 use linerate_fleet::clock;
 use linerate_history::{History as MinuteHistory, SeriesId, SeriesKey, Statistic};
+use linerate_model::download::is_source;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Metric, Suspect};
@@ -47,6 +48,8 @@ impl Args {
     fn names(&self, suspect: &Suspect) -> bool {
         match (&self.host, &self.peer, suspect) {
             (Some(host), None, Suspect::Host(of)) => host == of,
+            // What it downloads is its own.
+            (Some(host), None, Suspect::Pair(from, of)) => is_source(from) && host == of,
             (Some(a), Some(b), Suspect::Pair(from, to)) => (a == from && b == to) || (a == to && b == from),
             _ => false,
         }

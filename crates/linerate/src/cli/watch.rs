@@ -9,6 +9,7 @@ use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::slow::SlowOf;
 use linerate_model::suspect::Suspect;
 use linerate_model::units::counted;
 use linerate_model::watch::{LossAlarm, WatchEvent};
@@ -228,8 +229,8 @@ impl Receivers<'_> {
 
     fn event(&mut self, watch: &Watch, event: &WatchEvent) -> anyhow::Result<()> {
         report(self.args, self.named, event)?;
-        self.notifier.event(event, |alarm| changed(self.inventory, alarm));
-        self.alarms.event(event, clock::now_ms(), |alarm| changed(self.inventory, alarm));
+        self.notifier.event(event, || changed(self.inventory, event));
+        self.alarms.event(event, clock::now_ms(), |alarm| changed_before(self.inventory, alarm));
         watch.keep(&mut self.alarms);
         Ok(())
     }
@@ -266,8 +267,47 @@ fn exposition(watch: &Watch, notifier: &Notifier) -> String {
 }
 
 /// Settings of the hosts of an alarm that changed within a day before it, newest first.
-fn changed(inventory: &Inventory, alarm: &LossAlarm) -> Vec<FactChange> {
-    let hosts: Vec<HostName> = match &alarm.suspect {
+fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
+    match event {
+        WatchEvent::Measured { alarm, .. } => changed_before(inventory, alarm),
+        WatchEvent::Slowed { alarm, .. } => {
+            let hosts = match &alarm.of {
+                SlowOf::Rtt(suspect) => hosts_of(inventory, suspect),
+                SlowOf::Download(of) => of.host.iter().cloned().collect(),
+            };
+            list_changed(inventory, &hosts, alarm.since_ms, alarm.reported_ms)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn changed_before(inventory: &Inventory, alarm: &LossAlarm) -> Vec<FactChange> {
+    let hosts = hosts_of(inventory, &alarm.suspect);
+    list_changed(inventory, &hosts, alarm.since_ms, alarm.reported_ms)
+}
+
+fn list_changed(
+    inventory: &Inventory,
+    hosts: &[HostName],
+    since_ms: u64,
+    reported_ms: u64,
+) -> Vec<FactChange> {
+    let since_ms = since_ms.saturating_sub(CHANGED_MS);
+    let log = Store::open_to_read().and_then(|store| store.list_changes(hosts, since_ms, ""));
+    let all = match log {
+        Ok(log) => log.changes,
+        Err(error) => {
+            out::note(&format!("an alarm without the settings that changed: {error}"));
+            Vec::new()
+        }
+    };
+    let is_before = |one: &LoggedChange| one.cluster == inventory.name && one.change.after_ms <= reported_ms;
+    all.into_iter().filter(is_before).map(|one| one.change).collect()
+}
+
+/// The hosts that a suspect is made of; none for every path.
+fn hosts_of(inventory: &Inventory, suspect: &Suspect) -> Vec<HostName> {
+    match suspect {
         Suspect::Host(host) => vec![host.clone()],
         Suspect::Pair(from, to) => vec![from.clone(), to.clone()],
         Suspect::Group(group) => inventory
@@ -278,19 +318,7 @@ fn changed(inventory: &Inventory, alarm: &LossAlarm) -> Vec<FactChange> {
             .cloned()
             .collect(),
         _ => Vec::new(),
-    };
-    let since_ms = alarm.since_ms.saturating_sub(CHANGED_MS);
-    let log = Store::open_to_read().and_then(|store| store.list_changes(&hosts, since_ms, ""));
-    let all = match log {
-        Ok(log) => log.changes,
-        Err(error) => {
-            out::note(&format!("an alarm without the settings that changed: {error}"));
-            Vec::new()
-        }
-    };
-    let is_before =
-        |one: &LoggedChange| one.cluster == inventory.name && one.change.after_ms <= alarm.reported_ms;
-    all.into_iter().filter(is_before).map(|one| one.change).collect()
+    }
 }
 
 fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
@@ -302,8 +330,13 @@ fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {
     if !text.is_empty() {
         out::print(text.trim_end())?;
     }
-    if matches!(event, WatchEvent::Opened { .. }) {
-        out::note(&format!("hint: linerate survey {named}"));
+    match event {
+        WatchEvent::Opened { .. } => out::note(&format!("hint: linerate survey {named}")),
+        WatchEvent::Slowed { alarm, .. } => {
+            let command = words::slow_command(alarm).unwrap_or_else(|| format!("linerate survey {named}"));
+            out::note(&format!("hint: {command}"));
+        }
+        _ => {}
     }
     Ok(())
 }

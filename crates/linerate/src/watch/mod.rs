@@ -1,5 +1,5 @@
 //! `linerate watch`: one long process that holds sessions with all hosts, has them probe each other, and
-//! reports what changes and what is lost.
+//! reports what changes, what is lost, and what of the downloads of the inventory is slow.
 //!
 //! In: an inventory and open sessions. Out: events, and a minute at a time the history. What is worth an
 //! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is
@@ -7,6 +7,7 @@
 
 pub(crate) mod alarms;
 mod decide;
+mod downloads;
 pub(crate) mod metrics;
 pub(crate) mod notify;
 mod record;
@@ -26,13 +27,15 @@ use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchEvent, Wa
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{
-    LossWatch, Member, MinuteCounts, PairLoss, Step, deciding_datagrams, deciding_pairs, partners,
+    AlarmIds, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, SeenMinute, SlowStep, Step,
+    deciding_datagrams, deciding_pairs, partners,
 };
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
 use alarms::AlarmBook;
 use decide::{Decider, DecidingJob};
+use downloads::Downloads;
 use notify::DeliveryCounts;
 use record::Recorder;
 pub(crate) use session::{FromHost, Session};
@@ -99,6 +102,7 @@ pub(crate) struct Watch {
     from_hosts: mpsc::Receiver<(usize, FromHost)>,
     minute: MinuteCounts,
     recorder: Recorder,
+    downloads: Downloads,
     notes: mpsc::UnboundedReceiver<String>,
     decider: Decider,
     /// Changes before each alarm that is being measured.
@@ -165,15 +169,17 @@ impl Watch {
         let ends: Vec<_> =
             probed.iter().map(|(host, endpoint)| (host.name.clone(), endpoint.layer)).collect();
         let (to_notes, notes) = mpsc::unbounded_channel();
+        let ids = AlarmIds::default();
         Ok(Self {
             minute: MinuteCounts::default(),
+            downloads: Downloads::begin(fleet, inventory, ids.clone(), &to_notes),
             recorder: Recorder::begin(inventory.name.clone(), ends.clone(), to_notes)?,
             decider: Decider::begin(Arc::clone(fleet), inventory.clone(), ends),
             deciding: BTreeMap::new(),
             start_ms: clock::now_ms(),
             notes,
             partners: of_each(&partners(&members), members.len()),
-            loss: LossWatch::new(&members),
+            loss: LossWatch::new(&members, ids),
             counted: BTreeMap::new(),
             changes: VecDeque::new(),
             totals: WatchTotals { hosts: hosts.len(), ..WatchTotals::default() },
@@ -189,6 +195,9 @@ impl Watch {
             Some(note) = self.notes.recv() => return vec![Output::Note(note)],
             Some((alarm, decided)) = self.decider.decided.recv() => {
                 return self.measured(alarm, decided).into_iter().map(Output::Event).collect();
+            }
+            (round, steps) = self.downloads.next() => {
+                return self.downloaded(round, steps).into_iter().map(Output::Event).collect();
             }
             else => return std::future::pending().await,
         };
@@ -242,6 +251,36 @@ impl Watch {
         WatchEvent::Changed { host, notice }
     }
 
+    /// A round of downloads, and what is slow in it.
+    fn downloaded(&mut self, round: DownloadRound, steps: Vec<SlowStep>) -> Vec<WatchEvent> {
+        let events = std::iter::once(WatchEvent::Downloaded { seen: round.seen });
+        let slow: Vec<WatchEvent> = steps.into_iter().map(|step| self.slow(round.at_ms, step)).collect();
+        events.chain(slow).collect()
+    }
+
+    fn slow(&mut self, at_ms: u64, step: SlowStep) -> WatchEvent {
+        match step {
+            SlowStep::Opened(alarm) => {
+                self.totals.alarms += 1;
+                WatchEvent::Slowed { alarm, changes: self.recent(at_ms) }
+            }
+            SlowStep::Widened(alarm) => WatchEvent::Slowed { alarm, changes: Vec::new() },
+            SlowStep::Closed(alarm) => WatchEvent::Recovered { alarm },
+        }
+    }
+
+    /// Changes that are quoted with an alarm, newest first.
+    fn recent(&self, at_ms: u64) -> Vec<ChangeBefore> {
+        let since = at_ms.saturating_sub(QUOTED_MS);
+        let recent = self.changes.iter().rev().filter(|one| one.notice.at_ms >= since);
+        recent.take(QUOTED_MAX).cloned().collect()
+    }
+
+    /// A minute is over.
+    fn record(&mut self, minute: SeenMinute) {
+        self.recorder.write(minute, self.downloads.unwritten());
+    }
+
     /// What Prometheus is shown.
     pub(crate) fn figures(&self, notifications: DeliveryCounts) -> WatchFigures<'_> {
         WatchFigures {
@@ -249,6 +288,8 @@ impl Watch {
             start_ms: self.start_ms,
             hosts: self.hosts.iter().map(Watched::figures).collect(),
             open: self.loss.open().collect(),
+            slow: self.downloads.watch().open().collect(),
+            downloads: self.downloads.figures(),
             alarms: self.totals.alarms,
             notifications: (notifications.delivered, notifications.failed),
             missing_minutes: self.recorder.missing(),
@@ -268,7 +309,7 @@ impl Watch {
     /// The minute that is not over goes into the history.
     pub(crate) fn end(mut self) {
         if let Some(minute) = self.minute.end() {
-            self.recorder.write(minute);
+            self.record(minute);
         }
         self.recorder.end();
     }
@@ -285,7 +326,7 @@ impl Watch {
         };
         let per_s = more as f64 * 1e3 / (at_ms - since_ms) as f64;
         if let Some(minute) = self.minute.learn_retransmits(at_ms, number, per_s) {
-            self.recorder.write(minute);
+            self.record(minute);
         }
     }
 
@@ -352,16 +393,14 @@ impl Watch {
             self.hosts[from].counts.send(sent, lost);
             self.hosts[to].counts.receive(sent, lost, rtts_us);
             if let Some(minute) = self.minute.learn(at_ms, (from, to), (sent, lost), rtts_us) {
-                self.recorder.write(minute);
+                self.record(minute);
             }
             for step in self.loss.learn(PairLoss { at_ms, from, to, sent, lost }) {
                 match step {
                     Step::Faster(host) => self.faster(host, at_ms),
                     Step::Opened(alarm) => {
                         self.totals.alarms += 1;
-                        let since = at_ms.saturating_sub(QUOTED_MS);
-                        let recent = self.changes.iter().rev().filter(|one| one.notice.at_ms >= since);
-                        let changes: Vec<ChangeBefore> = recent.take(QUOTED_MAX).cloned().collect();
+                        let changes = self.recent(at_ms);
                         events.push(WatchEvent::Opened { alarm: alarm.clone(), changes: changes.clone() });
                         events.extend(self.measure(&alarm, changes));
                     }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use linerate_history::{AlarmRecord, History, HistoryError, SERIES_MAX, SeriesId, SeriesKey, Statistic};
+use linerate_model::download::DownloadPath;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
 use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
@@ -21,9 +22,15 @@ const WAITING_MAX: usize = 4;
 /// How long the end of a watch waits for the last minute.
 const END_WAIT: Duration = Duration::from_secs(5);
 
+/// A minute, and the rates of downloads that ended in it, bit/s.
+struct Written {
+    minute: SeenMinute,
+    downloads: Vec<(DownloadPath, f64)>,
+}
+
 /// What is written.
 enum ToWrite {
-    Minute(SeenMinute),
+    Minute(Written),
     Alarm(Box<AlarmRecord>),
 }
 
@@ -53,7 +60,7 @@ impl Recorder {
         std::thread::Builder::new().name("history".to_owned()).spawn(move || {
             for one in waiting {
                 match one {
-                    ToWrite::Minute(minute) => writer.write(&minute),
+                    ToWrite::Minute(one) => writer.write(&one.minute, &one.downloads),
                     ToWrite::Alarm(alarm) => writer.alarm(&alarm),
                 }
             }
@@ -63,8 +70,8 @@ impl Recorder {
         Ok(Self { to_write, ended, notes, is_behind: false, missing })
     }
 
-    pub(super) fn write(&mut self, minute: SeenMinute) {
-        match self.to_write.try_send(ToWrite::Minute(minute)) {
+    pub(super) fn write(&mut self, minute: SeenMinute, downloads: Vec<(DownloadPath, f64)>) {
+        match self.to_write.try_send(ToWrite::Minute(Written { minute, downloads })) {
             Ok(()) => self.is_behind = false,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 if !self.is_behind {
@@ -101,6 +108,7 @@ struct Writer {
     notes: Option<UnboundedSender<String>>,
     history: Option<History>,
     known: BTreeMap<(SeenOf, SeenFigure), Option<SeriesId>>,
+    downloads: BTreeMap<DownloadPath, Option<SeriesId>>,
     /// Series of the file.
     count: usize,
     /// Minutes since it could not be written.
@@ -110,8 +118,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, minute: &SeenMinute) {
-        match self.try_write(minute) {
+    fn write(&mut self, minute: &SeenMinute, downloads: &[(DownloadPath, f64)]) {
+        match self.try_write(minute, downloads) {
             Ok(()) if self.missing > 0 => {
                 self.note(format!("history is written again; {} minutes are missing", self.missing));
                 self.missing = 0;
@@ -129,10 +137,15 @@ impl Writer {
         }
     }
 
-    fn try_write(&mut self, minute: &SeenMinute) -> Result<(), HistoryError> {
+    fn try_write(
+        &mut self,
+        minute: &SeenMinute,
+        downloads: &[(DownloadPath, f64)],
+    ) -> Result<(), HistoryError> {
         let mut history = self.take_history()?;
-        let written =
-            self.values(&history, minute).and_then(|values| history.append(minute.start_ms, &values));
+        let written = self
+            .values(&history, minute, downloads)
+            .and_then(|values| history.append(minute.start_ms, &values));
         self.history = Some(history);
         written
     }
@@ -163,14 +176,26 @@ impl Writer {
         &mut self,
         history: &History,
         minute: &SeenMinute,
+        downloads: &[(DownloadPath, f64)],
     ) -> Result<Vec<(SeriesId, f64)>, HistoryError> {
-        let mut values = Vec::with_capacity(minute.values.len());
+        let mut values = Vec::with_capacity(minute.values.len() + downloads.len());
         let mut left_out = 0;
+        for (path, rate_bps) in downloads {
+            let series = if let Some(known) = self.downloads.get(path) {
+                *known
+            } else {
+                let series = self.series(history, &self.download_key(path))?;
+                left_out += usize::from(series.is_none());
+                self.downloads.insert(path.clone(), series);
+                series
+            };
+            values.extend(series.map(|series| (series, *rate_bps)));
+        }
         for (of, figure, value) in &minute.values {
             let series = if let Some(known) = self.known.get(&(*of, *figure)) {
                 *known
             } else {
-                let series = self.series(history, *of, *figure)?;
+                let series = self.series(history, &self.key(*of, *figure))?;
                 left_out += usize::from(series.is_none());
                 self.known.insert((*of, *figure), series);
                 series
@@ -178,24 +203,20 @@ impl Writer {
             values.extend(series.map(|series| (series, *value)));
         }
         if left_out > 0 {
-            self.note(format!("history keeps {SERIES_MAX} series; {left_out} of pairs are left out"));
+            self.note(format!(
+                "history keeps {SERIES_MAX} series; {left_out} of pairs or downloads are left out"
+            ));
         }
         Ok(values)
     }
 
     /// `None` where the file has as many as it may.
-    fn series(
-        &mut self,
-        history: &History,
-        of: SeenOf,
-        figure: SeenFigure,
-    ) -> Result<Option<SeriesId>, HistoryError> {
-        let key = self.key(of, figure);
-        let known = history.find(&key)?;
+    fn series(&mut self, history: &History, key: &SeriesKey) -> Result<Option<SeriesId>, HistoryError> {
+        let known = history.find(key)?;
         if known.is_some() || self.count >= SERIES_MAX {
             return Ok(known);
         }
-        let new = history.series(&key)?;
+        let new = history.series(key)?;
         self.count += 1;
         Ok(Some(new))
     }
@@ -214,6 +235,18 @@ impl Writer {
         };
         let (cluster, layer) = (self.cluster.clone(), self.hosts[host].1);
         SeriesKey { cluster, suspect, direction, layer, metric, statistic }
+    }
+
+    /// What a front end sends to a host.
+    fn download_key(&self, path: &DownloadPath) -> SeriesKey {
+        SeriesKey {
+            cluster: self.cluster.clone(),
+            suspect: Suspect::Pair(path.source(), path.host.clone()),
+            direction: Direction::Tx,
+            layer: Layer::Underlay,
+            metric: Metric::Throughput,
+            statistic: Statistic::Typical,
+        }
     }
 
     fn note(&self, text: String) {
@@ -256,21 +289,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history.sqlite");
         let open = |reserve| History::open(&file, Limits { reserve, ..Limits::default() }).unwrap();
+        let path = DownloadPath { host: "arc-1".into(), url: "http://a/b".into(), via: "192.0.2.1".into() };
         let (mut writer, mut notes) = writer(open(0));
-        writer.write(&minute(0));
+        writer.write(&minute(0), &[]);
         assert_eq!(noted(&mut notes), [""; 0]);
         writer.history = Some(open(u64::MAX));
-        writer.write(&minute(1));
-        writer.write(&minute(2));
+        writer.write(&minute(1), &[]);
+        writer.write(&minute(2), &[]);
         let text = noted(&mut notes);
         assert!(text.len() == 1 && text[0].starts_with("the watch goes on without history: "), "{text:?}");
         assert_eq!(writer.all_missing.load(Ordering::Relaxed), 2);
         writer.history = Some(open(0));
-        writer.write(&minute(3));
+        writer.write(&minute(3), &[(path.clone(), 256e3)]);
         assert_eq!(noted(&mut notes), ["history is written again; 2 minutes are missing"]);
         let history = open(0);
         let listed = history.list().unwrap();
-        assert_eq!(listed.len(), 2);
+        assert_eq!(listed.len(), 3);
+        assert_eq!(listed[2].1.suspect, Suspect::Pair(path.source(), "arc-1".into()));
+        let rates = history.read(listed[2].0, START_MS, START_MS + 4 * 60_000).unwrap();
+        let rates: Vec<f64> = rates.iter().filter_map(|point| Some(point.measured?.median)).collect();
+        assert!(rates.len() == 1 && (rates[0] / 256e3 - 1.0).abs() < 0.01, "{rates:?}");
         assert_eq!(listed[0].1.suspect, Suspect::Host("arc-2".into()));
         assert_eq!((listed[1].1.metric, listed[1].1.statistic), (Metric::RttIdle, Statistic::P95));
         let points = history.read(listed[0].0, START_MS, START_MS + 4 * 60_000).unwrap();
@@ -285,10 +323,10 @@ mod tests {
             History::open(&folder.path().join("history.sqlite"), Limits { reserve: 0, ..Limits::default() });
         let (mut writer, mut notes) = writer(history.unwrap());
         writer.count = SERIES_MAX - 1;
-        writer.write(&minute(0));
-        writer.write(&minute(1));
+        writer.write(&minute(0), &[]);
+        writer.write(&minute(1), &[]);
         let text = noted(&mut notes);
-        assert!(text.len() == 1 && text[0].contains("1 of pairs are left out"), "{text:?}");
+        assert!(text.len() == 1 && text[0].contains("1 of pairs or downloads are left out"), "{text:?}");
         assert_eq!(writer.history.unwrap().list().unwrap().len(), 1);
     }
 }

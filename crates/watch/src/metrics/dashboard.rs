@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    ACTIVE_LOSS, CHANGES, GAPS, HOSTS, RECEIVED, RECEIVED_LOST, RTT, SENT, SENT_LOST, UNDELIVERED, WATCHED,
+    ACTIVE_LOSS, CHANGES, DOWNLOAD_RATE, DOWNLOADS_FAILED, GAPS, HOSTS, RECEIVED, RECEIVED_LOST, RTT, SENT,
+    SENT_LOST, SLOW, UNDELIVERED, WATCHED,
 };
 
 /// A panel: a query, what its lines are called, and its unit as Grafana names it.
@@ -26,6 +27,7 @@ fn panels() -> Vec<Panel> {
         format!("histogram_quantile({quantile}, {rate})")
     };
     let suspect = "{{suspect}} {{direction}}";
+    let download = "{{url}} {{front_end}} {{host}}";
     vec![
         panel("Alarms", ACTIVE_LOSS.name.to_owned(), suspect, "percentunit"),
         panel("Hosts watched", format!("sum({})", WATCHED.name), "watched", "short"),
@@ -34,6 +36,14 @@ fn panels() -> Vec<Panel> {
         panel("Loss, sent", share(SENT_LOST.name, SENT.name), "{{host}}", "percentunit"),
         panel("RTT, median", quantile("0.5"), "{{host}}", "s"),
         panel("RTT, 95th percentile", quantile("0.95"), "{{host}}", "s"),
+        panel("Times slower than usual", SLOW.name.to_owned(), "{{kind}} {{suspect}}", "none"),
+        panel("Downloads", format!("{}{CHOSEN}", DOWNLOAD_RATE.name), download, "Bps"),
+        panel(
+            "Downloads that failed",
+            format!("increase({}{CHOSEN}[1h])", DOWNLOADS_FAILED.name),
+            download,
+            "short",
+        ),
         panel("Settings changed", format!("increase({}{CHOSEN}[1h])", CHANGES.name), "{{host}}", "short"),
         panel("Sessions lost", format!("increase({}{CHOSEN}[1h])", GAPS.name), "{{host}}", "short"),
         panel("Notifications that failed", format!("increase({}[1h])", UNDELIVERED.name), "failed", "short"),

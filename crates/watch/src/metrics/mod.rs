@@ -11,6 +11,8 @@ pub use rules::{RULES_FILE, rule_tests, rules};
 pub use targets::targets;
 pub use text::text;
 
+use linerate_model::download::DownloadPath;
+use linerate_model::slow::SlowAlarm;
 use linerate_model::watch::LossAlarm;
 
 /// Kind of a family, as the text format names it.
@@ -42,11 +44,27 @@ const START: Family = gauge("linerate_watch_start_time_seconds", "Begin of the w
 const HOSTS: Family = gauge("linerate_watch_hosts", "Hosts of the watch.");
 const LEFT_OUT: Family =
     gauge("linerate_watch_left_out_hosts", "Hosts without series here: the cap is reached.");
+const LEFT_OUT_DOWNLOADS: Family =
+    gauge("linerate_watch_left_out_downloads", "Paths of downloads without series here: the cap is reached.");
 const ALARMS: Family = counter("linerate_watch_alarms_total", "Alarms since the begin of the watch.");
 const ACTIVE: Family = gauge("linerate_alarm_active", "An alarm that is not over; always 1.");
 const ACTIVE_LOSS: Family =
     gauge("linerate_alarm_loss_ratio", "Share of probes that an alarm has lost, 0 to 1.");
 const ACTIVE_START: Family = gauge("linerate_alarm_start_time_seconds", "First loss of an alarm, Unix time.");
+const SLOW: Family = gauge(
+    "linerate_slow_alarm_ratio",
+    "How many times slower than usual what an alarm is of has become; 0 where nothing arrives.",
+);
+const SLOW_START: Family =
+    gauge("linerate_slow_alarm_start_time_seconds", "When an alarm of what is slow began, Unix time.");
+const DOWNLOAD_RATE: Family = gauge(
+    "linerate_download_bytes_per_second",
+    "Median rate of the bodies of the last round of downloads; 0 where all failed.",
+);
+const DOWNLOADS: Family =
+    counter("linerate_downloads_total", "Downloads whose body arrived since the begin of the watch.");
+const DOWNLOADS_FAILED: Family =
+    counter("linerate_downloads_failed_total", "Downloads that failed since the begin of the watch.");
 const DELIVERED: Family = counter("linerate_notifications_total", "Notifications that were delivered.");
 const UNDELIVERED: Family =
     counter("linerate_notifications_failed_total", "Attempts to deliver a notification that failed.");
@@ -75,15 +93,21 @@ const RTT: Family = Family {
 };
 
 /// All families, in the order of the text.
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 26] = [
     BUILD,
     START,
     HOSTS,
     LEFT_OUT,
+    LEFT_OUT_DOWNLOADS,
     ALARMS,
     ACTIVE,
     ACTIVE_LOSS,
     ACTIVE_START,
+    SLOW,
+    SLOW_START,
+    DOWNLOAD_RATE,
+    DOWNLOADS,
+    DOWNLOADS_FAILED,
     DELIVERED,
     UNDELIVERED,
     UNWRITTEN,
@@ -103,8 +127,10 @@ const FAMILIES: [Family; 20] = [
 pub const SERIES_MAX: usize = 50_000;
 /// Series of a host: seven, and the histogram.
 pub const HOST_SERIES: usize = 7 + BUCKETS + 3;
-/// Alarms that are shown at most; each has three series.
+/// Alarms that are shown at most; each has three series, one of what is slow two.
 const ALARMS_MAX: usize = 500;
+/// Paths of downloads that are shown at most; each has three series.
+const DOWNLOADS_MAX: usize = 500;
 
 /// Buckets of RTTs: the first ends at 50 us, each at twice the one before, the last at 102 ms.
 const BUCKETS: usize = 12;
@@ -169,6 +195,19 @@ pub struct HostFigures<'a> {
     pub counts: &'a HostCounts,
 }
 
+/// A path of downloads with its counts.
+#[derive(Debug, Clone, Copy)]
+pub struct DownloadFigures<'a> {
+    /// Which.
+    pub path: &'a DownloadPath,
+    /// Median of the last round, bit/s.
+    pub rate_bps: f64,
+    /// Downloads whose body arrived.
+    pub downloads: u64,
+    /// Those that failed.
+    pub failed: u64,
+}
+
 /// What a watch shows.
 #[derive(Debug, Clone)]
 pub struct WatchFigures<'a> {
@@ -180,6 +219,10 @@ pub struct WatchFigures<'a> {
     pub hosts: Vec<HostFigures<'a>>,
     /// Alarms that are not over.
     pub open: Vec<&'a LossAlarm>,
+    /// Of what is slow.
+    pub slow: Vec<&'a SlowAlarm>,
+    /// Downloads of the inventory.
+    pub downloads: Vec<DownloadFigures<'a>>,
     /// Alarms so far.
     pub alarms: u64,
     /// Notifications that were delivered, and attempts that failed.

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    ACTIVE, HOSTS, LEFT_OUT, RECEIVED, RECEIVED_LOST, SENT, SENT_LOST, UNDELIVERED, UNWRITTEN, WATCHED,
+    ACTIVE, DOWNLOADS_FAILED, HOSTS, LEFT_OUT, RECEIVED, RECEIVED_LOST, SENT, SENT_LOST, SLOW, UNDELIVERED,
+    UNWRITTEN, WATCHED,
 };
 
 /// Name of the file with the rules, for their tests.
@@ -46,7 +47,7 @@ const HOST: &[(&str, &str)] = &[("host", "arc-1")];
 
 /// All of them.
 fn all() -> Vec<AlertRule> {
-    of_loss().into_iter().chain(of_watch()).collect()
+    of_loss().into_iter().chain(of_slow()).chain(of_watch()).collect()
 }
 
 /// Of what is lost. To add one: an entry here.
@@ -93,6 +94,39 @@ fn of_loss() -> Vec<AlertRule> {
             "{{ $labels.host }} loses more than 1 % of what it sends",
             "Probes of linerate watch from {{ $labels.host }} do not arrive; run: linerate survey",
         ),
+    ]
+}
+
+/// Of what is slow. To add one: an entry here.
+fn of_slow() -> Vec<AlertRule> {
+    let suspect = "kind=\"download\",suspect=\"through 192.0.2.11\"";
+    let slow = |values| vec![(format!("{}{{{suspect}}}", SLOW.name), values)];
+    let path = "front_end=\"192.0.2.11\",host=\"arc-1\",url=\"http://files.example/a\"";
+    let failed = |values| vec![(format!("{}{{{path}}}", DOWNLOADS_FAILED.name), values)];
+    vec![
+        AlertRule {
+            name: "LinerateSlow",
+            expr: format!("{} >= 0", SLOW.name),
+            lasts: "0m",
+            severity: "warning",
+            summary: "{{ $labels.kind }} {{ $labels.suspect }} is slower than usual",
+            description: "linerate watch has an alarm: {{ $value }} times slower, 0 where nothing arrives",
+            labels: &[("kind", "download"), ("suspect", "through 192.0.2.11")],
+            firing: slow("3125+0x60"),
+            // The series of an alarm ends with it.
+            silent: slow("3125+0x30 stale"),
+        },
+        AlertRule {
+            name: "LinerateDownloadsFail",
+            expr: format!("increase({}[30m]) > 3", DOWNLOADS_FAILED.name),
+            lasts: "15m",
+            severity: "warning",
+            summary: "Downloads of {{ $labels.url }} through {{ $labels.front_end }} fail",
+            description: "Run: linerate measure http {{ $labels.url }} --from {{ $labels.host }}",
+            labels: &[("front_end", "192.0.2.11"), ("host", "arc-1"), ("url", "http://files.example/a")],
+            firing: failed("0+1x60"),
+            silent: failed("0+0x40 1+0x20"),
+        },
     ]
 }
 

@@ -52,6 +52,8 @@ pub(crate) struct Notifier {
     targets: Vec<mpsc::Sender<Alert>>,
     tasks: JoinSet<()>,
     known: BTreeMap<u64, Known>,
+    /// Those of what is slow, by the same numbers.
+    slow: BTreeMap<u64, Alert>,
     reports: mpsc::UnboundedReceiver<DeliveryReport>,
     pub(crate) counts: DeliveryCounts,
 }
@@ -74,6 +76,7 @@ impl Notifier {
             targets,
             tasks,
             known: BTreeMap::new(),
+            slow: BTreeMap::new(),
             reports,
             counts: DeliveryCounts::default(),
         }
@@ -96,11 +99,21 @@ impl Notifier {
                     .known
                     .get_mut(&alarm.id)
                     .map(|known| std::mem::replace(&mut known.alert, alert.clone()));
-                // Of other labels it is another alert.
-                if let Some(before) = before.filter(|before| before.labels != alert.labels) {
-                    self.send(&words::until(&before, clock::now_ms()));
+                self.replace(before, &alert);
+            }
+            WatchEvent::Slowed { alarm, .. } => {
+                let changed = changed();
+                let mut alert = self.with_command(words::slow_alert(&self.cluster, alarm, &changed));
+                if let Some(command) = words::slow_command(alarm) {
+                    alert.annotations.insert("command".to_owned(), command);
                 }
-                self.send(&alert);
+                let before = self.slow.insert(alarm.id, alert.clone());
+                self.replace(before, &alert);
+            }
+            WatchEvent::Recovered { alarm } => {
+                if let Some(alert) = self.slow.remove(&alarm.id) {
+                    self.send(&words::until(&alert, clock::now_ms()));
+                }
             }
             WatchEvent::Closed { alarm } => {
                 if let Some(known) = self.known.remove(&alarm.id) {
@@ -109,6 +122,14 @@ impl Notifier {
             }
             _ => {}
         }
+    }
+
+    /// Of other labels it is another alert: the one before it is over.
+    fn replace(&mut self, before: Option<Alert>, alert: &Alert) {
+        if let Some(before) = before.filter(|before| before.labels != alert.labels) {
+            self.send(&words::until(&before, clock::now_ms()));
+        }
+        self.send(alert);
     }
 
     fn with_command(&self, mut alert: Alert) -> Alert {

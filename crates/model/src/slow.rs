@@ -1,0 +1,101 @@
+//! What a watch finds slower than it was, or than its peers: RTTs, downloads.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::inventory::HostName;
+use crate::suspect::Suspect;
+
+/// Something has become slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowAlarm {
+    /// Its number in this watch, from 1; losses are counted with it.
+    pub id: u64,
+    /// What is slow.
+    pub of: SlowOf,
+    /// When it was seen first, Unix milliseconds.
+    pub since_ms: u64,
+    /// When it was reported, Unix milliseconds.
+    pub reported_ms: u64,
+    /// What it should be, in the unit of what is slow.
+    pub usual: f64,
+    /// What it is.
+    pub now: f64,
+    /// What is usual: what peers reach, or what it was before.
+    pub usual_of: UsualOf,
+    /// Pairs or downloads with which it was seen.
+    pub seen_with: usize,
+    /// Why downloads fail, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// What is slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlowOf {
+    /// RTTs of a suspect, microseconds. A probe and its answer pass both directions.
+    Rtt(Suspect),
+    /// Downloads, bit/s.
+    Download(DownloadSuspect),
+}
+
+/// Downloads that share something; each that is not named is every one of the inventory's table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct DownloadSuspect {
+    /// The host that downloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
+    /// The URL, without what stands behind its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The front end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+}
+
+/// With what a slow value is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UsualOf {
+    /// The same through the best other front end, in the same round.
+    Peers,
+    /// What it was itself.
+    Before,
+}
+
+impl SlowAlarm {
+    /// How many times slower it is than usual; a download that fails has no number.
+    #[must_use]
+    pub fn times(&self) -> Option<f64> {
+        let (worse, better) = match self.of {
+            SlowOf::Rtt(_) => (self.now, self.usual),
+            SlowOf::Download(_) => (self.usual, self.now),
+        };
+        (better > 0.0).then(|| worse / better)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slower_is_a_longer_rtt_or_a_smaller_rate() {
+        let alarm = |of, usual, now| SlowAlarm {
+            id: 1,
+            of,
+            since_ms: 0,
+            reported_ms: 0,
+            usual,
+            now,
+            usual_of: UsualOf::Before,
+            seen_with: 1,
+            failure: None,
+        };
+        let download = || SlowOf::Download(DownloadSuspect::default());
+        assert_eq!(alarm(SlowOf::Rtt(Suspect::All), 100.0, 300.0).times(), Some(3.0));
+        assert_eq!(alarm(download(), 300.0, 100.0).times(), Some(3.0));
+        assert_eq!(alarm(download(), 300.0, 0.0).times(), None);
+    }
+}
