@@ -63,6 +63,8 @@ pub struct WatchedView {
     pub most: f64,
     /// The largest minute of each of [`BARS_MAX`] equal spans; `None` where nothing was measured.
     pub values: Vec<Option<f64>>,
+    /// When the level changed, from what to what.
+    pub moved: Vec<(u64, f64, f64)>,
 }
 
 /// The screen.
@@ -154,6 +156,10 @@ fn watched(all: &[WatchedView], width: usize) -> String {
         let bars: String =
             values.iter().map(|one| one.map_or(spark::GAP, |one| spark::bar(one, series.most))).collect();
         let _ = writeln!(out, "{text}{bars}");
+        for (at_ms, before, after) in &series.moved {
+            let (before, after) = (value(*before, series.unit), value(*after, series.unit));
+            let _ = writeln!(out, "  {} UTC  {before} -> {after}", date_minute(*at_ms));
+        }
     }
     out
 }
@@ -325,12 +331,28 @@ mod tests {
             median: 0.0,
             most: 0.04,
             values: vec![Some(0.0), None, Some(0.02), Some(0.04)],
+            moved: Vec::new(),
         };
         assert_eq!(
             watched(&[series.clone(), series], 100),
             "\nhost arc-1, what it receives, watched\n".to_owned()
                 + &format!("  {:<24}  {:<36}  ▁·▅█\n", "loss, underlay", "0 %, at most 4 %").repeat(2)
         );
+    }
+
+    #[test]
+    fn a_change_of_a_watched_series_stands_below_it() {
+        let series = WatchedView {
+            heading: "http://files/a through 192.0.2.11 to arc-1".into(),
+            name: "throughput, underlay".into(),
+            unit: MetricUnit::BitPerSecond,
+            median: 800e6,
+            most: 810e6,
+            values: vec![Some(800e6), Some(256e3)],
+            moved: vec![(1_780_000_000_000, 800e6, 256e3)],
+        };
+        let text = watched(&[series], 100);
+        assert!(text.ends_with("\n  2026-05-28 20:26 UTC  800 Mbit/s -> 256 kbit/s\n"), "{text}");
     }
 
     #[test]

@@ -108,6 +108,22 @@ pub(super) struct WatchedSeries {
     pub(super) unit: MetricUnit,
     /// In time order, in the finest resolution that is kept of each part.
     pub(super) points: Vec<HistoryPoint>,
+    /// When the level changed; searched in rates of downloads alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) moved: Vec<WatchedMove>,
+}
+
+/// A change of level of a series that a watch measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(super) struct WatchedMove {
+    /// First round of the new level, Unix milliseconds.
+    pub(super) at_ms: u64,
+    /// Median before.
+    pub(super) before: f64,
+    /// Median from then on.
+    pub(super) after: f64,
+    /// Probability that chance alone makes such a step.
+    pub(super) chance: f64,
 }
 
 /// A survey of a history.

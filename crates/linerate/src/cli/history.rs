@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
 use linerate_diagnose::rules::Rules;
+use linerate_diagnose::stats::{Steps, change_points};
 use linerate_fleet::clock;
 use linerate_history::{History as MinuteHistory, SeriesId, SeriesKey, Statistic};
 use linerate_model::download::is_source;
@@ -19,7 +20,7 @@ use linerate_store::{Store, StoredSurvey};
 
 use super::out;
 use super::quantity::{self, Since};
-use crate::cli::documents::{History, HistoryRun, Moved, WatchedSeries};
+use crate::cli::documents::{History, HistoryRun, Moved, WatchedMove, WatchedSeries};
 
 /// Show what moved over all surveys, when, and which settings changed then.
 #[derive(Debug, clap::Args)]
@@ -133,11 +134,42 @@ fn watched(
     for (series, key) in listed.iter().filter(|(_, key)| args.names(&key.suspect)) {
         let points = history.read(*series, since_ms, clock::now_ms())?;
         if points.iter().any(|point| point.measured.is_some()) {
-            all.push(WatchedSeries { key: key.clone(), unit: key.metric.unit(), points });
+            all.push(WatchedSeries { key: key.clone(), unit: key.metric.unit(), points, moved: Vec::new() });
         }
     }
     all.sort_by(|a, b| (&a.key.suspect, a.key.direction).cmp(&(&b.key.suspect, b.key.direction)));
+    find_moves(&mut all);
     Ok(all)
+}
+
+/// Change points of what was downloaded, over all of it at once.
+fn find_moves(all: &mut [WatchedSeries]) {
+    let rules = &Rules::DEFAULT.history;
+    let is_download =
+        |one: &&mut WatchedSeries| matches!(&one.key.suspect, Suspect::Pair(from, _) if is_source(from));
+    let mut downloads: Vec<&mut WatchedSeries> = all.iter_mut().filter(is_download).collect();
+    let rounds: Vec<Vec<(u64, f64)>> = downloads
+        .iter()
+        .map(|one| one.points.iter().filter_map(|p| Some((p.start_ms, p.measured?.median))).collect())
+        .collect();
+    let levels: Vec<Vec<f64>> = rounds
+        .iter()
+        .map(|rounds| rounds.iter().map(|(_, rate)| (rate + rules.throughput_floor).log2()).collect())
+        .collect();
+    let steps: Vec<Steps<'_>> =
+        levels.iter().map(|values| Steps { values, effect_min: rules.throughput_min }).collect();
+    let rate = |level: f64| (level.exp2() - rules.throughput_floor).max(0.0);
+    for ((one, rounds), points) in downloads.iter_mut().zip(&rounds).zip(change_points(&steps, rules)) {
+        one.moved = points
+            .iter()
+            .map(|point| WatchedMove {
+                at_ms: rounds[point.at].0,
+                before: rate(point.before),
+                after: rate(point.after),
+                chance: point.chance,
+            })
+            .collect();
+    }
 }
 
 /// The same as bars from the first measurement, or from this moment, to now.
@@ -164,6 +196,7 @@ fn watched_view(series: &WatchedSeries, since_ms: u64) -> Option<WatchedView> {
         (metric, Statistic::P95) => format!("{} p95, {layer}", metric.label()),
     };
     Some(WatchedView {
+        moved: series.moved.iter().map(|one| (one.at_ms, one.before, one.after)).collect(),
         heading: suspect.label(*direction),
         name,
         unit: series.unit,
@@ -225,5 +258,47 @@ fn document<'a>(
         moved: moved.iter().map(one).collect(),
         series: shown.iter().map(|i| &series[*i]).collect(),
         watched: &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_history::{HistoryPoint, Summary};
+    use linerate_model::finding::Direction;
+    use linerate_model::inventory::Layer;
+
+    use super::*;
+
+    /// A series of rounds, every five minutes.
+    fn series(suspect: Suspect, rates: &[f64]) -> WatchedSeries {
+        let key = SeriesKey {
+            cluster: "c".into(),
+            suspect,
+            direction: Direction::Tx,
+            layer: Layer::Underlay,
+            metric: Metric::Throughput,
+            statistic: Statistic::Typical,
+        };
+        let point = |(at, rate): (usize, &f64)| HistoryPoint {
+            start_ms: at as u64 * 300_000,
+            span_ms: 60_000,
+            measured: Some(Summary { min: *rate, median: *rate, max: *rate, count: 1 }),
+        };
+        let points = rates.iter().enumerate().map(point).collect();
+        WatchedSeries { key, unit: Metric::Throughput.unit(), points, moved: Vec::new() }
+    }
+
+    #[test]
+    fn a_download_that_fell_has_its_moment_and_its_levels() {
+        let rates: Vec<f64> = (0..60)
+            .map(|at| if at < 40 { 800e6 } else { 200e6 } * (1.0 + f64::from(at % 5) / 50.0))
+            .collect();
+        let source = Suspect::Pair("http://files/a through 192.0.2.11".into(), "arc-1".into());
+        let mut all = [series(source, &rates), series(Suspect::Pair("arc-2".into(), "arc-1".into()), &rates)];
+        find_moves(&mut all);
+        let [one] = all[0].moved[..] else { panic!("{:?}", all[0].moved) };
+        assert_eq!(one.at_ms, 40 * 300_000);
+        assert!((one.before / 832e6 - 1.0).abs() < 0.01 && (one.after / 208e6 - 1.0).abs() < 0.01, "{one:?}");
+        assert!(all[1].moved.is_empty());
     }
 }
