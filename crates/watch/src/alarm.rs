@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use linerate_model::watch::LossAlarm;
 
-use crate::rules::{CLEAN_EXPECTED, CLEAN_MS};
+use crate::rules::{CLEAN_EXPECTED, TestRules};
 
 /// Numbers of the alarms of a watch, from 1: each of its reasoners takes the next.
 #[derive(Debug, Clone, Default)]
@@ -66,8 +66,9 @@ impl Open {
     }
 
     /// Whether so much came through that what was lost would be lost again by now.
-    pub(crate) fn is_over(&self, at_ms: u64) -> bool {
-        at_ms >= self.last_loss_ms + CLEAN_MS && self.clean as f64 * self.alarm.share() >= CLEAN_EXPECTED
+    pub(crate) fn is_over(&self, at_ms: u64, rules: &TestRules) -> bool {
+        at_ms >= self.last_loss_ms + rules.clean_ms
+            && self.clean as f64 * self.alarm.share() >= CLEAN_EXPECTED
     }
 }
 
@@ -76,6 +77,7 @@ mod tests {
     use linerate_model::suspect::{Direction, Suspect};
 
     use super::*;
+    use crate::rules::{CLEAN_MS, LOSS};
 
     #[test]
     fn an_alarm_of_few_losses_ends_when_as_many_probes_as_make_seven_arrived() {
@@ -91,12 +93,12 @@ mod tests {
         };
         let mut open = Open::new(Suspected::All, alarm);
         open.learn(CLEAN_MS, 690, 0);
-        assert!(!open.is_over(CLEAN_MS));
+        assert!(!open.is_over(CLEAN_MS, &LOSS));
         open.learn(CLEAN_MS, 10, 0);
-        assert!(open.is_over(CLEAN_MS) && !open.is_over(CLEAN_MS - 1));
+        assert!(open.is_over(CLEAN_MS, &LOSS) && !open.is_over(CLEAN_MS - 1, &LOSS));
         assert!((open.alarm.share() - 0.01).abs() < 1e-9);
         open.learn(CLEAN_MS, 0, 1);
         assert_eq!((open.alarm.sent, open.alarm.lost), (1000, 4));
-        assert!(!open.is_over(2 * CLEAN_MS));
+        assert!(!open.is_over(2 * CLEAN_MS, &LOSS));
     }
 }

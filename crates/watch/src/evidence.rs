@@ -7,8 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::rules::{
-    APART_MS, HEAVY, HEAVY_MS, HOST_PARTNERS, MEMORY_MS, NORMAL_FACTOR, NORMAL_MAX, NORMAL_MIN, PAIR_CHANCE,
-    PAIR_EVENTS, SCORE, WANTED, WANTED_FACTOR,
+    APART_MS, HEAVY, HOST_PARTNERS, NORMAL_FACTOR, PAIR_CHANCE, PAIR_EVENTS, SCORE, TestRules, WANTED_FACTOR,
 };
 
 /// What is normal, and what is to be found.
@@ -22,9 +21,9 @@ pub(crate) struct Weights {
 
 impl Weights {
     /// For a fleet in which half of the hosts lose no more than this, 0 to 1.
-    pub(crate) fn of(median: f64) -> Self {
-        let normal = (NORMAL_FACTOR * median).clamp(NORMAL_MIN, NORMAL_MAX);
-        let wanted = WANTED.max(WANTED_FACTOR * normal);
+    pub(crate) fn of(median: f64, rules: &TestRules) -> Self {
+        let normal = (NORMAL_FACTOR * median).clamp(rules.normal.0, rules.normal.1);
+        let wanted = rules.wanted.max(WANTED_FACTOR * normal);
         Self { arrived: ((1.0 - normal) / (1.0 - wanted)).ln(), lost: (wanted / normal).ln() }
     }
 }
@@ -67,9 +66,9 @@ impl Evidence {
         &mut self,
         at_ms: u64,
         partner: usize,
-        sent: u64,
-        lost: u64,
+        (sent, lost): (u64, u64),
         weights: Weights,
+        memory_ms: u64,
     ) -> bool {
         self.known.insert(partner);
         self.recent.0 += sent as f64;
@@ -88,7 +87,7 @@ impl Evidence {
         self.sent = self.sent.saturating_add(if self.lost == 0 { lost } else { sent });
         self.lost = self.lost.saturating_add(lost);
         self.losses.push_back(Loss { at_ms, partner });
-        while self.losses.front().is_some_and(|first| first.at_ms + MEMORY_MS < at_ms) {
+        while self.losses.front().is_some_and(|first| first.at_ms + memory_ms < at_ms) {
             self.losses.pop_front();
         }
         let counts = self.counted_ms.is_none_or(|counted| at_ms >= counted + APART_MS);
@@ -112,9 +111,9 @@ impl Evidence {
     }
 
     /// Whether it is beyond chance, and no short interruption.
-    pub(crate) fn is_enough(&self, at_ms: u64) -> bool {
+    pub(crate) fn is_enough(&self, at_ms: u64, heavy_ms: u64) -> bool {
         let is_heavy = self.lost as f64 > HEAVY * self.sent as f64;
-        let lasts = self.since_ms().is_some_and(|since| at_ms >= since + HEAVY_MS);
+        let lasts = self.since_ms().is_some_and(|since| at_ms >= since + heavy_ms);
         self.score >= SCORE && (lasts || !is_heavy)
     }
 

@@ -15,6 +15,7 @@ pub mod metrics;
 mod minute;
 mod partners;
 mod retry;
+mod rtt;
 pub mod rules;
 mod slow;
 
@@ -26,4 +27,5 @@ pub use loss::{LossWatch, PairLoss};
 pub use minute::{MinuteCounts, SeenFigure, SeenMinute, SeenOf};
 pub use partners::{Member, partners};
 pub use retry::Retry;
+pub use rtt::RttWatch;
 pub use slow::SlowStep;

@@ -13,7 +13,7 @@ use linerate_model::watch::LossAlarm;
 use crate::alarm::{AlarmIds, Open, Step, Suspected};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
-use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, SCORE, SUSPECTED};
+use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, LOSS, SCORE, SUSPECTED, TestRules};
 
 /// What was sent from one host to another since it was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub struct LossWatch {
     sending: Vec<Evidence>,
     receiving: Vec<Evidence>,
     open: Vec<Open>,
+    rules: &'static TestRules,
     weights: Weights,
     learned_ms: Option<u64>,
     ids: AlarmIds,
@@ -50,6 +51,11 @@ pub struct LossWatch {
 impl LossWatch {
     /// Of these hosts; indices are positions in the list. Alarms are numbered with those of others.
     pub fn new(members: &[Member<'_>], ids: AlarmIds) -> Self {
+        Self::with_rules(members, ids, &LOSS)
+    }
+
+    /// The same by other numbers.
+    pub(crate) fn with_rules(members: &[Member<'_>], ids: AlarmIds, rules: &'static TestRules) -> Self {
         let mut groups: Vec<GroupName> =
             members.iter().filter_map(|member| member.group.map(str::to_owned)).collect();
         groups.sort_unstable();
@@ -62,7 +68,8 @@ impl LossWatch {
             sending: vec![Evidence::default(); members.len()],
             receiving: vec![Evidence::default(); members.len()],
             open: Vec::new(),
-            weights: Weights::of(0.0),
+            weights: Weights::of(0.0, rules),
+            rules,
             learned_ms: None,
             ids,
             groups,
@@ -92,13 +99,13 @@ impl LossWatch {
         self.learn_normal(at_ms);
         if let Some(at) = self.open.iter().position(|open| self.explains(open, from, to)) {
             self.open[at].learn(at_ms, sent, lost);
-            let is_over = self.open[at].is_over(at_ms);
+            let is_over = self.open[at].is_over(at_ms, self.rules);
             return is_over.then(|| Step::Closed(self.open.remove(at).alarm)).into_iter().collect();
         }
-        let weights = self.weights;
+        let (weights, memory_ms) = (self.weights, self.rules.memory_ms);
         let counted = [
-            self.sending[from].learn(at_ms, to, sent, lost, weights),
-            self.receiving[to].learn(at_ms, from, sent, lost, weights),
+            self.sending[from].learn(at_ms, to, (sent, lost), weights, memory_ms),
+            self.receiving[to].learn(at_ms, from, (sent, lost), weights, memory_ms),
         ];
         let ends: [End; 2] = [(from, Direction::Tx), (to, Direction::Rx)];
         let mut steps: Vec<Step> = ends
@@ -138,7 +145,7 @@ impl LossWatch {
     /// The alarm of an end that has lost too much.
     fn judge(&mut self, end: End, at_ms: u64) -> Option<Vec<Step>> {
         let evidence = self.evidence(end);
-        if !evidence.is_enough(at_ms) {
+        if !evidence.is_enough(at_ms, self.rules.heavy_ms) {
             return None;
         }
         let other = opposite(end.1);
@@ -171,8 +178,14 @@ impl LossWatch {
     /// The group of a host, or all hosts, where many of them lose in the same direction.
     fn wider(&self, (host, direction): End) -> Option<Suspected> {
         let group = self.group_of[host];
+        // What others lost with this host alone is this host's.
+        let has_own = |at: usize| {
+            let evidence = self.evidence((at, direction));
+            let is_own = |partner: &usize| at == host || *partner != host;
+            evidence.score() >= SUSPECTED * SCORE && evidence.partners().iter().any(is_own)
+        };
         let is_one = |at: usize| {
-            self.evidence((at, direction)).score() >= SUSPECTED * SCORE
+            has_own(at)
                 || self.open.iter().any(|open| {
                     open.suspected == Suspected::Host(at)
                         && [direction, Direction::Both].contains(&open.alarm.direction)
@@ -268,7 +281,7 @@ impl LossWatch {
         let all = self.sending.iter_mut().chain(&mut self.receiving);
         let mut shares: Vec<f64> = all.filter_map(|one| one.share(LEARN_KEEP)).collect();
         shares.sort_by(f64::total_cmp);
-        self.weights = Weights::of(shares.get(shares.len() / 2).copied().unwrap_or(0.0));
+        self.weights = Weights::of(shares.get(shares.len() / 2).copied().unwrap_or(0.0), self.rules);
     }
 }
 

@@ -27,7 +27,7 @@ use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchEvent, Wa
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{
-    AlarmIds, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, SeenMinute, SlowStep, Step,
+    AlarmIds, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, RttWatch, SeenMinute, SlowStep, Step,
     deciding_datagrams, deciding_pairs, partners,
 };
 use linerate_wire::message::ObserveRequest;
@@ -94,6 +94,7 @@ pub(crate) struct Watch {
     /// Whom each host probes, by number.
     partners: Vec<Vec<usize>>,
     loss: LossWatch,
+    rtt: RttWatch,
     /// What was reported of each direction: datagrams that arrived, and the most that were lost.
     counted: BTreeMap<(usize, usize), (u64, u64)>,
     changes: VecDeque<ChangeBefore>,
@@ -179,6 +180,7 @@ impl Watch {
             start_ms: clock::now_ms(),
             notes,
             partners: of_each(&partners(&members), members.len()),
+            rtt: RttWatch::new(&members, ids.clone()),
             loss: LossWatch::new(&members, ids),
             counted: BTreeMap::new(),
             changes: VecDeque::new(),
@@ -219,10 +221,7 @@ impl Watch {
                 vec![WatchEvent::Watched { host, gap_ms }]
             }
             FromHost::Counted(report) => self.counted(number, &report),
-            FromHost::Retransmitted(count) => {
-                self.retransmitted(number, count);
-                Vec::new()
-            }
+            FromHost::Retransmitted(count) => self.retransmitted(number, count),
             FromHost::Changed(notice) => vec![self.changed(host, notice)],
             FromHost::Ended(reason) => {
                 let watched = &mut self.hosts[number];
@@ -276,9 +275,12 @@ impl Watch {
         recent.take(QUOTED_MAX).cloned().collect()
     }
 
-    /// A minute is over.
-    fn record(&mut self, minute: SeenMinute) {
+    /// A minute is over: what is slow in it.
+    fn record(&mut self, minute: SeenMinute) -> Vec<WatchEvent> {
+        let steps = self.rtt.learn(&minute);
         self.recorder.write(minute, self.downloads.unwritten());
+        let at_ms = clock::now_ms();
+        steps.into_iter().map(|step| self.slow(at_ms, step)).collect()
     }
 
     /// What Prometheus is shown.
@@ -288,7 +290,7 @@ impl Watch {
             start_ms: self.start_ms,
             hosts: self.hosts.iter().map(Watched::figures).collect(),
             open: self.loss.open().collect(),
-            slow: self.downloads.watch().open().collect(),
+            slow: self.downloads.watch().open().chain(self.rtt.open()).collect(),
             downloads: self.downloads.figures(),
             alarms: self.totals.alarms,
             notifications: (notifications.delivered, notifications.failed),
@@ -309,25 +311,24 @@ impl Watch {
     /// The minute that is not over goes into the history.
     pub(crate) fn end(mut self) {
         if let Some(minute) = self.minute.end() {
-            self.record(minute);
+            self.recorder.write(minute, self.downloads.unwritten());
         }
         self.recorder.end();
     }
 
     /// How many a second since the last time.
-    fn retransmitted(&mut self, number: usize, count: i64) {
+    fn retransmitted(&mut self, number: usize, count: i64) -> Vec<WatchEvent> {
         let at_ms = clock::now_ms();
         let Some((before, since_ms)) = self.hosts[number].retransmitted.replace((count, at_ms)) else {
-            return;
+            return Vec::new();
         };
         // A host that was started anew counts from zero, a clock may go back.
         let (Ok(more), true) = (u64::try_from(count.saturating_sub(before)), at_ms > since_ms) else {
-            return;
+            return Vec::new();
         };
         let per_s = more as f64 * 1e3 / (at_ms - since_ms) as f64;
-        if let Some(minute) = self.minute.learn_retransmits(at_ms, number, per_s) {
-            self.record(minute);
-        }
+        let minute = self.minute.learn_retransmits(at_ms, number, per_s);
+        minute.map(|minute| self.record(minute)).unwrap_or_default()
     }
 
     /// What was done so far.
@@ -338,6 +339,7 @@ impl Watch {
     /// A host came or went: who probes it changes, and what was suspected of it is not known.
     fn begin_anew(&mut self, number: usize) {
         self.loss.forget_host(number);
+        self.rtt.forget_host(number);
         for other in &self.partners[number] {
             self.counted.remove(&(number, *other));
             self.counted.remove(&(*other, number));
@@ -393,7 +395,7 @@ impl Watch {
             self.hosts[from].counts.send(sent, lost);
             self.hosts[to].counts.receive(sent, lost, rtts_us);
             if let Some(minute) = self.minute.learn(at_ms, (from, to), (sent, lost), rtts_us) {
-                self.record(minute);
+                events.extend(self.record(minute));
             }
             for step in self.loss.learn(PairLoss { at_ms, from, to, sent, lost }) {
                 match step {

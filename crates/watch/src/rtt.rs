@@ -1,0 +1,244 @@
+//! Which host, pair or group has longer RTTs than it had, for some minutes.
+//!
+//! In: the medians of each minute. Out: steps. A minute of a pair is late when its median is far above all
+//! half hours of its last day, so that a daily cycle is no change. Whose the late minutes are, of a host, a
+//! pair or a group, is found as for losses, by the same sequential test. A probe and its answer pass both
+//! directions: none is named.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use linerate_model::slow::{SlowAlarm, SlowOf, UsualOf};
+use linerate_model::suspect::Suspect;
+use linerate_model::watch::LossAlarm;
+
+use crate::alarm::{AlarmIds, Step};
+use crate::loss::{LossWatch, PairLoss};
+use crate::minute::{SeenFigure, SeenMinute, SeenOf};
+use crate::partners::Member;
+use crate::rules::{LATE, RTT_RISE, RTT_RISE_US, SLOT_MINUTES, SLOT_SEEN, SLOTS_OF_DAY};
+use crate::slow::{SlowStep, median};
+
+/// Milliseconds of a minute.
+const MINUTE_MS: u64 = 60_000;
+
+/// Half an hour of a pair.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    number: u64,
+    level_us: f32,
+    /// It was late already then.
+    is_late: bool,
+}
+
+/// What is usual for a pair.
+#[derive(Debug, Clone, Default)]
+struct Baseline {
+    /// The oldest first.
+    slots: VecDeque<Slot>,
+    /// Number of the half hour that is not over, and its minutes: as usual, late.
+    slot: u64,
+    minutes: [Vec<f32>; 2],
+    /// The last minute: what was usual, and the median; `None` while it is not late.
+    late: Option<(f64, f64)>,
+}
+
+impl Baseline {
+    /// Learns of a minute; whether it is late, `None` while that is not known.
+    fn learn(&mut self, minute: u64, rtt_us: f64) -> Option<bool> {
+        let slot = minute / SLOT_MINUTES;
+        if slot != self.slot {
+            self.end_slot();
+            self.slot = slot;
+            let is_known = |one: &Slot| one.number + 2 * SLOTS_OF_DAY >= slot;
+            self.slots.retain(is_known);
+        }
+        let usual = self.usual_us();
+        let late = usual.filter(|usual| rtt_us > usual * RTT_RISE && rtt_us > usual + RTT_RISE_US);
+        self.late = late.map(|usual| (usual, rtt_us));
+        self.minutes[usize::from(late.is_some())].push(rtt_us as f32);
+        usual.map(|_| late.is_some())
+    }
+
+    fn end_slot(&mut self) {
+        for (is_late, minutes) in [false, true].into_iter().zip(&mut self.minutes) {
+            if minutes.len() >= SLOT_SEEN {
+                let level_us = median(minutes.iter().map(|rtt| f64::from(*rtt))) as f32;
+                self.slots.push_back(Slot { number: self.slot, level_us, is_late });
+            }
+            minutes.clear();
+        }
+    }
+
+    /// The highest level of the last day. What was late is usual after a day.
+    fn usual_us(&self) -> Option<f64> {
+        let is_usual = |one: &&Slot| (one.number + SLOTS_OF_DAY < self.slot) == one.is_late;
+        self.slots.iter().filter(is_usual).map(|one| f64::from(one.level_us)).reduce(f64::max)
+    }
+}
+
+/// An alarm that is not over.
+#[derive(Debug, Clone)]
+struct OpenRtt {
+    alarm: SlowAlarm,
+    /// Alarms of the test that it is made of: of each direction one.
+    parts: Vec<u64>,
+}
+
+/// The reasoner over the RTTs of all pairs.
+#[derive(Debug)]
+pub struct RttWatch {
+    ids: AlarmIds,
+    names: Vec<String>,
+    group_of: Vec<Option<String>>,
+    pairs: BTreeMap<(usize, usize), Baseline>,
+    test: LossWatch,
+    open: Vec<OpenRtt>,
+}
+
+impl RttWatch {
+    /// Of these hosts; indices are positions in the list. Alarms are numbered with those of others.
+    #[must_use]
+    pub fn new(members: &[Member<'_>], ids: AlarmIds) -> Self {
+        Self {
+            ids,
+            names: members.iter().map(|member| member.name.to_owned()).collect(),
+            group_of: members.iter().map(|member| member.group.map(str::to_owned)).collect(),
+            pairs: BTreeMap::new(),
+            test: LossWatch::with_rules(members, AlarmIds::default(), &LATE),
+            open: Vec::new(),
+        }
+    }
+
+    /// Alarms that are not over.
+    pub fn open(&self) -> impl Iterator<Item = &SlowAlarm> {
+        self.open.iter().map(|open| &open.alarm)
+    }
+
+    /// A host is not watched any more, or begins anew: what was suspected of it is not known. What is usual
+    /// stays: after a boot it may be slower.
+    pub fn forget_host(&mut self, host: usize) {
+        self.test.forget_host(host);
+    }
+
+    /// Learns of a minute; gives what is to be reported.
+    pub fn learn(&mut self, seen: &SeenMinute) -> Vec<SlowStep> {
+        let mut medians: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for (of, figure, rtt_us) in &seen.values {
+            if let (SeenOf::Pair(from, to), SeenFigure::Rtt) = (of, figure) {
+                // The end that is starved of CPU sees more than there is.
+                let pair = (*from.min(to), *from.max(to));
+                medians.entry(pair).and_modify(|least| *least = least.min(*rtt_us)).or_insert(*rtt_us);
+            }
+        }
+        let (minute, at_ms) = (seen.start_ms / MINUTE_MS, seen.start_ms + MINUTE_MS);
+        let mut late = Vec::with_capacity(medians.len());
+        for (pair, rtt_us) in medians {
+            let baseline = self.pairs.entry(pair).or_default();
+            late.extend(baseline.learn(minute, rtt_us).map(|is_late| (pair, u64::from(is_late))));
+        }
+        let mut steps = Vec::new();
+        for ((a, b), lost) in late {
+            for (from, to) in [(a, b), (b, a)] {
+                for step in self.test.learn(PairLoss { at_ms, from, to, sent: 1, lost }) {
+                    steps.extend(self.step(at_ms, step));
+                }
+            }
+        }
+        steps
+    }
+
+    fn step(&mut self, at_ms: u64, step: Step) -> Option<SlowStep> {
+        match step {
+            Step::Faster(_) => None,
+            Step::Opened(part) | Step::Widened(part) => self.opened(at_ms, &part),
+            Step::Closed(part) => {
+                let at = self.open.iter().position(|open| open.parts.contains(&part.id))?;
+                self.open[at].parts.retain(|id| *id != part.id);
+                let is_over = self.open[at].parts.is_empty();
+                is_over.then(|| SlowStep::Closed(self.open.remove(at).alarm))
+            }
+        }
+    }
+
+    /// An alarm of one direction: of the other it is reported already, or it is a new one, or wider.
+    fn opened(&mut self, at_ms: u64, part: &LossAlarm) -> Option<SlowStep> {
+        let suspect = undirected(&part.suspect);
+        let of = SlowOf::Rtt(suspect.clone());
+        let before = self.open.iter().position(|open| open.parts.contains(&part.id));
+        if let Some(open) = self.open.iter_mut().find(|open| open.alarm.of == of) {
+            if !open.parts.contains(&part.id) {
+                open.parts.push(part.id);
+            }
+            return None;
+        }
+        let (usual, now, seen_with) = self.figures(&suspect);
+        let before = before.map(|at| self.open.remove(at));
+        let alarm = SlowAlarm {
+            id: before.as_ref().map_or_else(|| self.ids.next(), |open| open.alarm.id),
+            of,
+            since_ms: before.as_ref().map_or(part.since_ms, |open| open.alarm.since_ms.min(part.since_ms)),
+            reported_ms: at_ms,
+            usual,
+            now,
+            usual_of: UsualOf::Before,
+            seen_with,
+            failure: None,
+        };
+        let parts = before.as_ref().map_or_else(|| vec![part.id], |open| open.parts.clone());
+        self.open.push(OpenRtt { alarm: alarm.clone(), parts });
+        Some(if before.is_some() { SlowStep::Widened(alarm) } else { SlowStep::Opened(alarm) })
+    }
+
+    /// What was usual for the late pairs of a suspect, what they have now, and how many they are.
+    fn figures(&self, suspect: &Suspect) -> (f64, f64, usize) {
+        let is = |host: usize| match suspect {
+            Suspect::Host(name) => self.names[host] == *name,
+            Suspect::Group(name) => self.group_of[host].as_ref() == Some(name),
+            _ => true,
+        };
+        let is_own = |(a, b): (usize, usize)| match suspect {
+            Suspect::Pair(first, second) => self.names[a] == *first && self.names[b] == *second,
+            _ => is(a) || is(b),
+        };
+        let late: Vec<(f64, f64)> =
+            self.pairs.iter().filter(|(pair, _)| is_own(**pair)).filter_map(|(_, one)| one.late).collect();
+        let usual = median(late.iter().map(|(usual, _)| *usual));
+        (usual, median(late.iter().map(|(_, now)| *now)), late.len())
+    }
+}
+
+/// The same pair for both directions.
+fn undirected(suspect: &Suspect) -> Suspect {
+    match suspect {
+        Suspect::Pair(a, b) if a > b => Suspect::Pair(b.clone(), a.clone()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 24 * 60;
+
+    #[test]
+    fn a_level_of_the_last_day_is_usual_and_a_new_one_after_a_day() {
+        let mut pair = Baseline::default();
+        // The first half hour is learned.
+        assert!((0..SLOT_MINUTES).all(|minute| pair.learn(minute, 100.0).is_none()));
+        assert!((30..90).all(|minute| pair.learn(minute, 160.0) == Some(false)), "{pair:?}");
+        assert_eq!(pair.learn(90, 450.0), Some(true));
+        assert_eq!(pair.late, Some((160.0, 450.0)));
+        assert!((91..90 + DAY).all(|minute| pair.learn(minute, 450.0) != Some(false)));
+        assert_eq!(pair.learn(120 + DAY, 450.0), Some(false));
+    }
+
+    #[test]
+    fn a_gap_of_a_day_begins_anew() {
+        let mut pair = Baseline::default();
+        for minute in 0..60 {
+            pair.learn(minute, 100.0);
+        }
+        assert_eq!(pair.learn(3 * DAY, 900.0), None);
+    }
+}
