@@ -1,5 +1,5 @@
 //! `linerate watch` over loopback with the real node program: downloads of the inventory from real servers,
-//! one of them slow.
+//! one of them slow; and the systemd unit that it prints, as systemd judges it.
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use linerate_testkit::{run, schemas};
+use linerate_testkit::{has, run, schemas};
 use serde_json::Value;
 
 /// Bytes of the body that the servers have.
@@ -153,4 +153,52 @@ fn a_slow_front_end_is_reported_in_the_first_round() {
         let series = shown["watched"].as_array().unwrap().iter().find(of);
         assert_eq!(series.unwrap()["metric"], "throughput", "{shown:#}");
     }
+}
+
+/// What `linerate watch` prints with these words.
+fn printed(folder: &Path, words: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_linerate")).arg("watch").args(words).current_dir(folder).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn systemd_accepts_the_unit_and_its_user() {
+    let test = "systemd_accepts_the_unit_and_its_user";
+    let folder = tempfile::tempdir().unwrap();
+    let inventory = folder.path().join("100% of it.toml");
+    std::fs::write(&inventory, "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n").unwrap();
+    let named = inventory.to_str().unwrap();
+    let unit = printed(folder.path(), &["--print", "unit", "-i", named, "--metrics", "127.0.0.1:9441"]);
+    let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    assert!(command.ends_with("100%% of it.toml\" --metrics 127.0.0.1:9441"), "{command}");
+    let sysusers = printed(folder.path(), &["--print", "sysusers"]);
+    let user = unit.lines().find_map(|line| line.strip_prefix("User=")).unwrap();
+    assert!(sysusers.contains(&format!("\nu {user} - ")), "{sysusers}");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (unit, sysusers) = (file("linerate-watch.service", &unit), file("linerate-watch.conf", &sysusers));
+    if !has(test, "systemd-analyze", "systemd") || !has(test, "systemd-sysusers", "systemd") {
+        return;
+    }
+    let verify = |unit: &str| {
+        let done = Command::new("systemd-analyze").args(["verify", "--man=no", unit]).output().unwrap();
+        (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let complaints = verify(&unit).1;
+    let of_unit = |text: &str| text.lines().any(|line| line.contains("linerate-watch"));
+    assert!(!of_unit(&complaints), "{complaints}");
+    // It can fail: a setting that there is not.
+    let text = std::fs::read_to_string(&unit).unwrap();
+    let wrong = file("linerate-watch-wrong.service", &text.replace("Restart=always", "Restart=sometimes"));
+    assert!(of_unit(&verify(&wrong).1));
+    run("systemd-sysusers", &["--dry-run", &sysusers]);
+    // 10 is no protection; without root, capabilities and the other programs' files it is 2 or less.
+    let exposed = run("systemd-analyze", &["security", "--offline=true", "--threshold=25", &unit]);
+    assert!(exposed.contains("Overall exposure level"), "{exposed}");
 }

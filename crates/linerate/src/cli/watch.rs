@@ -1,7 +1,9 @@
 //! `linerate watch`: what is lost between hosts, and what changes on them, as it happens.
 
+mod unit;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +68,7 @@ pub(super) struct Args {
     /// Write metrics once a minute into this folder of node_exporter's textfile collector
     #[arg(long, value_name = "DIR")]
     textfile: Option<PathBuf>,
-    /// Print a file for Prometheus or Grafana instead
+    /// Print a file for Prometheus, Grafana or systemd instead
     #[arg(long, value_name = "WHAT")]
     print: Option<Printed>,
     /// Print JSON, one event a line
@@ -74,7 +76,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What is made of the table of metrics.
+/// What is printed instead of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Printed {
     /// Alert rules of Prometheus
@@ -85,6 +87,10 @@ enum Printed {
     Dashboard,
     /// The hosts of the inventory as targets of node_exporter (file_sd)
     Targets,
+    /// A systemd unit of this watch, with a user of its own
+    Unit,
+    /// That user, for sysusers.d, and the commands that start it
+    Sysusers,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -95,9 +101,39 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Printed::Targets) => {
             out::json(&metrics::targets(&args.inventory.choose(&args.hosts)?.inventory))?;
         }
+        Some(Printed::Unit) => out::print(&unit_of(args)?)?,
+        Some(Printed::Sysusers) => out::print(&unit::sysusers())?,
         None => return begin(args),
     }
     Ok(ExitCode::Ok)
+}
+
+/// The unit that runs a watch with these arguments.
+fn unit_of(args: &Args) -> anyhow::Result<String> {
+    let given = args.inventory.given().ok_or_else(|| {
+        anyhow::anyhow!(
+            "a unit needs an inventory\nhint: linerate watch --print unit -i /etc/linerate/cluster.toml"
+        )
+    })?;
+    let inventory = args.inventory.choose(&args.hosts)?.inventory;
+    let absolute = |path: &Path| std::path::absolute(path);
+    let (file, textfile) = (absolute(given)?, args.textfile.as_deref().map(absolute).transpose()?);
+    let word = |path: &Path| path.display().to_string();
+    let mut words = vec!["watch".to_owned()];
+    words.extend(args.hosts.iter().cloned());
+    words.extend(["-i".to_owned(), word(&file)]);
+    words.extend(args.no_sudo.then(|| "--no-sudo".to_owned()));
+    if let Some(address) = args.metrics {
+        words.extend(["--metrics".to_owned(), address.to_string()]);
+    }
+    if let Some(folder) = &textfile {
+        words.extend(["--textfile".to_owned(), word(folder)]);
+    }
+    let program = std::env::current_exe()?;
+    if unit::is_hidden(&program) {
+        out::note(&format!("the unit cannot run {}: copy it to /usr/local/bin", program.display()));
+    }
+    unit::unit(&program, &words, (&file, &inventory), textfile.as_deref())
 }
 
 fn begin(args: &Args) -> anyhow::Result<ExitCode> {
