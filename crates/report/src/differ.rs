@@ -169,16 +169,19 @@ fn most_telling(rows: Vec<FactDifference>, max: usize) -> (Vec<FactDifference>, 
     (rows, all)
 }
 
+/// The hosts of each value of a row, without the values.
+type Parts = Vec<Vec<HostName>>;
+
 /// Rows that are one: facts of a device that the same hosts lack, and facts of numbered things (interrupts,
 /// queues, CPUs) whose values part the hosts alike.
 fn collapsed(rows: Vec<FactDifference>) -> Vec<FactDifference> {
-    let parted = |row: &FactDifference| -> Vec<Vec<HostName>> {
-        let mut sets: Vec<Vec<HostName>> = row.others.iter().map(|(_, hosts)| hosts.clone()).collect();
+    let parted = |row: &FactDifference| -> Parts {
+        let mut sets: Parts = row.others.iter().map(|(_, hosts)| hosts.clone()).collect();
         sets.sort();
         sets
     };
     let mut whole: Vec<FactDifference> = Vec::new();
-    let mut families: BTreeMap<(String, bool, Vec<Vec<HostName>>), Vec<FactDifference>> = BTreeMap::new();
+    let mut families: BTreeMap<(String, bool, Parts), Vec<FactDifference>> = BTreeMap::new();
     for row in rows {
         match family(&row).filter(|_| !row.suspect) {
             Some((name, is_device)) => {

@@ -31,7 +31,8 @@ const CHANGES_MAX: usize = 5;
 pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
     let line = |text: &str| names::cut(&format!("{} {text}", clock(at_ms)), width) + "\n";
     match event {
-        WatchEvent::Watched { gap_ms: None, .. } => String::new(),
+        // Rounds of downloads are for programs and the history.
+        WatchEvent::Watched { gap_ms: None, .. } | WatchEvent::Downloaded { .. } => String::new(),
         WatchEvent::Watched { host, gap_ms: Some(gap_ms) } => {
             line(&format!("{}: watched again after {}", one_line(host), span(*gap_ms)))
         }
@@ -61,8 +62,6 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
                 loses(alarm).replacen("loses", "lost", 1)
             ))
         }
-        // Rounds of downloads are for programs and the history.
-        WatchEvent::Downloaded { .. } => String::new(),
         WatchEvent::Slowed { alarm, changes: before } => {
             line(&format!("ALARM {}: {}", alarm.id, slow::is_slow(alarm)))
                 + &format!("  {} since {}\n", slow::rests_on(alarm), clock(alarm.since_ms))

@@ -170,7 +170,7 @@ impl DownloadWatch {
         let since = own.iter().map(|(_, slow)| slow.since_ms).min().unwrap_or(round.at_ms);
         let alarm = SlowAlarm {
             id: part.as_ref().map_or_else(|| self.ids.next(), |part| part.alarm.id),
-            of: SlowOf::Download(shared(own.iter().map(|(seen, _)| &seen.path))),
+            of: SlowOf::Download(shared(&own.iter().map(|(seen, _)| &seen.path).collect::<Vec<_>>())),
             since_ms: part.as_ref().map_or(since, |part| part.alarm.since_ms.min(since)),
             reported_ms: round.at_ms,
             usual: median(own.iter().map(|(_, slow)| slow.usual)),
@@ -298,9 +298,9 @@ fn includes(wide: &DownloadSuspect, narrow: &DownloadSuspect) -> bool {
 }
 
 /// What all of these paths have in common.
-fn shared<'a>(paths: impl Iterator<Item = &'a DownloadPath> + Clone) -> DownloadSuspect {
+fn shared(paths: &[&DownloadPath]) -> DownloadSuspect {
     let one = |of: fn(&DownloadPath) -> &String| {
-        let all: BTreeSet<&String> = paths.clone().map(of).collect();
+        let all: BTreeSet<&String> = paths.iter().map(|path| of(path)).collect();
         all.first().filter(|_| all.len() == 1).map(|one| (*one).clone())
     };
     DownloadSuspect { host: one(|path| &path.host), url: one(|path| &path.url), via: one(|path| &path.via) }

@@ -88,15 +88,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// A sentence for each difference, as the screen has them; what any two hosts differ in is harmless.
 fn verdict(differences: &[Difference], hosts: Option<[&str; 2]>, changes: &[FactChange]) -> Verdict {
-    let (sentences, harmless) = match hosts {
-        Some(hosts) => {
-            let found = differ::of_hosts(differences, hosts, changes);
-            (found.lines.into_iter().map(|line| (String::new(), line)).collect(), found.identity)
-        }
-        None => {
-            let all = differences.iter().map(|one| quoted(one, None, changes));
-            (all.map(|one| (one.subject, one.sentence)).collect::<Vec<_>>(), 0)
-        }
+    let (sentences, harmless) = if let Some(hosts) = hosts {
+        let found = differ::of_hosts(differences, hosts, changes);
+        (found.lines.into_iter().map(|line| (String::new(), line)).collect(), found.identity)
+    } else {
+        let all = differences.iter().map(|one| quoted(one, None, changes));
+        (all.map(|one| (one.subject, one.sentence)).collect::<Vec<_>>(), 0)
     };
     let items =
         sentences.into_iter().map(|(subject, sentence)| VerdictItem::stated(None, &subject, sentence));

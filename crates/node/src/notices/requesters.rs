@@ -123,10 +123,11 @@ mod tests {
     /// The process that is named for a change of a key, after requests so many milliseconds before.
     fn named(requests: &[(u64, NoticeSource, i32)], source: NoticeSource, key: &str) -> Option<i32> {
         let begun = Instant::now();
-        let now = begun + Duration::from_secs(60);
+        let minute_ms = 60_000;
+        let now = begun + Duration::from_millis(minute_ms);
         let mut known = Requests::default();
         for (before_ms, source, pid) in requests {
-            let at = now - Duration::from_millis(*before_ms);
+            let at = begun + Duration::from_millis(minute_ms - before_ms);
             known.take(&mut vec![request(*source, *pid), Notice::of(*source, "eth0")], at);
         }
         let changes = vec![ValueChange { key: key.to_owned(), from: None, to: None }];

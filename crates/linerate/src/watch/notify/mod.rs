@@ -13,7 +13,7 @@ use linerate_fleet::clock;
 use linerate_model::fact_change::FactChange;
 use linerate_model::inventory::Inventory;
 use linerate_model::notify::{Alert, NotifyTarget, NotifyVia};
-use linerate_model::watch::{DecidedLoss, LossAlarm, WatchEvent};
+use linerate_model::watch::{DecidedLoss, WatchEvent};
 use linerate_report::watch as words;
 use linerate_watch::rules::{ALERTS_MAX, DELIVERY_MS};
 use linerate_watch::{Deliveries, DeliveryOutcome};
@@ -82,11 +82,11 @@ impl Notifier {
         }
     }
 
-    /// Learns of an event; `changed` are the settings that changed before a measured alarm.
-    pub(crate) fn event(&mut self, event: &WatchEvent, changed: impl FnOnce(&LossAlarm) -> Vec<FactChange>) {
+    /// Learns of an event; `changed` are the settings that changed before an alarm.
+    pub(crate) fn event(&mut self, event: &WatchEvent, changed: impl FnOnce() -> Vec<FactChange>) {
         match event {
             WatchEvent::Measured { alarm, decided, .. } => {
-                let changed = changed(alarm);
+                let changed = changed();
                 let alert = self.with_command(words::alert(&self.cluster, alarm, decided, &changed));
                 self.send(&alert);
                 self.known.insert(alarm.id, Known { alert, decided: decided.clone(), changed });

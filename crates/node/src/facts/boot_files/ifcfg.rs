@@ -37,7 +37,8 @@ impl Owner for Ifcfg {
 fn read(host: &HostFiles<'_>) -> Result<Script, String> {
     let mut script = Script::default();
     let has_service = is_service(host)?;
-    if !has_service && !(host.starts("NetworkManager.service")? && has_plugin(host)?) {
+    let is_read = has_service || host.starts("NetworkManager.service")? && has_plugin(host)?;
+    if !is_read {
         return Ok(script);
     }
     let mut names = host.tree.list(&host.tree.etc(FOLDER))?;

@@ -129,8 +129,8 @@ fn sysctl_key(path: &str) -> String {
 fn written(program: &str, words: &[&str], path: &str) -> Vec<Effect> {
     let words: Vec<&str> = words.iter().copied().filter(|word| !["-n", "-e", "-ne"].contains(word)).collect();
     let text = words.join(" ");
-    let is_known = !text.contains('*') && !path.contains('*') && !(program == "printf" && text.contains('%'));
-    if !is_known {
+    let is_format = program == "printf" && text.contains('%');
+    if is_format || text.contains('*') || path.contains('*') {
         return vec![of_file(path)];
     }
     vec![match path.strip_prefix("/proc/sys/") {

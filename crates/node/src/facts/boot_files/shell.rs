@@ -156,10 +156,9 @@ impl<'t> Reader<'t> {
                     self.skip_text();
                 }
                 c if c.is_whitespace() => self.end_word(),
-                ';' => self.end_command(Joint::Always),
                 '&' if self.rest.next_if_eq(&'&').is_some() => self.end_command(Joint::Success),
                 '&' if self.rest.peek() == Some(&'>') => self.end_word(),
-                '&' => self.end_command(Joint::Always),
+                ';' | '&' => self.end_command(Joint::Always),
                 '|' if self.rest.next_if_eq(&'|').is_some() => self.end_command(Joint::Failure),
                 '|' => self.end_command(Joint::Pipe),
                 '>' => self.output(),
