@@ -97,12 +97,12 @@ mod tests {
         all.push(State::ParamExchange.byte());
         all.extend(framed(br#"{"tcp":true,"authtoken":"secret"}"#));
         all.extend(refusal(121, 0));
-        all.push(99);
+        all.push(3);
         let lines = |level| {
             let mut trace = Trace::new(level);
             all.chunks(3).flat_map(|piece| trace.lines(piece)).collect::<Vec<_>>()
         };
-        let states = ["a cookie", "ParamExchange", "ServerError 121", "unknown state 99"];
+        let states = ["a cookie", "ParamExchange", "ServerError 121", "unknown state 3"];
         assert_eq!(lines(3), states);
         assert_eq!(lines(4)[2], r#"{"authtoken":"…","tcp":true}"#);
         assert_eq!(lines(2), Vec::<String>::new());

@@ -275,9 +275,9 @@ fn keep_surveys(data: &Path) {
         let mut facts = HostFacts::default();
         let ring = if day < 9 { 4096 } else { 256 };
         facts.readings.insert("nic.eth0.ring.rx".into(), FactValue::Int(ring));
-        let read = [("n2".to_owned(), facts.clone())].into();
-        let snapshot = Snapshot { id: run.clone(), start_ms, inventory, facts: read, ..Snapshot::default() };
+        let snapshot = Snapshot { id: run.clone(), start_ms, inventory, ..Snapshot::default() };
         store.begin_run(&snapshot, None).unwrap();
+        store.add_facts(&run, [(&"n2".to_owned(), &facts)]).unwrap();
         let (seen_by, scope) = (SeenBy::Run(run.clone()), ReadScope::All);
         let ended_ms = start_ms + 1000;
         let reading =

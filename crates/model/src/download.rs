@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::inventory::HostName;
 use crate::kind::HttpPlan;
 
 /// Downloads of a URL through a front end in each round. Of one download nothing follows.
@@ -52,7 +51,7 @@ pub fn shown_url(url: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct DownloadPath {
     /// The host that downloads.
-    pub host: HostName,
+    pub host: String,
     /// The URL, as [`shown_url`].
     pub url: String,
     /// The front end, as it was named.

@@ -148,7 +148,7 @@ mod tests {
         );
         assert_eq!(
             is_slow(&download(0.0, Some("status\n503"))),
-            "downloads fail (status 503) through 192.0.2.11"
+            "downloads fail (status\\n503) through 192.0.2.11"
         );
         assert_eq!(
             labels(&download(0.0, None)).1,

@@ -1,5 +1,5 @@
-//! What a watch reports, as lines: alarms of loss and of what is slow, gaps, changes; and an alarm as the alert that is
-//! delivered. Events in, text of at most the width out.
+//! What a watch reports, as lines: alarms of loss and of what is slow, gaps, changes; and an alarm as the
+//! alert that is delivered. Events in, text of at most the width out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

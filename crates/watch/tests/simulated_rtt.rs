@@ -51,8 +51,8 @@ impl Cluster {
         let day = minute as f64 / DAY as f64;
         let mut factor = Vec::with_capacity(self.hosts.len());
         for at in 0..self.hosts.len() {
-            // Once an hour a burst, of a tenth of a second at least, makes RTTs at least twice as long: one of
-            // 15,000 lasts a minute. One that lasts five is a rise.
+            // Once an hour a burst, of a tenth of a second at least, makes RTTs at least twice as long. One
+            // of 15,000 lasts a minute; one that lasts five is a rise.
             if self.random.fraction() < 1.0 / 60.0 {
                 let seconds = 0.1 * self.heavy();
                 let height = 1.0 + self.heavy();
@@ -175,7 +175,7 @@ fn an_alarm_ends_when_rtts_are_as_before_and_minutes_alone_are_none() {
 fn a_month_of_healthy_hosts_is_left_alone() {
     const DAYS: u64 = 30;
     const HOSTS: usize = 100;
-    const SEEDS: std::ops::Range<u64> = 11..15;
+    const SEEDS: std::ops::Range<u64> = 11..13;
     let mut alarms = Vec::new();
     for seed in SEEDS {
         let reported = Cluster::new(HOSTS, 20, seed).run(0..DAYS * DAY, |_, _| 1.0);

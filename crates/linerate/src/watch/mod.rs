@@ -310,8 +310,12 @@ impl Watch {
 
     /// The minute that is not over goes into the history.
     pub(crate) fn end(mut self) {
-        if let Some(minute) = self.minute.end() {
-            self.recorder.write(minute, self.downloads.unwritten());
+        let downloads = self.downloads.unwritten();
+        // Also where nothing was probed in it.
+        let unseen = || SeenMinute { start_ms: clock::now_ms(), values: Vec::new() };
+        let minute = self.minute.end().or_else(|| (!downloads.is_empty()).then(unseen));
+        if let Some(minute) = minute {
+            self.recorder.write(minute, downloads);
         }
         self.recorder.end();
     }
