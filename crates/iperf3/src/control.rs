@@ -13,7 +13,7 @@ use linerate_sys::socket::{self, Ready};
 use linerate_sys::socket_options::{self, KeepAlive, TcpPaths};
 
 use super::SLICE;
-use super::printer::printable;
+use super::printable::printable;
 use super::trace::Trace;
 
 /// A peer that does not take a message within this time has vanished.

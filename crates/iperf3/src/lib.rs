@@ -19,6 +19,7 @@ pub mod json;
 mod lenient;
 mod lobby;
 pub mod parameters;
+mod printable;
 pub mod printer;
 pub mod protocol;
 pub mod record;

@@ -9,6 +9,7 @@ use linerate_sys::local_time;
 use serde_json::Value;
 
 use super::ask::Watcher;
+use super::printable::printable;
 use super::flags::OutputStyle;
 use super::record::{RecordInterval, TestRecord};
 use super::results::ServerOutput;
@@ -164,9 +165,4 @@ impl<W: Write> Write for Stamped<W> {
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
     }
-}
-
-/// What a stranger sent must not steer the terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { '?' } else { c }).collect()
 }

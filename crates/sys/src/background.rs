@@ -1,7 +1,8 @@
 //! A program that goes on in the background, as `daemon(3)` has it.
 //!
 //! In: a process of one thread. Out: two of it: the first knows the second, which has a session of its own,
-//! the root as its folder and no streams. It closes no other descriptor: what the first opened the second has.
+//! the root as its folder and no streams. It closes no other descriptor: what the first opened the second
+//! has.
 
 use std::fs::File;
 use std::io;

@@ -47,7 +47,7 @@ pub(crate) fn tcp(arena: &Arena, job: Job) -> Result<Figures> {
 }
 
 /// Bulk TCP as [`tcp`] makes it, but with the faster receive that copies every byte: what `linerate measure`
-/// tells beside the methods it chose.
+/// reports beside the methods it chose.
 pub(crate) fn tcp_copying(arena: &Arena, job: Job) -> Result<Figures> {
     calibrated(arena, job, "copying")
 }
