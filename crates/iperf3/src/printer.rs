@@ -9,8 +9,8 @@ use linerate_sys::local_time;
 use serde_json::Value;
 
 use super::ask::Watcher;
-use super::printable::printable;
 use super::flags::OutputStyle;
+use super::printable::printable;
 use super::record::{RecordInterval, TestRecord};
 use super::results::ServerOutput;
 use super::{json, text};
