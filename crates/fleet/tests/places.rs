@@ -172,5 +172,5 @@ fn groups_that_can_be_seen_are_added() {
     assert!(shown.contains("# note: h0 in subnet net-10.99.0.0-24: 10.99.0.1 on eth0"), "{shown}");
     std::fs::write(site.folder.path().join("again.toml"), &shown).unwrap();
     let [again, errors] = site.run(&["inventory", "again.toml"]);
-    assert!(again.contains("3 hosts, 1 groups"), "{again} {errors}");
+    assert!(again.contains("3 hosts, 1 group;"), "{again} {errors}");
 }

@@ -169,7 +169,7 @@ fn changes_of_links_and_drivers_name_their_process() {
     if !has_programs || !testkit::inside(NAME, TestEnvironment::Network) {
         return;
     }
-    sh("ip link add d0 type dummy; ip link set d0 up");
+    sh("ip link add d0 type veth peer name d1; ip link set d0 up; ip link set d1 up");
     let mut operator = Operator::start(None);
     let events = operator.ask(ObserveRequest::Follow { prefixes: vec!["nic.d0.".to_owned()], writers: true });
     let [Event::Facts(facts), Event::Done] = events.as_slice() else { panic!("{events:?}") };

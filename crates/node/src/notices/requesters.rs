@@ -2,8 +2,8 @@
 //! asks for it. Needs root of the machine.
 //!
 //! A request has a process and no device, and the kernel's notice of what it changed a device and no process.
-//! They belong together where one process alone asked in that time: the name is probable, and with several
-//! there is none.
+//! They belong together where one process alone asked since the notice before: the name is probable, and with
+//! several there is none.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -62,23 +62,35 @@ impl Source for Requesters {
     }
 }
 
-/// Requests of the last seconds.
+/// A request of the last seconds.
+#[derive(Debug)]
+struct Request {
+    at: Instant,
+    by: NoticeSource,
+    writer: Writer,
+    /// A notice came after it: the next one is rather of a later request.
+    is_answered: bool,
+}
+
+/// Requests of the last seconds, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    asked: Vec<(Instant, NoticeSource, Writer)>,
+    asked: Vec<Request>,
 }
 
 impl Requests {
     /// Takes those among notices.
     pub(super) fn take(&mut self, notices: &mut Vec<Notice>, now: Instant) {
-        self.asked.retain(|(at, _, _)| now.saturating_duration_since(*at) < KEPT);
+        self.asked.retain(|request| now.saturating_duration_since(request.at) < KEPT);
         for request in notices.extract_if(.., |notice| notice.is_request) {
-            self.asked.extend(request.writer.map(|writer| (now, request.source, writer)));
+            let by = request.source;
+            let asked = request.writer.map(|writer| Request { at: now, by, writer, is_answered: false });
+            self.asked.extend(asked);
         }
     }
 
     /// Names the process of a notice that has none, where one alone can be meant.
-    pub(super) fn name(&self, notice: &mut FactNotice, now: Instant) {
+    pub(super) fn name(&mut self, notice: &mut FactNotice, now: Instant) {
         let families: &[&str] = match notice.source {
             NoticeSource::Link => &LINK,
             NoticeSource::Driver => &DRIVER,
@@ -93,19 +105,20 @@ impl Requests {
             return;
         }
         let asked_by = notice.source;
-        let within = |time: Duration| {
-            let fits = |(at, source, _): &&(Instant, NoticeSource, Writer)| {
-                *source == asked_by && now.saturating_duration_since(*at) < time
+        let within = |time: Duration, is_answered: bool| {
+            let fits = move |request: &&Request| {
+                let is_near = now.saturating_duration_since(request.at) < time;
+                request.by == asked_by && request.is_answered == is_answered && is_near
             };
-            let mut writers: Vec<&Writer> =
-                self.asked.iter().filter(fits).map(|(_, _, writer)| writer).collect();
-            writers.dedup_by_key(|writer| writer.pid);
-            writers
+            self.asked.iter().filter(fits).map(|request| &request.writer).collect::<Vec<&Writer>>()
         };
-        let near = within(NEAR);
-        let writers = if near.is_empty() { within(KEPT) } else { near };
+        let open = [within(NEAR, false), within(KEPT, false)].into_iter().find(|writers| !writers.is_empty());
+        // Where none is open, one request made several notices.
+        let writers = open.unwrap_or_else(|| within(NEAR, true).pop().into_iter().collect());
         let is_one = writers.iter().all(|writer| writer.pid == writers[0].pid);
         notice.writer = writers.first().filter(|_| is_one).map(|writer| (*writer).clone());
+        let answered = self.asked.iter_mut().filter(|request| request.by == asked_by);
+        answered.for_each(|request| request.is_answered = true);
     }
 }
 
@@ -151,6 +164,25 @@ mod tests {
         assert_eq!(named(&[(10, Driver, 7)], Link, mtu), None, "another interface");
         assert_eq!(named(&[(10, Link, 7)], Link, "nic.eth0.state"), None, "a cable, perhaps");
         assert_eq!(named(&[(10, Link, 7)], Reading, mtu), None);
+    }
+
+    #[test]
+    fn of_a_script_each_change_has_its_own_process() {
+        let mut known = Requests::default();
+        let mut named = |pids: &[i32], at: Instant| {
+            let mut requests = pids.iter().map(|pid| request(NoticeSource::Link, *pid)).collect();
+            known.take(&mut requests, at);
+            let changes = vec![ValueChange { key: "nic.eth0.mtu".to_owned(), from: None, to: None }];
+            let (source, about) = (NoticeSource::Link, "eth0".to_owned());
+            let mut notice = FactNotice { at_ms: 0, read_after_ms: 0, source, about, writer: None, changes };
+            known.name(&mut notice, at);
+            notice.writer.map(|writer| writer.pid)
+        };
+        let now = Instant::now();
+        assert_eq!([named(&[7], now), named(&[8], now), named(&[], now)], [Some(7), Some(8), Some(8)]);
+        // Two ask before the first notice: it may be of either, and the second is of the later one.
+        assert_eq!([named(&[9, 10], now), named(&[], now)], [None, Some(10)]);
+        assert_eq!(named(&[], now + NEAR), None);
     }
 
     #[test]
