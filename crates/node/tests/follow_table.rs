@@ -338,7 +338,7 @@ fn two_hundred_writes_over_fifteen_families_are_reported() {
         let is_claimed = notice.writer.as_ref().is_some_and(|writer| !writer.is_probable);
         assert!(owner == Owner::Process || !is_claimed, "{name}: {notice:?}");
         assert!(owner != Owner::Unknown || notice.writer.is_none(), "{name}: {notice:?}");
-        // Another write shortly before may make it unclear, and then nobody is named.
+        // Another write shortly before may make it unclear, and then no process is named.
         let is_own = notice.writer.as_ref().is_none_or(|writer| writer.pid == pid);
         assert!(owner != Owner::Probable || is_own, "{name}: not {pid}: {notice:?}");
     }
