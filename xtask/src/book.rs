@@ -71,7 +71,8 @@ fn stage(pages: &BTreeMap<PathBuf, String>, source: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs mdBook unless a version with the same first two numbers is there.
+/// Installs mdBook unless a version with the same first two numbers is there. It is run once: optimising it
+/// would take longer.
 fn install() -> Result<()> {
     let series = MDBOOK.rsplit_once('.').map_or(MDBOOK, |(series, _)| series);
     let found = Command::new("mdbook").arg("--version").output().is_ok_and(|out| {
@@ -80,5 +81,6 @@ fn install() -> Result<()> {
     if found {
         return Ok(());
     }
-    sh("cargo", &["install", "mdbook", "--version", MDBOOK, "--locked", "--no-default-features", "--quiet"])
+    let version = ["install", "mdbook", "--version", MDBOOK];
+    sh("cargo", &[&version[..], &["--locked", "--no-default-features", "--quiet", "--debug"]].concat())
 }

@@ -1,10 +1,8 @@
 //! The steps of CI, in order. A step that cannot run here is said aloud and fails where CI can run it.
 
-use std::process::Command;
-
 use anyhow::Result;
 
-use crate::shell::sh;
+use crate::shell::{cargo, sh};
 use crate::test_programs::Choice;
 use crate::{book, docs, knowledge, script, tests, tidy};
 
@@ -27,7 +25,7 @@ pub(crate) fn run(skip_tests: bool) -> Result<()> {
 
 fn docs_build() -> Result<()> {
     println!("$ RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked");
-    let status = Command::new("cargo")
+    let status = cargo()
         .args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"])
         .env("RUSTDOCFLAGS", "-Dwarnings")
         .status()?;
@@ -36,18 +34,18 @@ fn docs_build() -> Result<()> {
 }
 
 /// Licences, sources and doubled crates. The advisory database comes from the network and is checked by the
-/// public workflow.
+/// public workflow. Optimising the program that is run once would take longer than it saves.
 fn licences() -> Result<()> {
-    let there = Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|o| o.status.success());
+    let there = cargo().args(["deny", "--version"]).output().is_ok_and(|o| o.status.success());
     if !there {
-        sh("cargo", &["install", "cargo-deny", "--locked", "--quiet"])?;
+        sh("cargo", &["install", "cargo-deny", "--locked", "--quiet", "--debug"])?;
     }
     sh("cargo", &["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
 }
 
 /// The node program goes to every host: how many crates it links is printed where everybody sees it.
 fn node_dependencies() -> Result<()> {
-    let out = Command::new("cargo")
+    let out = cargo()
         .args(["tree", "-p", "linerate-node", "-e", "normal", "--prefix", "none", "--locked"])
         .output()?;
     let text = String::from_utf8_lossy(&out.stdout);

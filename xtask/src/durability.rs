@@ -16,7 +16,7 @@ use linerate_lab::vm::lab::VmLab;
 use linerate_lab::vm::topology::VmTopology;
 use linerate_model::durability::{DurabilityReport, Fate, PatternFate, Promised};
 
-use crate::shell::target_debug;
+use crate::shell::{cargo, target_debug};
 
 /// The drive is large enough for every pattern, and small enough to be made anew in a moment.
 const LAB: &str = "name = \"vm-durability\"\n[[guest]]\nname = \"one\"\nmemory_mib = 384\n[[guest.drives]]\nname = \"test\"\nsize_mib = 512\n";
@@ -72,8 +72,7 @@ pub(crate) fn run(records: u32, seed: u64, only: Option<&str>, reports: &Path) -
     if let Some(reason) = linerate_lab::vm::missing() {
         bail!("no guests can be had: {reason}");
     }
-    let built =
-        Command::new("cargo").args(["build", "--quiet", "-p", "linerate", "-p", "linerate-node"]).status()?;
+    let built = cargo().args(["build", "--quiet", "-p", "linerate", "-p", "linerate-node"]).status()?;
     ensure!(built.success(), "the programs do not build");
     let topology = VmTopology::parse(LAB, Path::new("vm-durability"))?;
     let mut lab = VmLab::up(topology, None, &mut |line| eprintln!("{line}"))?;

@@ -4,11 +4,9 @@
 //! In: how many runs of each. Out: what the judge or the test prints. The short line of the same is part of
 //! the tests.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
 
-use crate::shell::{sh, target_release};
+use crate::shell::{cargo, sh, target_release};
 
 /// Matrices of the lab.
 #[derive(clap::Subcommand)]
@@ -47,8 +45,8 @@ pub(crate) fn run(lab: &Lab) -> Result<()> {
 /// Tests with guests of this name. They do a part; with this variable they do all.
 fn guests(name: &str, (variable, value): (&str, &str)) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let arguments = ["test", "--locked", "-p", "linerate-lab", "--test", "vm", name, "--", "--nocapture"];
-    let status = Command::new("cargo").args(arguments).env(variable, value).status()?;
+    let arguments = ["test", "--workspace", "--locked", "--test", "vm", name, "--", "--nocapture"];
+    let status = cargo().args(arguments).env(variable, value).status()?;
     ensure!(status.success(), "cargo {} failed", arguments.join(" "));
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::shell::{target, target_release};
+use crate::shell::{cargo, target, target_release};
 
 /// A machine for which programs are built.
 pub(crate) struct Machine {
@@ -70,7 +70,7 @@ impl Machine {
 
     /// Builds a static program for it. Gives the file, which was seen to run where that is possible here.
     pub(crate) fn build(&self, package: &str, variables: &[(&str, &str)], is_debug: bool) -> Result<PathBuf> {
-        let mut build = Command::new("cargo");
+        let mut build = cargo();
         build.args(["build", "--locked", "-p", package, "--bin", package, "--target", self.triple]);
         if is_debug {
             // With the features of both programs, so that what they share is built once.

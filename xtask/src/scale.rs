@@ -4,11 +4,9 @@
 //! In: how many of each. Out: what the tests print, with times and memory. They are the same tests as in
 //! `cargo xtask test`, at their full size and optimised.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, ensure};
 
-use crate::shell::{sh, target_release};
+use crate::shell::{cargo, sh, target_release};
 
 /// Runs both at these sizes.
 pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
@@ -23,7 +21,7 @@ pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
 
 fn test(package: &str, target: &[&str], name: &str, sizes: &[(&str, String)]) -> Result<()> {
     let bin = target_release();
-    let mut command = Command::new("cargo");
+    let mut command = cargo();
     command.args(["test", "--release", "--locked", "-p", package]).args(target).args([
         name,
         "--",

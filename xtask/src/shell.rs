@@ -5,6 +5,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+/// How variables begin in which `cargo run` describes the program that it runs.
+const OF_THIS_PROGRAM: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+
 /// The root of the checkout.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
@@ -25,18 +28,35 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
 }
 
+/// A program, without the variables that `cargo run` gave this one. Build scripts that read those would run
+/// again with every `cargo` of a task, and with every one that is typed after it, and what depends on them
+/// would be compiled each time.
+fn fresh(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| OF_THIS_PROGRAM.iter().any(|start| name.starts_with(start))) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Cargo, as if it were typed.
+pub(crate) fn cargo() -> Command {
+    fresh("cargo")
+}
+
 /// Runs a program to its end; fails with its command line when it fails.
 pub(crate) fn sh(program: &str, args: &[&str]) -> Result<()> {
     println!("$ {program} {}", args.join(" "));
-    let status =
-        Command::new(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
+    let status = fresh(program).args(args).status().with_context(|| format!("cannot run {program}"))?;
     ensure!(status.success(), "`{program} {}` failed: {status}", args.join(" "));
     Ok(())
 }
 
 /// Runs a program to its end and gives what it printed; fails with its command line when it fails.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
-    let out = Command::new(program).args(args).output().with_context(|| format!("cannot run {program}"))?;
+    let out = fresh(program).args(args).output().with_context(|| format!("cannot run {program}"))?;
     let errors = String::from_utf8_lossy(&out.stderr);
     ensure!(out.status.success(), "`{program} {}` failed: {}\n{errors}", args.join(" "), out.status);
     String::from_utf8(out.stdout).with_context(|| format!("{program} printed no text"))

@@ -10,7 +10,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
-use crate::shell::am_root;
+use crate::shell::{am_root, cargo};
 
 /// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that
 /// end, each in namespaces of its own. None measures what another one would disturb.
@@ -74,8 +74,7 @@ pub(crate) fn build(choice: Choice<'_>) -> Result<Vec<Program>> {
         args.extend(QUICK.iter().flat_map(|name| ["--test", name]));
     }
     println!("$ cargo {}", args.join(" "));
-    let out =
-        Command::new("cargo").args(&args).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
+    let out = cargo().args(&args).stderr(Stdio::inherit()).output().context("cannot run cargo")?;
     ensure!(out.status.success(), "`cargo {}` failed: {}", args.join(" "), out.status);
     let programs: Vec<Program> = String::from_utf8_lossy(&out.stdout).lines().filter_map(program).collect();
     ensure!(!programs.is_empty(), "cargo names no test program");
