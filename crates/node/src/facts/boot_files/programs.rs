@@ -139,23 +139,29 @@ fn written(program: &str, words: &[&str], path: &str) -> Vec<Effect> {
     }]
 }
 
+/// What is in a file of settings.
+fn applies(path: &str) -> Effect {
+    if path.contains('*') { unclear("sysctl.*") } else { Effect::Applies(path.to_owned()) }
+}
+
 fn sysctl(words: &[&str]) -> Vec<Effect> {
     let mut found = Vec::new();
     let mut words = words.iter().copied().peekable();
     while let Some(word) = words.next() {
         match word {
             "-p" | "--load" | "-f" => {
-                let path = words.next_if(|word| !word.starts_with('-')).unwrap_or("/etc/sysctl.conf");
-                found.push(if path.contains('*') {
-                    unclear("sysctl.*")
-                } else {
-                    Effect::Applies(path.to_owned())
-                });
+                let is_path = |word: &&str| !word.starts_with('-') && !word.contains('=');
+                found.push(applies(words.next_if(is_path).unwrap_or("/etc/sysctl.conf")));
+                found.extend(std::iter::from_fn(|| words.next_if(is_path)).map(applies));
             }
             "--system" => found.push(unclear("sysctl.*")),
             word if word.starts_with("-p") || word.starts_with("--load=") => {
                 let path = word.strip_prefix("--load=").unwrap_or(&word[2..]);
-                found.push(Effect::Applies(path.to_owned()));
+                found.push(applies(path));
+            }
+            // Letters together: one of them may name files.
+            word if word.starts_with('-') && !word.starts_with("--") && word.contains(['p', 'f']) => {
+                found.push(unclear("sysctl.*"));
             }
             word => {
                 let Some((name, value)) = word.split_once('=') else { continue };
@@ -243,7 +249,7 @@ fn ip(words: &[&str]) -> Vec<Effect> {
         "addr" | "address" | "a" | "rule" | "maddress" | "tunnel" | "xfrm" => return Vec::new(),
         _ => return vec![unclear("*")],
     }
-    let Some((verb, mut words)) = words.split_first() else { return Vec::new() };
+    let Some((verb, words)) = words.split_first() else { return Vec::new() };
     match *verb {
         "show" | "list" | "ls" => return Vec::new(),
         "set" | "s" => {}
@@ -252,7 +258,12 @@ fn ip(words: &[&str]) -> Vec<Effect> {
             return vec![unclear(&nic_key(words.get(named).unwrap_or(&"*"), "*"))];
         }
     }
-    words = words.strip_prefix(&["dev"]).unwrap_or(words);
+    let mut words = words.to_vec();
+    // `dev NIC` may stand behind options.
+    if let Some(at) = words.iter().position(|word| *word == "dev").filter(|at| at + 1 < words.len()) {
+        words.remove(at);
+        words[..=at].rotate_right(1);
+    }
     words.split_first().map_or_else(Vec::new, |(nic, rest)| link(nic, rest, &IP_LINK))
 }
 
@@ -390,13 +401,14 @@ mod tests {
 
     #[test]
     fn what_people_write_into_boot_scripts_is_understood() {
-        let rows: [(&str, &[&str]); 22] = [
+        let rows: [(&str, &[&str]); 25] = [
             (
                 "/sbin/sysctl -q -w net.core.rmem_max=7 net/ipv4/tcp_sack=0",
                 &["sysctl.net.core.rmem_max=7", "sysctl.net.ipv4.tcp_sack=0"],
             ),
             ("sysctl -w \"net.ipv4.tcp_rmem=4096  87380 7\"", &["sysctl.net.ipv4.tcp_rmem=4096 87380 7"]),
             ("sysctl -p; sysctl -p /etc/x.conf", &["apply /etc/sysctl.conf", "apply /etc/x.conf"]),
+            ("sysctl -p a.conf b.conf -w vm.x=1", &["apply a.conf", "apply b.conf", "sysctl.vm.x=1"]),
             ("sysctl -a", &[]),
             ("echo 4096 87380 7 > /proc/sys/net/ipv4/tcp_rmem", &["sysctl.net.ipv4.tcp_rmem=4096 87380 7"]),
             ("echo none > /sys/block/sda/queue/scheduler", &["none > /sys/block/sda/queue/scheduler"]),
@@ -406,6 +418,8 @@ mod tests {
                 &["nic.eth0/5.mtu=9000", "nic.eth0/5.txqueuelen=5000"],
             ),
             ("ip link set eth0 up", &[]),
+            ("ip link set mtu 9000 dev eth0 up", &["nic.eth0.mtu=9000"]),
+            ("ip link set up dev eth0", &[]),
             ("ifconfig eth0 10.0.0.1 netmask 255.0.0.0 mtu 9000 up", &["nic.eth0.mtu=9000"]),
             ("ethtool -G eth0 rx 4096 rx-jumbo 8", &["nic.eth0.ring.rx=4096", "nic.eth0.ring.rx_jumbo=8"]),
             (
@@ -436,7 +450,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_unclear_as_narrowly_as_it_can_be_known() {
-        let rows: [(&str, &[&str]); 15] = [
+        let rows: [(&str, &[&str]); 17] = [
             ("/opt/site/tune.sh", &["? *"]),
             ("tuned-adm profile x", &["? *"]),
             ("for i in eth0 eth1; do ethtool -G $i rx 4096; done", &["? nic.*.ring.rx"]),
@@ -446,6 +460,8 @@ mod tests {
             ),
             ("sysctl -w net.core.rmem_max=$MAX", &["? sysctl.net.core.rmem_max"]),
             ("sysctl --system", &["? sysctl.*"]),
+            ("sysctl -qp /etc/x.conf", &["? sysctl.*"]),
+            ("sysctl --load=/etc/$X.conf", &["? sysctl.*"]),
             ("if true; then sysctl -p; fi", &["? sysctl.*"]),
             ("echo 4096 | tee /proc/sys/net/core/rmem_max", &["? sysctl.net.core.rmem_max"]),
             ("for f in /sys/block/sd*/queue/scheduler; do echo none > $f; done", &["? *"]),

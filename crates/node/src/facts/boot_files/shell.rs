@@ -217,6 +217,7 @@ impl<'t> Reader<'t> {
                 '"' => return,
                 '\\' => {
                     if let Some(c) = self.rest.next() {
+                        self.number += usize::from(c == '\n');
                         self.add(c);
                     }
                 }
@@ -233,7 +234,9 @@ impl<'t> Reader<'t> {
     fn expansion(&mut self, first: char) {
         self.add('*');
         if first == '`' {
-            while self.rest.next_if(|c| *c != '`').is_some() {}
+            while let Some(c) = self.rest.next_if(|c| *c != '`') {
+                self.number += usize::from(c == '\n');
+            }
             self.rest.next();
             return;
         }
