@@ -58,11 +58,21 @@ pub struct DownloadPath {
     pub via: String,
 }
 
+/// Between URL and front end in the name of a sending end.
+const THROUGH: &str = " through ";
+
 impl DownloadPath {
     /// Name of the sending end: the URL through the front end. No host has such a name.
     #[must_use]
     pub fn source(&self) -> String {
-        format!("{} through {}", self.url, self.via)
+        format!("{}{THROUGH}{}", self.url, self.via)
+    }
+
+    /// The path of a sending end and the host that receives; `None` where it is the name of a host.
+    #[must_use]
+    pub fn of_source(source: &str, host: &str) -> Option<Self> {
+        let (url, via) = source.rsplit_once(THROUGH).filter(|_| is_source(source))?;
+        Some(Self { host: host.to_owned(), url: url.to_owned(), via: via.to_owned() })
     }
 }
 
@@ -105,7 +115,8 @@ mod tests {
     fn what_stands_behind_the_path_of_a_url_is_not_shown() {
         assert_eq!(shown_url("https://a/b?key=secret#c"), "https://a/b");
         let path = DownloadPath { host: "arc-1".into(), url: "http://a/b".into(), via: "192.0.2.1".into() };
-        assert!(is_source(&path.source()) && !is_source("arc-1"));
+        assert_eq!(DownloadPath::of_source(&path.source(), "arc-1"), Some(path));
+        assert_eq!(DownloadPath::of_source("arc-2 through arc-3", "arc-1"), None);
     }
 
     #[test]

@@ -7,9 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use linerate_diagnose::history::{doublings, undoubled};
 use linerate_diagnose::rules::Rules;
 use linerate_diagnose::stats::{Steps, change_points};
 use linerate_model::download::{DownloadPath, DownloadSeen};
+use linerate_model::finding::Metric;
 use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
 
 use crate::alarm::AlarmIds;
@@ -94,9 +96,8 @@ impl DownloadWatch {
         // Paths of an alarm that lasts are part of what may be wider.
         let lasting = |seen: &DownloadSeen| {
             let of = self.open.iter().find(|open| open.covers(round.table, &seen.path))?;
-            let Slow { since_ms, usual, usual_of } = of.slow();
-            let is_slow = is_still_slow(round, seen, usual, usual_of);
-            is_slow.then_some(Slow { since_ms, usual, usual_of })
+            let slow = of.slow();
+            is_still_slow(round, seen, slow.usual, slow.usual_of).then_some(slow)
         };
         let slow: Vec<Option<Slow>> =
             round.seen.iter().zip(found).map(|(seen, found)| found.or_else(|| lasting(seen))).collect();
@@ -232,13 +233,13 @@ impl Past {
         }
         let rules = &Rules::DEFAULT.history;
         let values: Vec<f64> =
-            self.rates.iter().map(|(_, rate)| (rate + rules.throughput_floor).log2()).collect();
+            self.rates.iter().map(|(_, rate)| doublings(*rate, Metric::Throughput)).collect();
         let steps = Steps { values: &values, effect_min: SLOWER_LASTING.log2() };
         let found = change_points(&[steps], rules).pop()?.pop()?;
         // Each path has its share of what chance may make over all of them.
         let is_sure = found.chance * paths as f64 <= rules.false_discoveries;
         (is_sure && found.after < found.before)
-            .then(|| slow(self.rates[found.at].0, found.before.exp2() - rules.throughput_floor))
+            .then(|| slow(self.rates[found.at].0, undoubled(found.before, Metric::Throughput)))
     }
 }
 

@@ -9,7 +9,7 @@ mod series;
 mod settings;
 
 pub use moved::{LevelChange, moved};
-pub use series::{RunCells, SeriesHistory, series, share_lost};
+pub use series::{RunCells, SeriesHistory, doublings, series, share_lost, undoubled};
 pub use settings::{RunStart, settings_between};
 
 #[cfg(test)]

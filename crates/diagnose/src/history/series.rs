@@ -57,12 +57,15 @@ pub(super) fn scale(metric: Metric) -> (f64, f64) {
     }
 }
 
-/// A value in doublings.
-pub(super) fn doublings(value: f64, metric: Metric) -> f64 {
+/// A value of a series in doublings, above the floor of its metric.
+#[must_use]
+pub fn doublings(value: f64, metric: Metric) -> f64 {
     (value.max(0.0) + scale(metric).0).log2()
 }
 
-fn undoubled(doublings: f64, metric: Metric) -> f64 {
+/// The value of so many doublings.
+#[must_use]
+pub fn undoubled(doublings: f64, metric: Metric) -> f64 {
     (doublings.exp2() - scale(metric).0).max(0.0)
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory};
+use linerate_diagnose::history::{self, LevelChange, RunCells, SeriesHistory, doublings, undoubled};
 use linerate_diagnose::rules::Rules;
 use linerate_diagnose::stats::{Steps, change_points};
 use linerate_fleet::clock;
@@ -154,18 +154,17 @@ fn find_moves(all: &mut [WatchedSeries]) {
         .collect();
     let levels: Vec<Vec<f64>> = rounds
         .iter()
-        .map(|rounds| rounds.iter().map(|(_, rate)| (rate + rules.throughput_floor).log2()).collect())
+        .map(|rounds| rounds.iter().map(|(_, rate)| doublings(*rate, Metric::Throughput)).collect())
         .collect();
     let steps: Vec<Steps<'_>> =
         levels.iter().map(|values| Steps { values, effect_min: rules.throughput_min }).collect();
-    let rate = |level: f64| (level.exp2() - rules.throughput_floor).max(0.0);
     for ((one, rounds), points) in downloads.iter_mut().zip(&rounds).zip(change_points(&steps, rules)) {
         one.moved = points
             .iter()
             .map(|point| WatchedMove {
                 at_ms: rounds[point.at].0,
-                before: rate(point.before),
-                after: rate(point.after),
+                before: undoubled(point.before, Metric::Throughput),
+                after: undoubled(point.after, Metric::Throughput),
                 chance: point.chance,
             })
             .collect();

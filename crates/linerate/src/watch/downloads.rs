@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use linerate_fleet::{Fleet, clock};
 use linerate_history::{History, HistoryError, SeriesKey};
-use linerate_model::download::{DownloadPath, DownloadSeen, DownloadSpec, is_source, shown_url};
+use linerate_model::download::{DownloadPath, DownloadSeen, DownloadSpec, shown_url};
 use linerate_model::finding::{Metric, Suspect};
 use linerate_model::http::HttpFetch;
 use linerate_model::inventory::{HostName, Inventory, Layer};
@@ -259,12 +259,7 @@ fn remembered(cluster: &str, urls: &[String]) -> Result<Remembered, HistoryError
 /// The path whose rates a series has.
 fn path_of(key: &SeriesKey) -> Option<DownloadPath> {
     let Suspect::Pair(source, host) = &key.suspect else { return None };
-    let (url, via) = source.rsplit_once(" through ")?;
-    (key.metric == Metric::Throughput && is_source(source)).then(|| DownloadPath {
-        host: host.clone(),
-        url: url.to_owned(),
-        via: via.to_owned(),
-    })
+    DownloadPath::of_source(source, host).filter(|_| key.metric == Metric::Throughput)
 }
 
 #[cfg(test)]
