@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use linerate_model::suspect::Direction;
 
 /// Milliseconds of a minute.
-const MINUTE_MS: u64 = 60_000;
+pub(crate) const MINUTE_MS: u64 = 60_000;
 
 /// What a value of a minute is of, by indices of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,13 +13,10 @@ use linerate_model::watch::LossAlarm;
 
 use crate::alarm::{AlarmIds, Step};
 use crate::loss::{LossWatch, PairLoss};
-use crate::minute::{SeenFigure, SeenMinute, SeenOf};
+use crate::minute::{MINUTE_MS, SeenFigure, SeenMinute, SeenOf};
 use crate::partners::Member;
 use crate::rules::{LATE, RTT_RISE, RTT_RISE_US, SLOT_MINUTES, SLOT_SEEN, SLOTS_OF_DAY};
 use crate::slow::{SlowStep, median};
-
-/// Milliseconds of a minute.
-const MINUTE_MS: u64 = 60_000;
 
 /// Half an hour of a pair.
 #[derive(Debug, Clone, Copy)]
@@ -166,10 +163,15 @@ impl RttWatch {
         let of = SlowOf::Rtt(suspect.clone());
         let before = self.open.iter().position(|open| open.parts.contains(&part.id));
         if let Some(open) = self.open.iter_mut().find(|open| open.alarm.of == of) {
-            if !open.parts.contains(&part.id) {
-                open.parts.push(part.id);
+            if open.parts.contains(&part.id) {
+                return None;
             }
-            return None;
+            open.parts.push(part.id);
+            // What the part was of before is a part of this one now.
+            let narrow = self.open.remove(before?);
+            let wide = self.open.iter_mut().find(|open| open.alarm.of == of)?;
+            wide.parts.extend(narrow.parts.into_iter().filter(|id| *id != part.id));
+            return Some(SlowStep::Closed(narrow.alarm));
         }
         let (usual, now, seen_with) = self.figures(&suspect);
         let before = before.map(|at| self.open.remove(at));
@@ -197,7 +199,10 @@ impl RttWatch {
             _ => true,
         };
         let is_own = |(a, b): (usize, usize)| match suspect {
-            Suspect::Pair(first, second) => self.names[a] == *first && self.names[b] == *second,
+            // Pairs are by number here, and by name there.
+            Suspect::Pair(first, second) => {
+                [(a, b), (b, a)].iter().any(|(x, y)| self.names[*x] == *first && self.names[*y] == *second)
+            }
             _ => is(a) || is(b),
         };
         let late: Vec<(f64, f64)> =
@@ -231,6 +236,46 @@ mod tests {
         assert_eq!(pair.late, Some((160.0, 450.0)));
         assert!((91..90 + DAY).all(|minute| pair.learn(minute, 450.0) != Some(false)));
         assert_eq!(pair.learn(120 + DAY, 450.0), Some(false));
+    }
+
+    fn part(id: u64, suspect: Suspect) -> LossAlarm {
+        let direction = linerate_model::suspect::Direction::Tx;
+        LossAlarm { id, suspect, direction, since_ms: 0, reported_ms: 0, lost: 5, sent: 5, partners: 1 }
+    }
+
+    /// Two hosts whose names are in another order than their numbers, and the pair of them late.
+    fn late_pair() -> RttWatch {
+        let members = ["arc-9", "arc-10"].map(|name| Member { name, group: None });
+        let mut watch = RttWatch::new(&members, AlarmIds::default());
+        let late = Baseline { late: Some((100.0, 400.0)), ..Baseline::default() };
+        watch.pairs.insert((0, 1), late);
+        watch
+    }
+
+    #[test]
+    fn a_pair_has_its_figures_in_whichever_order_it_is_named() {
+        let pair = |a: &str, b: &str| Suspect::Pair(a.to_owned(), b.to_owned());
+        for suspect in [pair("arc-9", "arc-10"), pair("arc-10", "arc-9")] {
+            let Some(SlowStep::Opened(alarm)) = late_pair().opened(0, &part(1, suspect)) else { panic!() };
+            assert_eq!((alarm.usual, alarm.now, alarm.seen_with), (100.0, 400.0, 1));
+        }
+    }
+
+    #[test]
+    fn an_alarm_that_becomes_one_that_is_open_is_over_with_it() {
+        let mut watch = late_pair();
+        let pair = Suspect::Pair("arc-10".into(), "arc-9".into());
+        let host = Suspect::Host("arc-9".into());
+        let opened =
+            [(1, &pair), (3, &host)].map(|(id, of)| watch.step(0, Step::Opened(part(id, of.clone()))));
+        assert!(opened.iter().all(|step| matches!(step, Some(SlowStep::Opened(_)))), "{opened:?}");
+        let Some(SlowStep::Closed(of_pair)) = watch.step(1, Step::Widened(part(1, host.clone()))) else {
+            panic!("{watch:?}")
+        };
+        assert_eq!(of_pair.of, SlowOf::Rtt(pair));
+        assert_eq!(watch.step(2, Step::Closed(part(3, host.clone()))), None);
+        assert!(matches!(watch.step(3, Step::Closed(part(1, host))), Some(SlowStep::Closed(_))));
+        assert_eq!(watch.open().count(), 0);
     }
 
     #[test]

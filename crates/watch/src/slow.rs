@@ -1,4 +1,4 @@
-//! The steps about what is slow, and the alarms of it that are not over.
+//! The steps about what is slow, and the median by which it is judged.
 
 use linerate_model::slow::SlowAlarm;
 

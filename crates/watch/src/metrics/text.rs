@@ -20,10 +20,21 @@ type SlowValue = fn(&SlowAlarm) -> f64;
 type DownloadValue = fn(&DownloadFigures<'_>) -> f64;
 type HostValue = fn(&HostFigures<'_>) -> u64;
 
+/// Alarms of what is slow, one for each name: two tables of downloads may have the same front end.
+fn distinct<'a>(alarms: &'a [&'a SlowAlarm]) -> Vec<&'a SlowAlarm> {
+    let mut found: Vec<&SlowAlarm> = Vec::new();
+    for alarm in alarms {
+        if found.len() < ALARMS_MAX && found.iter().all(|known| known.of != alarm.of) {
+            found.push(alarm);
+        }
+    }
+    found
+}
+
 /// The text; `took`: for how long it was made, asked at its end.
 pub fn text(figures: &WatchFigures<'_>, took: impl FnOnce() -> Duration) -> String {
     let open = &figures.open[..figures.open.len().min(ALARMS_MAX)];
-    let slow = &figures.slow[..figures.slow.len().min(ALARMS_MAX)];
+    let slow = distinct(&figures.slow);
     let downloads = &figures.downloads[..figures.downloads.len().min(DOWNLOADS_MAX)];
     let others = 3 * open.len() + 2 * slow.len() + 3 * downloads.len() + FAMILIES.len();
     let hosts_max = (SERIES_MAX - others) / HOST_SERIES;
@@ -47,7 +58,7 @@ pub fn text(figures: &WatchFigures<'_>, took: impl FnOnce() -> Duration) -> Stri
         [(SLOW, |alarm| alarm.times().unwrap_or(0.0)), (SLOW_START, |alarm| seconds(alarm.since_ms))];
     for (family, value) in of_slow {
         out.head(family);
-        for alarm in slow {
+        for alarm in &slow {
             out.slow(family, alarm, value(alarm));
         }
     }
