@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_model::audit::{AuditClass, AuditReport, Harm};
 use linerate_model::printable::one_line;
+use linerate_model::units;
 use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::names::cut;
@@ -60,8 +61,8 @@ pub fn verdict(report: &AuditReport) -> Verdict {
     lost.sort_by_key(|(_, class)| std::cmp::Reverse(class.count));
     let item = |(name, class): (&String, &AuditClass)| {
         let (host, folder) = (&report.host, report.folder.display());
-        let files = if class.count == 1 { "file" } else { "files" };
-        let sentence = format!("{host}, {folder}: {} {files}: {}", class.count, class.words);
+        let files = units::counted(class.count as usize, "file");
+        let sentence = format!("{host}, {folder}: {files}: {}", class.words);
         VerdictItem::stated(Some(host), name, sentence)
     };
     Verdict::stating(lost.into_iter().map(item), found.gaps.clone())

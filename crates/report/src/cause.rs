@@ -8,6 +8,7 @@ use linerate_knowledge::{
     SuspectKind,
 };
 use linerate_model::fact::FactValue;
+use linerate_model::units;
 
 use super::wrap::wrap;
 
@@ -246,7 +247,7 @@ pub fn table(causes: &[&Cause]) -> String {
             }
         }
     }
-    let _ = write!(text, "{} cause{}", causes.len(), if causes.len() == 1 { "" } else { "s" });
+    let _ = write!(text, "{}", units::counted(causes.len(), "cause"));
     text
 }
 

@@ -419,7 +419,7 @@ fn ceiling_lines(cells: &[&Cell]) -> Vec<String> {
             };
             let why = low.0.ceiling.terms.iter().find(|t| t.name == term).map_or("", |t| t.why.as_str());
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-            let pairs = if bound.len() == 1 { "1 pair".to_owned() } else { format!("{} pairs", bound.len()) };
+            let pairs = units::counted(bound.len(), "pair");
             let line = match term {
                 TermName::Peers => format!("comparable pairs reach {rate}: {pairs}"),
                 _ => format!("ceiling {rate}, set by {}{why}: {pairs}", names::binding(term)),

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use linerate_diagnose::history::{LevelChange, SeriesHistory, share_lost};
 use linerate_model::fact_change::FactChange;
-use linerate_model::finding::Suspect;
 use linerate_model::printable::one_line;
 use linerate_model::units::{MetricUnit, date_minute, percent, ratio, value};
 use linerate_model::verdict::{HostCommand, Verdict, VerdictItem};
@@ -13,6 +12,7 @@ use linerate_model::verdict::{HostCommand, Verdict, VerdictItem};
 use crate::changes;
 use crate::heat::{Heat, Style};
 use crate::names;
+use crate::slow;
 use crate::spark;
 
 /// Settings that are quoted beside a change; the rest is counted.
@@ -114,7 +114,7 @@ pub fn verdict(view: &HistoryView<'_>) -> Verdict {
     let run = |index: usize| view.runs[index].0;
     let item = |moved: &MovedView<'_>| {
         let (change, series) = (moved.change, &view.series[moved.change.series]);
-        let host = if let Suspect::Host(host) = &series.suspect { Some(host.as_str()) } else { None };
+        let host = slow::host_of(&series.suspect);
         let subject = series.suspect.label(series.direction);
         let sentence = format!(
             "{subject}{}: {}, {}: {}",

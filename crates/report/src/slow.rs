@@ -11,20 +11,19 @@ use linerate_model::verdict::VerdictItem;
 pub(crate) fn is_slow(alarm: &SlowAlarm) -> String {
     let (usual, now) = (value(alarm, alarm.usual), value(alarm, alarm.now));
     let times =
-        alarm.times().map_or(String::new(), |times| format!(", {} times slower,", units::factor(times)));
+        alarm.times().map_or(String::new(), |times| format!(", {} times slower", units::factor(times)));
     match &alarm.of {
         SlowOf::Rtt(suspect) => format!("RTT {} rose from {usual} to {now}", with(suspect)),
         SlowOf::Download(of) if alarm.now <= 0.0 => {
             let why = alarm.failure.as_deref().map_or(String::new(), |why| format!(" ({})", one_line(why)));
-            format!("downloads fail{why} {}", whose(of))
+            format!("downloads {} fail{why}{}", whose(of), of_url(of))
         }
         SlowOf::Download(of) => {
             let than = match alarm.usual_of {
-                UsualOf::Peers => "the best front end",
+                UsualOf::Peers => "the best",
                 UsualOf::Before => "before",
             };
-            // What may be long comes last: a line is cut.
-            format!("downloads at {now}, {than} {usual}{times} {}", whose(of))
+            format!("downloads {} at {now}, {than} {usual}{times}{}", whose(of), of_url(of))
         }
     }
 }
@@ -33,7 +32,7 @@ pub(crate) fn is_slow(alarm: &SlowAlarm) -> String {
 pub(crate) fn was_slow(alarm: &SlowAlarm) -> String {
     match &alarm.of {
         SlowOf::Rtt(suspect) => format!("RTT {} is as usual", with(suspect)),
-        SlowOf::Download(of) => format!("downloads {} are as usual", whose(of)),
+        SlowOf::Download(of) => format!("downloads {}{} are as usual", whose(of), of_url(of)),
     }
 }
 
@@ -51,7 +50,7 @@ pub(crate) fn rests_on(alarm: &SlowAlarm) -> String {
 pub(crate) fn stated(alarm: &SlowAlarm) -> VerdictItem {
     let (host, subject) = match &alarm.of {
         SlowOf::Rtt(suspect) => (host_of(suspect), suspect.label(Direction::Both)),
-        SlowOf::Download(of) => (of.host.as_deref(), whose(of)),
+        SlowOf::Download(of) => (of.host.as_deref(), whose(of) + &of_url(of)),
     };
     VerdictItem::stated(host, &subject, format!("{}: {}", is_slow(alarm), rests_on(alarm)))
 }
@@ -112,13 +111,19 @@ fn with(suspect: &Suspect) -> String {
     }
 }
 
+/// The front end and the host: short, so that they come first.
 fn whose(of: &DownloadSuspect) -> String {
-    let parts = [("through", &of.via), ("by", &of.host), ("of", &of.url)];
+    let parts = [("through", &of.via), ("by", &of.host)];
     let parts: Vec<String> = parts
         .into_iter()
         .filter_map(|(word, of)| Some(format!("{word} {}", one_line(of.as_ref()?))))
         .collect();
     if parts.is_empty() { "through every front end".to_owned() } else { parts.join(" ") }
+}
+
+/// The URL, where it is of one alone. It may be long: it comes last, and a line is cut.
+fn of_url(of: &DownloadSuspect) -> String {
+    of.url.as_ref().map_or(String::new(), |url| format!(", of {}", one_line(url)))
 }
 
 #[cfg(test)]
@@ -144,11 +149,11 @@ mod tests {
     fn a_slow_front_end_is_named_with_what_the_best_one_reaches() {
         assert_eq!(
             is_slow(&download(256e3, None)),
-            "downloads at 256 kbit/s, the best front end 800 Mbit/s, 3125 times slower, through 192.0.2.11"
+            "downloads through 192.0.2.11 at 256 kbit/s, the best 800 Mbit/s, 3125 times slower"
         );
         assert_eq!(
             is_slow(&download(0.0, Some("status\n503"))),
-            "downloads fail (status\\n503) through 192.0.2.11"
+            "downloads through 192.0.2.11 fail (status\\n503)"
         );
         assert_eq!(
             labels(&download(0.0, None)).1,
