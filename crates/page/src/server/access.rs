@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::shell;
+use linerate_sys::ancestors::{self, Trusted};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::ParsedCertificate;
@@ -91,6 +92,8 @@ pub(super) struct Access {
     /// Others than users of this machine reach the server.
     is_public: bool,
     rules: Mutex<Option<Arc<Rules>>>,
+    /// Receives why a file that was right is wrong now.
+    pub(super) note: fn(&str),
 }
 
 impl Access {
@@ -100,7 +103,7 @@ impl Access {
     /// A flaw of the file, or of the certificate or the key that it names.
     pub(super) fn open(path: &Path, is_public: bool) -> Result<Self, AccessError> {
         let rules = load(path, is_public)?;
-        Ok(Self { path: path.to_owned(), is_public, rules: Mutex::new(Some(Arc::new(rules))) })
+        Ok(Self { path: path.to_owned(), is_public, rules: Mutex::new(Some(Arc::new(rules))), note: |_| {} })
     }
 
     /// What is allowed now; `None` where the file is wrong. Blocks.
@@ -108,7 +111,16 @@ impl Access {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |rules: &Arc<Rules>| rules.files.iter().all(|file| *file == Seen::now(&file.path));
         if !rules.as_ref().is_some_and(is_same) {
-            *rules = load(&self.path, self.is_public).ok().map(Arc::new);
+            let was_right = rules.is_some();
+            *rules = match load(&self.path, self.is_public) {
+                Ok(new) => Some(Arc::new(new)),
+                Err(error) => {
+                    if was_right {
+                        (self.note)(&format!("the page accepts no connection: {error}"));
+                    }
+                    None
+                }
+            };
         }
         rules.clone()
     }
@@ -156,6 +168,11 @@ fn read(path: &Path, forbidden: u32, files: &mut Vec<Seen>) -> Result<Vec<u8>, A
     files.push(Seen::now(path));
     let failed = |problem: String, hint: String| AccessError::File { path: path.to_owned(), problem, hint };
     let shown = shell::path(path);
+    // A folder that another user can exchange makes the checks below void.
+    if let Some(above) = path.canonicalize().ok().as_deref().and_then(Path::parent) {
+        ancestors::reach(above, &Trusted::new())
+            .map_err(|error| failed(error.to_string(), format!("ls -ld {}", shell::path(above))))?;
+    }
     let bytes = linerate_input::bytes(path, BYTES_MAX)?;
     let found = path.metadata().map_err(|error| failed(error.to_string(), format!("ls -l {shown}")))?;
     let own = rustix::process::geteuid().as_raw();

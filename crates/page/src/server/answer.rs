@@ -51,7 +51,7 @@ pub(super) struct Visitor {
 
 impl Visitor {
     /// Whether a password is asked for; then it does not matter which user of this machine asks.
-    fn has_users(&self) -> bool {
+    pub(super) fn has_users(&self) -> bool {
         self.rules.as_ref().is_some_and(|rules| rules.users.is_some())
     }
 

@@ -62,6 +62,15 @@ impl Server {
         Ok(Self { listener: Listener::bind(listen)?, access: access.map(Arc::new) })
     }
 
+    /// Reports to `note` why a web-config file that was right is wrong, once each time.
+    #[must_use]
+    pub fn noting(mut self, note: fn(&str)) -> Self {
+        if let Some(access) = self.access.as_mut().and_then(Arc::get_mut) {
+            access.note = note;
+        }
+        self
+    }
+
     /// Where it is reached: an address for a browser, or the path of the socket.
     pub fn address(&self) -> String {
         let has_tls = self.access.as_ref().is_some_and(|access| access.has_tls());
@@ -99,9 +108,9 @@ async fn accepted_from(peer: Peer, stream: Stream, site: Arc<Site>, access: Opti
         }
         None => None,
     };
-    let has_users = rules.as_ref().is_some_and(|rules| rules.users.is_some());
-    let is_own = !has_users && peer.is_own().await;
-    let visitor = Arc::new(Visitor { is_own, rules });
+    let mut visitor = Visitor { is_own: false, rules };
+    visitor.is_own = !visitor.has_users() && peer.is_own().await;
+    let visitor = Arc::new(visitor);
     let Some(tls) = visitor.rules.as_ref().and_then(|rules| rules.tls.as_ref()) else {
         return connection(stream, site, visitor).await;
     };

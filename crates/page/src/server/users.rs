@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,7 +26,7 @@ pub(super) struct Users {
     all: Vec<(String, String)>,
     /// Digests of what was right, at most one for each user.
     right: Mutex<HashSet<[u8; 32]>>,
-    free: Semaphore,
+    free: Arc<Semaphore>,
     /// Chooses the hash that a name without a user is checked against: the same each time.
     chooser: RandomState,
     check: Check,
@@ -39,7 +39,7 @@ impl Users {
     }
 
     fn with(all: Vec<(String, String)>, check: Check) -> Option<Self> {
-        let free = Semaphore::new(CHECKS_MAX);
+        let free = Arc::new(Semaphore::new(CHECKS_MAX));
         let right = Mutex::default();
         (!all.is_empty()).then(|| Self { all, right, free, chooser: RandomState::new(), check })
     }
@@ -55,9 +55,14 @@ impl Users {
         if right().contains(&digest) {
             return true;
         }
-        let Ok(_permit) = self.free.acquire().await else { return false };
+        let Ok(permit) = Arc::clone(&self.free).acquire_owned().await else { return false };
         let check = self.check;
-        let checked = tokio::task::spawn_blocking(move || check(&password, &hash)).await;
+        let checked = tokio::task::spawn_blocking(move || {
+            // A client that leaves ends no check: it counts until it is over.
+            let _held = permit;
+            check(&password, &hash)
+        })
+        .await;
         // The hash of another user admits no name without one.
         let is_right = checked.unwrap_or(false) && found.is_some();
         if is_right {
@@ -80,12 +85,40 @@ fn name_and_password(header: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
     fn header(text: &str) -> String {
         format!("Basic {}", STANDARD.encode(text))
+    }
+
+    #[tokio::test]
+    async fn a_check_counts_until_it_is_over_also_when_the_client_has_left() {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        static MAY_END: AtomicBool = AtomicBool::new(false);
+        let check: Check = |_, _| {
+            STARTED.fetch_add(1, Ordering::SeqCst);
+            while !MAY_END.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            false
+        };
+        let users = Arc::new(Users::with(vec![("alice".to_owned(), "hash".to_owned())], check).unwrap());
+        let clients = [1, 2].map(|number| {
+            let (users, header) = (Arc::clone(&users), header(&format!("alice:{number}")));
+            tokio::spawn(async move { users.admits(Some(&header)).await })
+        });
+        while STARTED.load(Ordering::SeqCst) < CHECKS_MAX {
+            tokio::task::yield_now().await;
+        }
+        for client in clients {
+            client.abort();
+            assert!(client.await.unwrap_err().is_cancelled());
+        }
+        assert_eq!(users.free.available_permits(), 0);
+        MAY_END.store(true, Ordering::SeqCst);
+        linerate_testkit::wait_until("the checks end", || users.free.available_permits() == CHECKS_MAX);
     }
 
     #[tokio::test]
