@@ -66,7 +66,7 @@ impl AlarmRecord {
 
 impl Recorded for AlarmRecord {
     const KIND: &'static str = "alarm";
-    const KEPT_MAX: u32 = 5000;
+    const KEPT_MAX: u32 = 1000;
 
     fn id(&self) -> String {
         format!("{}-{}", self.watch_ms, self.alarm.id)
@@ -93,7 +93,7 @@ pub struct DropsRecord {
 impl Recorded for DropsRecord {
     const KIND: &'static str = "drops";
     // One of 1,000 hosts with 20 reasons each has some 4 MB.
-    const KEPT_MAX: u32 = 50;
+    const KEPT_MAX: u32 = 20;
 
     fn id(&self) -> String {
         self.start_ms.to_string()
@@ -127,12 +127,12 @@ impl History {
         written.map_err(|source| self.failed(DOING, source))
     }
 
-    /// The newest records of a kind, newest first.
-    pub fn records<R: Recorded>(&self, count: u32) -> Result<Vec<R>, HistoryError> {
+    /// The records of a kind, newest first.
+    pub fn records<R: Recorded>(&self) -> Result<Vec<R>, HistoryError> {
         const DOING: &str = "read records";
-        let query = "select json from record where kind = ?1 order by at_ms desc, id desc limit ?2";
+        let query = "select json from record where kind = ?1 order by at_ms desc, id desc";
         let mut statement = self.connection.prepare(query).map_err(at(DOING))?;
-        let mut rows = statement.query(params![R::KIND, count]).map_err(at(DOING))?;
+        let mut rows = statement.query(params![R::KIND]).map_err(at(DOING))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next().map_err(at(DOING))? {
             let json: String = row.get(0).map_err(at(DOING))?;
@@ -206,9 +206,8 @@ mod tests {
             reason: "no other host is watched".to_owned(),
         });
         history.keep(&over).unwrap();
-        assert_eq!(reader.records::<AlarmRecord>(9).unwrap(), [alarm(2), over]);
-        assert_eq!(reader.records::<AlarmRecord>(1).unwrap(), [alarm(2)]);
-        assert_eq!(reader.records::<DropsRecord>(9).unwrap(), []);
+        assert_eq!(reader.records::<AlarmRecord>().unwrap(), [alarm(2), over]);
+        assert_eq!(reader.records::<DropsRecord>().unwrap(), []);
         assert!(before.is_some() && reader.data_version().unwrap() != before);
     }
 
@@ -226,10 +225,10 @@ mod tests {
             history.keep(&count(START_MS + number)).unwrap();
         }
         history.keep(&alarm(1)).unwrap();
-        let kept = history.records::<DropsRecord>(1000).unwrap();
+        let kept = history.records::<DropsRecord>().unwrap();
         assert_eq!(kept.len(), DropsRecord::KEPT_MAX as usize);
         assert_eq!(kept.last().unwrap().start_ms, START_MS + 3);
-        assert_eq!(history.records::<AlarmRecord>(1000).unwrap().len(), 1, "of another kind");
+        assert_eq!(history.records::<AlarmRecord>().unwrap().len(), 1, "of another kind");
         let error = opened(folder.path(), u64::MAX).keep(&alarm(2)).unwrap_err().to_string();
         assert!(error.contains("hint: df -h"), "{error}");
     }

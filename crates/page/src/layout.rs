@@ -158,11 +158,6 @@ fn notices(shown: &Shown<'_>) -> Markup {
     }
 }
 
-/// `1 run`, `2 runs`.
-pub(crate) fn counted(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
-}
-
 /// Commands to copy, each with what it does.
 pub(crate) fn commands(list: &[(String, &str)]) -> Markup {
     html! {

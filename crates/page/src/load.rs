@@ -20,9 +20,6 @@ const CHANGES_MS: u64 = 30 * 86_400_000;
 const SURVEYS_MS: u64 = 90 * 86_400_000;
 /// Minutes are drawn up to this age, milliseconds: 2 days.
 const MINUTES_MS: u64 = 2 * 86_400_000;
-/// Alarms and counts of drops that are shown, the newest.
-const ALARMS_MAX: u32 = 1000;
-const DROPS_MAX: u32 = 20;
 
 /// How a store is opened.
 type Open<T, E> = Box<dyn Fn() -> Result<T, E> + Send + Sync>;
@@ -84,8 +81,12 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
     };
     let (alarms, drops, trouble) = match records(source) {
         Ok((alarms, drops)) => (alarms, drops, None),
-        // The runs are shown all the same.
-        Err(error) => (Vec::new(), Vec::new(), Some(error.to_string())),
+        // The runs are shown all the same, and what is older.
+        Err(error) => {
+            let known = last.map(|view| (view.alarms.clone(), view.drops.clone()));
+            let (alarms, drops) = known.unwrap_or_default();
+            (alarms, drops, Some(error.to_string()))
+        }
     };
     Ok(View {
         version: last.map_or(1, |view| view.version + 1),
@@ -104,7 +105,7 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
 /// Alarms and counts of drops, newest first.
 fn records(source: &Source) -> Result<(Vec<AlarmRecord>, Vec<DropsRecord>), HistoryError> {
     let history = (source.history)()?;
-    Ok((history.records(ALARMS_MAX)?, history.records(DROPS_MAX)?))
+    Ok((history.records()?, history.records()?))
 }
 
 /// Trials, newest first; one that was undone is read once.

@@ -68,7 +68,7 @@ impl Page {
             drift: Box::new(move |run, log| drift(kept.clone(), run, log)),
             now_ms: clock::now_ms,
         });
-        let server = Server::bind(listen, web_config)?;
+        let server = Server::bind(listen, web_config)?.noting(out::note);
         let views = live::follow(Arc::clone(&source))?;
         Ok(Self { server, source, views })
     }

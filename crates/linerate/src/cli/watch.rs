@@ -14,7 +14,7 @@ use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::slow::SlowOf;
 use linerate_model::suspect::Suspect;
 use linerate_model::units::counted;
-use linerate_model::watch::{LossAlarm, WatchEvent};
+use linerate_model::watch::WatchEvent;
 use linerate_page::server::Listen;
 use linerate_report::heat::Style;
 use linerate_report::watch as words;
@@ -110,6 +110,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The unit that runs a watch with these arguments.
 fn unit_of(args: &Args) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        args.page.is_none() && args.time.is_none(),
+        "a unit has neither --page nor --for\nhint: leave them out; `linerate serve` shows the page"
+    );
     let given = args.inventory.given().ok_or_else(|| {
         anyhow::anyhow!(
             "a unit needs an inventory\nhint: linerate watch --print unit -i /etc/linerate/cluster.toml"
@@ -265,8 +269,9 @@ impl Receivers<'_> {
 
     fn event(&mut self, watch: &Watch, event: &WatchEvent) -> anyhow::Result<()> {
         report(self.args, self.named, event)?;
-        self.notifier.event(event, || changed(self.inventory, event));
-        self.alarms.event(event, clock::now_ms(), |alarm| changed_before(self.inventory, alarm));
+        let changed = changed(self.inventory, event);
+        self.notifier.event(event, &changed);
+        self.alarms.event(event, clock::now_ms(), &changed);
         watch.keep(&mut self.alarms);
         Ok(())
     }
@@ -304,32 +309,21 @@ fn exposition(watch: &Watch, notifier: &Notifier) -> String {
 
 /// Settings of the hosts of an alarm that changed within a day before it, newest first.
 fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
-    match event {
-        WatchEvent::Measured { alarm, .. } => changed_before(inventory, alarm),
+    let (hosts, since_ms, reported_ms) = match event {
+        WatchEvent::Opened { alarm, .. } | WatchEvent::Measured { alarm, .. } => {
+            (hosts_of(inventory, &alarm.suspect), alarm.since_ms, alarm.reported_ms)
+        }
         WatchEvent::Slowed { alarm, .. } => {
             let hosts = match &alarm.of {
                 SlowOf::Rtt(suspect) => hosts_of(inventory, suspect),
                 SlowOf::Download(of) => of.host.iter().cloned().collect(),
             };
-            list_changed(inventory, &hosts, alarm.since_ms, alarm.reported_ms)
+            (hosts, alarm.since_ms, alarm.reported_ms)
         }
-        _ => Vec::new(),
-    }
-}
-
-fn changed_before(inventory: &Inventory, alarm: &LossAlarm) -> Vec<FactChange> {
-    let hosts = hosts_of(inventory, &alarm.suspect);
-    list_changed(inventory, &hosts, alarm.since_ms, alarm.reported_ms)
-}
-
-fn list_changed(
-    inventory: &Inventory,
-    hosts: &[HostName],
-    since_ms: u64,
-    reported_ms: u64,
-) -> Vec<FactChange> {
+        _ => return Vec::new(),
+    };
     let since_ms = since_ms.saturating_sub(CHANGED_MS);
-    let log = Store::open_to_read().and_then(|store| store.list_changes(hosts, since_ms, ""));
+    let log = Store::open_to_read().and_then(|store| store.list_changes(&hosts, since_ms, ""));
     let all = match log {
         Ok(log) => log.changes,
         Err(error) => {

@@ -29,21 +29,14 @@ impl AlarmBook {
     }
 
     /// Learns of an event; `changed` are the settings that changed before an alarm.
-    pub(crate) fn event(
-        &mut self,
-        event: &WatchEvent,
-        now_ms: u64,
-        changed: impl FnOnce(&LossAlarm) -> Vec<FactChange>,
-    ) {
+    pub(crate) fn event(&mut self, event: &WatchEvent, now_ms: u64, changed: &[FactChange]) {
         match event {
             WatchEvent::Opened { alarm, .. } => {
-                let changed = changed(alarm);
-                self.record(alarm, now_ms).changed = changed;
+                changed.clone_into(&mut self.record(alarm, now_ms).changed);
             }
             WatchEvent::Measured { alarm, decided, .. } => {
-                let changed = changed(alarm);
                 let record = self.record(alarm, now_ms);
-                (record.decided, record.changed) = (Some(decided.clone()), changed);
+                (record.decided, record.changed) = (Some(decided.clone()), changed.to_owned());
             }
             WatchEvent::Widened { alarm } => {
                 self.record(alarm, now_ms);
@@ -78,18 +71,13 @@ impl AlarmBook {
         record
     }
 
-    /// Hands on what is new, until one is not taken.
-    pub(crate) fn hand_on(&mut self, mut take: impl FnMut(AlarmRecord) -> bool) {
-        while let Some(id) = self.unsaved.first().copied() {
-            let Some(record) = self.records.get(&id) else { break };
-            let is_over = record.ended_ms.is_some();
-            if !take(record.clone()) {
-                break;
-            }
-            self.unsaved.remove(&id);
-            if is_over {
-                self.records.remove(&id);
-            }
+    /// Hands on what is new, all of it or nothing.
+    pub(crate) fn hand_on(&mut self, take: impl FnOnce(Vec<AlarmRecord>) -> bool) {
+        let new: Vec<AlarmRecord> =
+            self.unsaved.iter().filter_map(|id| self.records.get(id).cloned()).collect();
+        if !new.is_empty() && take(new) {
+            self.unsaved.clear();
+            self.records.retain(|_, record| record.ended_ms.is_none());
         }
     }
 }
@@ -119,8 +107,7 @@ mod tests {
     #[test]
     fn an_alarm_is_one_record_from_its_begin_to_its_end_and_waits_where_it_is_not_taken() {
         let mut book = AlarmBook::begin("three", "linerate survey -i c.toml", 500);
-        let none = |_: &LossAlarm| Vec::new();
-        book.event(&WatchEvent::Opened { alarm: alarm(1, 4), changes: Vec::new() }, 9000, none);
+        book.event(&WatchEvent::Opened { alarm: alarm(1, 4), changes: Vec::new() }, 9000, &[]);
         book.hand_on(|_| false);
         let decided = DecidedLoss {
             verdict: LossVerdict::Confirmed,
@@ -130,21 +117,20 @@ mod tests {
         };
         let measured =
             WatchEvent::Measured { alarm: alarm(1, 5), changes: Vec::new(), decided: decided.clone() };
-        book.event(&measured, 12_000, none);
-        book.event(&WatchEvent::Opened { alarm: alarm(2, 9), changes: Vec::new() }, 12_000, none);
+        book.event(&measured, 12_000, &[]);
+        book.event(&WatchEvent::Opened { alarm: alarm(2, 9), changes: Vec::new() }, 12_000, &[]);
         let mut taken = Vec::new();
-        book.hand_on(|record| {
-            taken.push(record);
-            taken.len() < 2
+        book.hand_on(|records| {
+            taken = records;
+            true
         });
-        assert_eq!(taken.len(), 2, "the second one is not taken");
+        assert_eq!(taken.len(), 2);
         assert_eq!((taken[0].alarm.lost, taken[0].decided.as_ref()), (5, Some(&decided)));
         assert_eq!((taken[0].watch_ms, taken[0].seen_ms, taken[0].ended_ms), (500, 12_000, None));
-        book.event(&WatchEvent::Closed { alarm: alarm(1, 7) }, 70_000, none);
+        book.event(&WatchEvent::Closed { alarm: alarm(1, 7) }, 70_000, &[]);
         book.refresh([alarm(2, 11)].iter(), 72_000);
-        taken.clear();
-        book.hand_on(|record| {
-            taken.push(record);
+        book.hand_on(|records| {
+            taken = records;
             true
         });
         assert_eq!(

@@ -305,7 +305,7 @@ impl Watch {
 
     /// What is new of alarms goes into the history.
     pub(crate) fn keep(&self, alarms: &mut AlarmBook) {
-        alarms.hand_on(|record| self.recorder.alarm(record));
+        alarms.hand_on(|records| self.recorder.alarms(records));
     }
 
     /// The minute that is not over goes into the history.

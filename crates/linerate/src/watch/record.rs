@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use linerate_history::{AlarmRecord, History, HistoryError, SERIES_MAX, SeriesId, SeriesKey, Statistic};
+use linerate_history::{
+    AlarmRecord, History, HistoryError, Recorded as _, SERIES_MAX, SeriesId, SeriesKey, Statistic,
+};
 use linerate_model::download::DownloadPath;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
@@ -31,7 +33,7 @@ struct Written {
 /// What is written.
 enum ToWrite {
     Minute(Written),
-    Alarm(Box<AlarmRecord>),
+    Alarms(Vec<AlarmRecord>),
 }
 
 /// The thread that writes.
@@ -60,8 +62,11 @@ impl Recorder {
         std::thread::Builder::new().name("history".to_owned()).spawn(move || {
             for one in waiting {
                 match one {
-                    ToWrite::Minute(one) => writer.write(&one.minute, &one.downloads),
-                    ToWrite::Alarm(alarm) => writer.alarm(&alarm),
+                    ToWrite::Minute(one) => {
+                        writer.write(&one.minute, &one.downloads);
+                        writer.write_alarms();
+                    }
+                    ToWrite::Alarms(alarms) => writer.alarms(alarms),
                 }
             }
             // The watch waits for it; where it has ended already there is nothing to report.
@@ -83,9 +88,9 @@ impl Recorder {
         }
     }
 
-    /// Whether an alarm can be written now.
-    pub(super) fn alarm(&self, alarm: AlarmRecord) -> bool {
-        self.to_write.try_send(ToWrite::Alarm(Box::new(alarm))).is_ok()
+    /// Whether alarms can be written now.
+    pub(super) fn alarms(&self, alarms: Vec<AlarmRecord>) -> bool {
+        self.to_write.try_send(ToWrite::Alarms(alarms)).is_ok()
     }
 
     /// Minutes that are not in the file.
@@ -109,6 +114,8 @@ struct Writer {
     history: Option<History>,
     known: BTreeMap<(SeenOf, SeenFigure), Option<SeriesId>>,
     downloads: BTreeMap<DownloadPath, Option<SeriesId>>,
+    /// Alarms that could not be written yet.
+    left: Vec<AlarmRecord>,
     /// Series of the file.
     count: usize,
     /// Minutes since it could not be written.
@@ -150,17 +157,31 @@ impl Writer {
         written
     }
 
-    /// An open alarm comes again with the next minute; that nothing can be written is reported by the
-    /// minutes.
-    fn alarm(&mut self, alarm: &AlarmRecord) {
-        let Ok(mut history) = self.take_history() else { return };
-        let written = history.keep(alarm);
-        self.history = Some(history);
-        if let Err(error) = written
-            && self.missing == 0
-        {
-            self.note(format!("an alarm is not kept for the page: {error}"));
+    /// What cannot be written is tried again with the next minute, in its newest state; that nothing can be
+    /// written is reported by the minutes.
+    fn alarms(&mut self, new: Vec<AlarmRecord>) {
+        self.left.retain(|old| new.iter().all(|one| one.id() != old.id()));
+        self.left.extend(new);
+        let beyond = self.left.len().saturating_sub(AlarmRecord::KEPT_MAX as usize);
+        self.left.drain(..beyond);
+        self.write_alarms();
+    }
+
+    fn write_alarms(&mut self) {
+        if self.left.is_empty() {
+            return;
         }
+        let Ok(mut history) = self.take_history() else { return };
+        while let Some(alarm) = self.left.first() {
+            if let Err(error) = history.keep(alarm) {
+                if self.missing == 0 {
+                    self.note(format!("alarms are not kept for the page yet: {error}"));
+                }
+                break;
+            }
+            self.left.remove(0);
+        }
+        self.history = Some(history);
     }
 
     fn take_history(&mut self) -> Result<History, HistoryError> {

@@ -11,8 +11,8 @@ use linerate_model::verdict::VerdictItem;
 use linerate_report::{changes, watch};
 use maud::{Markup, html};
 
-use super::{drops, findings};
-use crate::layout::{Body, Shown, commands, counted};
+use super::{drops, findings, series};
+use crate::layout::{Body, Shown, commands};
 use crate::link;
 
 /// Rows of a list.
@@ -25,8 +25,10 @@ pub(super) fn list(shown: &Shown<'_>) -> Body {
     let all = &shown.view.alarms;
     let open = all.iter().filter(|one| one.is_open(shown.now_ms)).count();
     let markup = html! {
-        h1 { @if open == 0 { "No open alarm" } @else { (counted(open, "open alarm")) } }
-        @if all.is_empty() { p { "No watch has reported an alarm." } } @else { (table(shown, &all.iter().collect::<Vec<_>>())) }
+        h1 { @if open == 0 { "No open alarm of a loss" } @else { (units::counted(open, "open alarm")) } }
+        @if all.is_empty() { p { "No watch has reported a loss." } }
+        @else { (table(shown, &all.iter().collect::<Vec<_>>())) }
+        p.small { "Slow downloads and RTTs are on the screen of a watch, in its metrics and in what it delivers." }
         (commands(&[(shown.on_hosts("linerate watch"), "probes between all hosts, and reports what is lost")]))
     };
     Body::new("Alarms", markup)
@@ -56,11 +58,7 @@ pub(super) fn recent(shown: &Shown<'_>) -> Markup {
 
 /// Those of a host and its pairs.
 pub(super) fn of_host(shown: &Shown<'_>, name: &str) -> Markup {
-    let is_of = |one: &&AlarmRecord| match &one.alarm.suspect {
-        Suspect::Host(host) => host == name,
-        Suspect::Pair(from, to) => from == name || to == name,
-        _ => false,
-    };
+    let is_of = |one: &&AlarmRecord| series::concerns(&one.alarm.suspect, name);
     let alarms: Vec<&AlarmRecord> = shown.view.alarms.iter().filter(is_of).collect();
     html! { @if !alarms.is_empty() { h2 { "Alarms" } (table(shown, &alarms)) } }
 }
@@ -112,7 +110,7 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
     let Some(one) = shown.view.alarms.iter().find(|one| one.id() == id) else {
         return above(Body::missing(id, html! { h1 { "No alarm " (id) } }));
     };
-    let hosts = hosts(shown, one);
+    let hosts = findings::hosts_of(shown, &one.alarm.suspect);
     let of_hosts = |command: &str| {
         let words: Vec<String> = hosts.iter().map(|host| word(host)).collect();
         shown.on_hosts(&format!("{command} {}", words.join(" ")))
@@ -156,7 +154,10 @@ fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
             dt { "Changed" }
             dd {
                 @for change in &one.changed {
-                    p { (changes::in_short(change)) ", " (changes::between(change)) " " a href=(link::to("/changes", &[("host", &change.host)])) { "changes" } }
+                    p {
+                        (changes::in_short(change)) ", " (changes::between(change)) " "
+                        a href=(link::to("/changes", &[("host", &change.host)])) { "changes" }
+                    }
                 }
                 @if one.changed.is_empty() { "No setting of it changed in the day before." }
             }
@@ -177,7 +178,9 @@ fn who(shown: &Shown<'_>, suspect: &Suspect, hosts: &[HostName]) -> Markup {
     html! {
         @match suspect {
             Suspect::Pair(from, to) => {
-                @if shown.has_host(from) && shown.has_host(to) { a href=(shown.pair(from, to)) { (from) " to " (to) } ": " }
+                @if shown.has_host(from) && shown.has_host(to) {
+                    a href=(shown.pair(from, to)) { (from) " to " (to) } ": "
+                }
                 (shown.host_link(from)) ", " (shown.host_link(to))
             }
             Suspect::Host(host) => (shown.host_link(host)),
@@ -188,18 +191,6 @@ fn who(shown: &Shown<'_>, suspect: &Suspect, hosts: &[HostName]) -> Markup {
                 @if hosts.len() > findings::HOSTS_MAX { "and " (hosts.len() - findings::HOSTS_MAX) " more" }
             }
         }
-    }
-}
-
-/// The hosts of the suspect; none where it is every path.
-fn hosts(shown: &Shown<'_>, one: &AlarmRecord) -> Vec<HostName> {
-    match &one.alarm.suspect {
-        Suspect::Host(host) | Suspect::Drive(host, _) => vec![host.clone()],
-        Suspect::Pair(from, to) => vec![from.clone(), to.clone()],
-        Suspect::Mismatch(_, hosts) => hosts.clone(),
-        Suspect::Group(group) => findings::members(shown, &[group]),
-        Suspect::GroupToGroup(a, b) => findings::members(shown, &[a, b]),
-        Suspect::All => Vec::new(),
     }
 }
 

@@ -10,12 +10,11 @@ use linerate_model::units;
 use linerate_report::drops as words;
 use maud::{Markup, html};
 
-use crate::layout::{Body, Shown, commands, counted};
+use crate::layout::{Body, Shown, commands};
 use crate::link;
 
 /// Rows of the parts of the page; the rest is counted.
 const ROWS_MAX: usize = 300;
-const EARLIER_MAX: usize = 20;
 
 pub(super) fn body(shown: &Shown<'_>) -> Body {
     let all = &shown.view.drops;
@@ -33,10 +32,13 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
     let markup = html! {
         h1 {
             @if bad == 0 { "No drops but harmless ones" }
-            @else { (counted(bad, "host")) (if bad == 1 { " drops" } else { " drop" }) " packets that are not harmless" }
+            @else {
+                (units::counted(bad, "host")) (if bad == 1 { " drops" } else { " drop" }) " packets that are not harmless"
+            }
         }
         p.small {
-            "Counted " (units::date_minute(one.start_ms)) " UTC for " (units::span_s(report.seconds)) " on " (counted(report.hosts.len(), "host"))
+            "Counted " (units::date_minute(one.start_ms)) " UTC for " (units::span_s(report.seconds))
+            " on " (units::counted(report.hosts.len(), "host"))
             @if !one.cluster.is_empty() { " of " (one.cluster) }
         }
         (same(shown, report))
@@ -93,13 +95,19 @@ fn dropped(shown: &Shown<'_>, report: &DropReport) -> Markup {
 fn table(shown: &Shown<'_>, rows: &[(&HostName, &DropRow)], seconds: f64) -> Markup {
     html! {
         div.scroll { table.plain {
-            thead { tr { th { "host" } th { "reason" } th { "packets of" } th.n { "packets" } th.n { "a second" } th { "meaning" } } }
+            thead { tr {
+                th { "host" } th { "reason" } th { "packets of" }
+                th.n { "packets" } th.n { "a second" } th { "meaning" }
+            } }
             tbody {
                 @for (host, row) in rows.iter().take(ROWS_MAX) {
                     tr.suspect[!row.is_harmless()] {
                         td { (shown.host_link(host)) }
                         td { (words::short(&row.reason)) }
-                        td { (row.ether_type.map_or_else(String::new, words::protocol)) " " (row.device.as_deref().unwrap_or_default()) }
+                        td {
+                            (row.ether_type.map_or_else(String::new, words::protocol)) " "
+                            (row.device.as_deref().unwrap_or_default())
+                        }
                         td.n { (row.packets) }
                         td.n { (units::short(row.packets as f64 / seconds.max(f64::MIN_POSITIVE))) }
                         td { (row.class.as_ref().map_or("", |class| class.title.as_str())) }
@@ -119,7 +127,10 @@ fn resent(shown: &Shown<'_>, report: &DropReport) -> Markup {
             h2 { "Sent again by TCP" }
             @if let Some(most) = &report.resent_to { p { b { (words::resent_to(most)) } } }
             div.scroll { table.plain {
-                thead { tr { th { "host" } th.n { "segments" } th.n { "of" } th.n { "a gigabyte" } th.n { "had arrived" } th { "most to" } } }
+                thead { tr {
+                    th { "host" } th.n { "segments" } th.n { "of" }
+                    th.n { "a gigabyte" } th.n { "had arrived" } th { "most to" }
+                } }
                 tbody {
                     @for host in hosts.iter().take(ROWS_MAX) {
                         tr {
@@ -152,7 +163,9 @@ fn unseen(report: &DropReport) -> Markup {
             details.section {
                 summary { "Not seen (" (alone.len() + report.gaps.len()) ")" }
                 ul {
-                    @for (host, reason) in alone { li { (host) ": counters alone, without the kernel's reasons: " (reason) } }
+                    @for (host, reason) in alone {
+                        li { (host) ": counters alone, without the kernel's reasons: " (reason) }
+                    }
                     @for gap in &report.gaps { li { (gap.what.to_string()) ": " (gap.reason) } }
                 }
             }
@@ -167,8 +180,9 @@ fn earlier(all: &[DropsRecord], one: &DropsRecord) -> Markup {
         @if all.len() > 1 {
             h2 { "Other times" }
             p.choices {
-                @for other in all.iter().take(EARLIER_MAX) {
-                    a href=(link::to("/drops", &[("id", &other.id())])) aria-current=[(other.start_ms == one.start_ms).then_some("true")] {
+                @for other in all {
+                    @let is_shown = other.start_ms == one.start_ms;
+                    a href=(link::to("/drops", &[("id", &other.id())])) aria-current=[is_shown.then_some("true")] {
                         (units::date_minute(other.start_ms))
                     }
                 }
@@ -187,7 +201,11 @@ pub(super) fn of_hosts(shown: &Shown<'_>, hosts: &[HostName]) -> Markup {
     let rows: Vec<_> = rows.filter(|(_, row)| !row.is_harmless()).collect();
     html! {
         @if !rows.is_empty() {
-            p.small { "Dropped " (units::date_minute(one.start_ms)) " UTC, counted for " (units::span_s(one.report.seconds)) ": " a href=(link::to("/drops", &[("id", &one.id())])) { "all of it" } }
+            p.small {
+                "Dropped " (units::date_minute(one.start_ms)) " UTC, counted for "
+                (units::span_s(one.report.seconds)) ": "
+                a href=(link::to("/drops", &[("id", &one.id())])) { "all of it" }
+            }
             (table(shown, &rows, one.report.seconds))
         }
     }

@@ -71,14 +71,7 @@ fn suspects(item: &VerdictItem) -> Vec<(&Suspect, Direction)> {
 pub(super) fn hosts(shown: &Shown<'_>, item: &VerdictItem) -> Vec<HostName> {
     let mut hosts: Vec<HostName> = Vec::new();
     for (suspect, _) in suspects(item).into_iter().take(1) {
-        hosts.extend(match suspect {
-            Suspect::Host(host) | Suspect::Drive(host, _) => vec![host.clone()],
-            Suspect::Pair(a, b) => vec![a.clone(), b.clone()],
-            Suspect::Mismatch(_, hosts) => hosts.clone(),
-            Suspect::Group(a) => members(shown, &[a]),
-            Suspect::GroupToGroup(a, b) => members(shown, &[a, b]),
-            Suspect::All => Vec::new(),
-        });
+        hosts.extend(hosts_of(shown, suspect));
     }
     if let VerdictSubject::Drive(drive) = &item.what {
         hosts.push(drive.host.clone());
@@ -89,8 +82,20 @@ pub(super) fn hosts(shown: &Shown<'_>, item: &VerdictItem) -> Vec<HostName> {
     hosts
 }
 
+/// The hosts of a suspect; none where it is every path.
+pub(super) fn hosts_of(shown: &Shown<'_>, suspect: &Suspect) -> Vec<HostName> {
+    match suspect {
+        Suspect::Host(host) | Suspect::Drive(host, _) => vec![host.clone()],
+        Suspect::Pair(a, b) => vec![a.clone(), b.clone()],
+        Suspect::Mismatch(_, hosts) => hosts.clone(),
+        Suspect::Group(a) => members(shown, &[a]),
+        Suspect::GroupToGroup(a, b) => members(shown, &[a, b]),
+        Suspect::All => Vec::new(),
+    }
+}
+
 /// The hosts of groups.
-pub(super) fn members(shown: &Shown<'_>, groups: &[&String]) -> Vec<HostName> {
+fn members(shown: &Shown<'_>, groups: &[&String]) -> Vec<HostName> {
     let Some(run) = shown.run else { return Vec::new() };
     let inventory = &run.snapshot.inventory;
     let is_in = |host: &str| inventory.groups_of(host).iter().any(|of| groups.contains(&&of.name));

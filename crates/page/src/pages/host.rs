@@ -11,7 +11,7 @@ use linerate_report::{changes, names};
 use maud::{Markup, html};
 
 use super::{alarms, drift, drops, findings, series, trials};
-use crate::layout::{Body, Shown, commands, counted};
+use crate::layout::{Body, Shown, commands};
 use crate::link;
 use crate::view::RunView;
 
@@ -30,7 +30,7 @@ pub(super) fn list(shown: &Shown<'_>) -> Body {
     }
     let hosts = &run.snapshot.inventory.hosts;
     let markup = html! {
-        h1 { (counted(hosts.len(), "host")) }
+        h1 { (units::counted(hosts.len(), "host")) }
         div.scroll { table.plain {
             thead { tr { th { "host" } th { "groups" } th.n { "facts" } th.n { "findings" } } }
             tbody {
@@ -127,7 +127,7 @@ fn direction(shown: &Shown<'_>, cells: &[&Cell], is_sender: bool, title: &str) -
         .map_or_else(String::new, |last| format!(", median {}", throughput_text(cells[last / 2])));
     html! {
         h3 { (title) }
-        p.small { (counted(cells.len(), "pair")) (median) }
+        p.small { (units::counted(cells.len(), "pair")) (median) }
         div.scroll { table.plain {
             thead { tr { th { (if is_sender { "to" } else { "from" }) } th.n { "throughput" } th.n { "of ceiling" } th { "ceiling" } } }
             tbody {

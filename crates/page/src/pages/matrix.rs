@@ -205,7 +205,9 @@ fn times(shown: &Shown<'_>, run: &RunView, grid: &Grid) -> Markup {
     html! {
         p.choices {
             @for row in all.iter().skip(first).take(TIMES_MAX) {
-                a href=(of(row)) aria-current=[(row.id == run.row.id).then_some("true")] { (units::date_minute(row.start_ms)) }
+                a href=(of(row)) aria-current=[(row.id == run.row.id).then_some("true")] {
+                    (units::date_minute(row.start_ms))
+                }
             }
             @if all.len() > TIMES_MAX { a href="/runs" { "All " (all.len()) " runs" } }
         }

@@ -54,7 +54,10 @@ fn changed(shown: &Shown<'_>) -> Markup {
         section id="changed" {
             h2 { "What changed" }
             @if recent.is_empty() && over.moved.is_empty() {
-                p { "No setting changed in the last 24 hours, and no level moved over " (units::counted(over.surveys.len(), "survey")) "." }
+                p {
+                    "No setting changed in the last 24 hours, and no level moved over "
+                    (units::counted(over.surveys.len(), "survey")) "."
+                }
             }
             ul.plainlist {
                 @for one in over.moved.iter().take(CHANGES_MAX) {

@@ -3,7 +3,7 @@
 use linerate_model::units;
 use maud::html;
 
-use crate::layout::{Body, Shown, commands, counted};
+use crate::layout::{Body, Shown, commands};
 use crate::link;
 
 /// Rows of a page.
@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 300;
 pub(super) fn body(shown: &Shown<'_>) -> Body {
     let runs = &shown.view.runs;
     let markup = html! {
-        h1 { (counted(runs.len(), "run")) }
+        h1 { (units::counted(runs.len(), "run")) }
         div.scroll { table.plain {
             thead { tr { th { "run" } th { "start, UTC" } th { "cluster" } th.n { "tests" } th { "result" } } }
             tbody {

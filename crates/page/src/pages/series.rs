@@ -30,7 +30,9 @@ pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Ma
     html! {
         @if !numbers.is_empty() || !minutes.is_empty() {
             h2 id="series" { "Over time" }
-            p.small { "Shaded: the level changed between two surveys, or an alarm was open. Triangles: a setting changed." }
+            p.small {
+                "Shaded: the level changed between two surveys, or an alarm was open. Triangles: a setting changed."
+            }
         }
         @for of in minutes { (of_minutes(shown, of)) }
         @for number in numbers.iter().take(OPEN_MAX) { (figure(over, *number)) }
@@ -81,7 +83,8 @@ fn timeline(over: &OverTime, number: usize) -> Timeline {
     }
 }
 
-fn concerns(suspect: &Suspect, host: &str) -> bool {
+/// Whether a suspect is a host, or a pair with it.
+pub(super) fn concerns(suspect: &Suspect, host: &str) -> bool {
     match suspect {
         Suspect::Host(one) => one == host,
         Suspect::Pair(a, b) => a == host || b == host,

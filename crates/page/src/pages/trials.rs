@@ -6,7 +6,7 @@ use linerate_report::card;
 use linerate_report::html::closed;
 use maud::{Markup, html};
 
-use crate::layout::{Body, Shown, commands, counted};
+use crate::layout::{Body, Shown, commands};
 use crate::link;
 
 /// Rows of a list.
@@ -15,7 +15,7 @@ const ROWS_MAX: usize = 300;
 pub(super) fn list(shown: &Shown<'_>) -> Body {
     let trials: Vec<&Trial> = shown.view.trials.iter().collect();
     let markup = html! {
-        h1 { (counted(trials.len(), "trial")) }
+        h1 { (units::counted(trials.len(), "trial")) }
         @if trials.is_empty() { p { "Nothing was tried yet. A finding names the command that tries its fix." } }
         @else { (table(shown, &trials)) }
     };

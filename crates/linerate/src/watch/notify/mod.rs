@@ -83,13 +83,13 @@ impl Notifier {
     }
 
     /// Learns of an event; `changed` are the settings that changed before an alarm.
-    pub(crate) fn event(&mut self, event: &WatchEvent, changed: impl FnOnce() -> Vec<FactChange>) {
+    pub(crate) fn event(&mut self, event: &WatchEvent, changed: &[FactChange]) {
         match event {
             WatchEvent::Measured { alarm, decided, .. } => {
-                let changed = changed();
-                let alert = self.with_command(words::alert(&self.cluster, alarm, decided, &changed));
+                let alert = self.with_command(words::alert(&self.cluster, alarm, decided, changed));
                 self.send(&alert);
-                self.known.insert(alarm.id, Known { alert, decided: decided.clone(), changed });
+                let (decided, changed) = (decided.clone(), changed.to_owned());
+                self.known.insert(alarm.id, Known { alert, decided, changed });
             }
             WatchEvent::Widened { alarm } => {
                 let Some(known) = self.known.get(&alarm.id) else { return };
@@ -102,8 +102,7 @@ impl Notifier {
                 self.replace(before, &alert);
             }
             WatchEvent::Slowed { alarm, .. } => {
-                let changed = changed();
-                let mut alert = self.with_command(words::slow_alert(&self.cluster, alarm, &changed));
+                let mut alert = self.with_command(words::slow_alert(&self.cluster, alarm, changed));
                 if let Some(command) = words::slow_command(alarm) {
                     alert.annotations.insert("command".to_owned(), command);
                 }
