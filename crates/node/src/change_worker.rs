@@ -11,10 +11,10 @@ use linerate_model::inventory::check_folder;
 use linerate_sys::root::Root;
 use linerate_wire::message::{Event, RequestId, Setup, TrialRequest};
 
-use crate::change::ChangeError;
-use crate::change::apply::Changes;
-use crate::change::host::RealHost;
 use crate::session_event::SessionEvent;
+use linerate_facts::change::ChangeError;
+use linerate_facts::change::apply::Changes;
+use linerate_facts::change::host::RealHost;
 
 /// How often overdue trials are looked for.
 const LOOK: Duration = Duration::from_secs(1);

@@ -9,17 +9,14 @@
 mod against_iperf3;
 mod audit;
 mod build;
-mod change;
 mod change_worker;
 mod check;
 mod dial;
 mod disk_times;
-mod facts;
 mod load_once;
 mod notices;
 mod observe;
 mod packet_drops;
-mod private;
 mod serve;
 mod session_event;
 
@@ -164,21 +161,21 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, MainError>
         Command::CheckCore(words) => return Ok(check::run_core(words)),
         Command::CheckWorker => return Ok(check::run_worker()),
         Command::Facts(prefixes) => {
-            let mut facts = facts::read(&Root::live(), &prefixes, &[]);
+            let mut facts = linerate_facts::read(&Root::live(), &prefixes, &[]);
             facts.gaps.extend(gap.map(|reason| linerate_model::fact::Gap { what: "nic.".into(), reason }));
             let text = serde_json::to_string_pretty(&facts)?;
             print(&format!("{text}\n"))?;
         }
         Command::Declarations => {
-            let text = serde_json::to_string_pretty(&facts::declarations())?;
+            let text = serde_json::to_string_pretty(&observe::declarations())?;
             print(&format!("{text}\n"))?;
         }
         Command::Iperf3(arguments) => {
             return linerate_iperf3::command::run(arguments).map_err(MainError::Iperf3);
         }
-        Command::Record(folder) => facts::record(&folder, &[])?,
+        Command::Record(folder) => linerate_facts::record(&folder, &[])?,
         Command::Load => load_once::run()?,
-        Command::Guard { journal, etc_dir } => change::guardian::run(&journal, &etc_dir),
+        Command::Guard { journal, etc_dir } => linerate_facts::change::guardian::run(&journal, &etc_dir),
         Command::Version => print(&format!("linerate-node {}\n", env!("CARGO_PKG_VERSION")))?,
         Command::Help => print(HELP)?,
     }

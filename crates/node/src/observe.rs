@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_load::Probing;
-use linerate_model::fact::{FactKey, Gap};
+use linerate_model::fact::{FactDecl, FactKey, Gap};
 use linerate_model::load::LoadReport;
 use linerate_model::probe::{ProbeReport, ProbeRequest};
 use linerate_sys::root::Root;
@@ -17,7 +17,7 @@ use linerate_wire::message::{Event, ObserveRequest};
 use crate::disk_times::DiskTimes;
 use crate::notices::Following;
 use crate::packet_drops::DropCounts;
-use crate::{against_iperf3, audit, facts};
+use crate::{against_iperf3, audit, disk_times, packet_drops};
 
 /// What readings of facts need of their session.
 #[derive(Clone)]
@@ -36,6 +36,12 @@ pub(crate) struct Reader {
     pub(crate) probing: Arc<Mutex<Option<Arc<Probing>>>>,
 }
 
+/// Everything that can be read here, counters included.
+pub(crate) fn declarations() -> Vec<FactDecl> {
+    let of_programs = disk_times::declarations().into_iter().chain(packet_drops::declarations());
+    linerate_facts::declarations().into_iter().chain(of_programs).collect()
+}
+
 /// Carries a request out; the last of its events are returned, `send` takes those before the end.
 pub(crate) fn answer(
     reader: &Reader,
@@ -45,21 +51,21 @@ pub(crate) fn answer(
 ) -> Vec<Event> {
     let answered = match request {
         ObserveRequest::Facts { prefixes, netns } => {
-            let mut facts = facts::read(&Root::live(), &prefixes, &netns);
+            let mut facts = linerate_facts::read(&Root::live(), &prefixes, &netns);
             reader.times.add(&prefixes, &mut facts);
-            facts::boot_files::add(&Root::live(), &reader.etc_dir, &prefixes, &mut facts);
+            linerate_facts::boot_files::add(&Root::live(), &reader.etc_dir, &prefixes, &mut facts);
             let gap = |reason| Gap { what: "nic.".into(), reason };
             facts.gaps.extend(reader.sysfs_gap.clone().map(gap));
             Ok(Event::Facts(Box::new(facts)))
         }
         ObserveRequest::Drops => {
-            let mut facts = facts::loss_counters(&Root::live());
+            let mut facts = linerate_facts::loss_counters(&Root::live());
             reader.drops.add(&mut facts);
             facts.gaps.extend(reader.sysfs_gap.clone().map(|reason| Gap { what: "nic.".into(), reason }));
             Ok(Event::Facts(Box::new(facts)))
         }
         ObserveRequest::Follow { prefixes, writers } => {
-            let read = |wanted: &[FactKey]| facts::read(&Root::live(), wanted, &[]);
+            let read = |wanted: &[FactKey]| linerate_facts::read(&Root::live(), wanted, &[]);
             let (facts, following) = Following::begin(prefixes, writers, read);
             *reader.following.lock().unwrap_or_else(PoisonError::into_inner) = Some(following);
             Ok(Event::Facts(Box::new(facts)))
@@ -138,9 +144,9 @@ pub(crate) fn broken(request: &ObserveRequest) -> Event {
 /// Runs a load between two readings of the counters; keeps those that changed.
 fn with_counters(load: impl FnOnce() -> LoadReport) -> Event {
     let root = Root::live();
-    let before = facts::counters(&root);
+    let before = linerate_facts::counters(&root);
     let report = Box::new(load());
-    let mut counters = facts::counters(&root);
+    let mut counters = linerate_facts::counters(&root);
     counters.retain(|key, value| {
         // A counter that appeared with its device has no change to speak of.
         *value = before.get(key).map_or(0, |old| growth(*old, *value));

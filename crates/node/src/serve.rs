@@ -17,7 +17,6 @@ use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
 use crate::build::{self, Builds};
 use crate::change_worker::{self, Order};
-use crate::facts;
 use crate::observe::{self, Reader};
 use crate::session_event::SessionEvent;
 
@@ -118,7 +117,7 @@ pub(crate) fn hello() -> Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         build: linerate_wire::BUILD.to_owned(),
-        facts: facts::declarations(),
+        facts: observe::declarations(),
         loads: linerate_load::names().into_iter().chain([linerate_model::iperf3::NAME.to_owned()]).collect(),
         root: linerate_sys::sandbox::is_root(),
         wall_ms: std::time::SystemTime::now()

@@ -337,7 +337,7 @@ fn rates_are_growth_over_the_time_of_the_host() {
 }
 
 /// A server with a stack of every kind, as the node program reads it
-/// (`crates/node/tests/roots/storage-stack`).
+/// (`crates/facts/tests/roots/storage-stack`).
 fn stack() -> Layout {
     let readings: BTreeMap<String, FactValue> =
         serde_json::from_str(include_str!("recorded/storage-stack.json")).unwrap();

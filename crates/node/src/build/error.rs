@@ -7,7 +7,7 @@ use linerate_model::step::StepError;
 use thiserror::Error;
 
 use super::remains::Obstacle;
-use crate::private::disk_hint;
+use linerate_facts::private::disk_hint;
 
 /// Why a step was not done, or not taken back.
 #[derive(Debug, Error)]

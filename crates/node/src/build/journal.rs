@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::step::Step;
 use serde::{Deserialize, Serialize};
 
-use crate::change::host::Content;
+use linerate_facts::change::host::Content;
 
 /// A step that was begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,6 @@ mod needs;
 mod pieces;
 mod program;
 mod remains;
-pub(crate) mod run;
 mod stamps;
 
 use std::collections::BTreeMap;
@@ -34,13 +33,13 @@ use linerate_model::step::{
 };
 use linerate_wire::message::{BuildRequest, Event};
 
-use crate::change::host::{Content, Host, Lock};
 use clear::Before;
 use error::BuildError;
 use journal::{Done, Journal};
 use journals::{Journals, real_host};
+use linerate_facts::change::host::{Content, Host, Lock};
+use linerate_facts::run::{self, Running, Until};
 use remains::Obstacle;
-use run::{Running, Until};
 
 /// How long a look may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(20);

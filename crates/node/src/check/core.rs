@@ -20,7 +20,7 @@ use super::options::Options;
 use super::past::Memory;
 use super::reading::{host_name, is_dry_run, judged, moment, read};
 use super::rule::Moment;
-use crate::private::{self, CHECK_FOLDER, Folder};
+use linerate_facts::private::{self, CHECK_FOLDER, Folder};
 
 /// CPU time after which a worker, or a script that it runs, is ended.
 pub(super) const WORKER_CPU_S: u32 = 3;

@@ -308,7 +308,7 @@ fn the_guide_has_the_list_of_checks() {
 
 /// Subjects by check and verdict of one recorded host, at its first call.
 fn recorded(tree: &str) -> Vec<(&'static str, String, Verdict, String)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/roots").join(tree);
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../facts/tests/roots").join(tree);
     let root = Root::recorded(&folder);
     let (settings, now) = (Settings::default(), Moment { up_s: 1000, unix_s: 1000 });
     let mut seen = Vec::new();

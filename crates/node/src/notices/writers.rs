@@ -12,7 +12,7 @@ use linerate_sys::sysctl_writes::{SysctlWrite, SysctlWrites};
 
 use super::source::{Notice, Opened, Source, Write};
 use super::written::{keys_of, named_writer};
-use crate::facts::sysctl;
+use linerate_facts::sysctl_value;
 
 /// Where `ip netns` names network namespaces.
 const NAMED: &str = "/run/netns";
@@ -63,7 +63,7 @@ fn notice(write: SysctlWrite, own: Option<u64>, is_first: bool) -> Option<Notice
     let file = format!("/proc/sys/{}", write.path);
     let key = keys_of(Path::new(&file)).pop()?;
     let writer = Some(named_writer(write.pid, write.name));
-    let value = |text: Option<String>| text.map(sysctl::value_of);
+    let value = |text: Option<String>| text.map(sysctl_value);
     let change = |key: FactKey| ValueChange { key, from: value(write.before), to: value(write.written) };
     let is_ours = !write.path.starts_with("net/") || own == Some(u64::from(write.netns));
     if is_ours {

@@ -3,8 +3,6 @@
 use linerate_model::fact::FactValue;
 use linerate_sys::root::Root;
 
-use crate::facts;
-
 use super::super::growth::GrowthRule;
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;
@@ -66,7 +64,7 @@ impl Check for DiskHealth {
     }
 
     fn read(&self, reading: &Reading<'_>) -> Result<Evidence, String> {
-        let facts = facts::drive_health(reading.root, reading.item);
+        let facts = linerate_facts::drive_health(reading.root, reading.item);
         let head = format!("disk_health.{}.", reading.item.replace('.', "/"));
         let mut row = Row::new(reading.item);
         for (key, value) in &facts.readings {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use linerate_model::step::{HostQuery, QueryEffect};
 use linerate_sys::root::{ReadError, Root};
 
-use crate::build::run;
+use linerate_facts::run;
 
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;

@@ -10,8 +10,8 @@ use linerate_model::fact::FactValue;
 use linerate_model::step::KEPT_FILE;
 use linerate_sys::root::{ReadError, Root};
 
-use crate::facts::setting_for;
-use crate::private;
+use linerate_facts::private;
+use linerate_facts::setting_for;
 
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;

@@ -8,7 +8,7 @@ use linerate_sys::filesystem;
 use linerate_sys::procfs;
 use linerate_sys::root::Root;
 
-use crate::facts::holds_data;
+use linerate_facts::holds_data;
 
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;

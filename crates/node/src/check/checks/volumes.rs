@@ -2,8 +2,6 @@
 
 use linerate_sys::root::Root;
 
-use crate::facts;
-
 use super::super::kind::{About, Check, Evidence, Lane, Observation, Reading, Row};
 use super::super::past::Past;
 use super::super::rule::{Moment, Severity, TWICE};
@@ -51,7 +49,7 @@ impl Check for Volumes {
 
     fn read(&self, reading: &Reading<'_>) -> Result<Evidence, String> {
         let (root, name) = (reading.root, reading.item);
-        let (failed, rebuilding) = facts::legs(root, name);
+        let (failed, rebuilding) = linerate_facts::legs(root, name);
         let of = |file: &str| root.line(&format!("/sys/block/{name}/{file}")).unwrap_or_default();
         let subject = Some(of("dm/name")).filter(|name| !name.is_empty()).unwrap_or_else(|| name.to_owned());
         let row = Row::new(subject).word("failed", failed.join(" ")).word("filled", rebuilding.join(" "));

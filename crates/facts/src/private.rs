@@ -23,9 +23,9 @@ use thiserror::Error;
 /// The state folder and the one below it belong to the node alone.
 const OURS: usize = 2;
 /// Folder of what checks remember, in the state folder.
-pub(crate) const CHECK_FOLDER: &str = "check";
+pub const CHECK_FOLDER: &str = "check";
 /// Folders in the state folder.
-pub(crate) const FOLDERS: [&str; 3] = ["trials", "builds", CHECK_FOLDER];
+pub const FOLDERS: [&str; 3] = ["trials", "builds", CHECK_FOLDER];
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// Of missing folders above the state folder, which other programs use too.
@@ -67,7 +67,7 @@ impl NotPrivate {
 }
 
 /// Refuses a file that others could write or exchange: what such a file demands is not done.
-pub(crate) fn check_unwritable(path: &Path) -> Result<(), String> {
+pub fn check_unwritable(path: &Path) -> Result<(), String> {
     let named = |flaw: String| format!("{}: {flaw}", path.display());
     let meta = std::fs::metadata(path).map_err(|error| named(error.to_string()))?;
     let is_ours = meta.uid() == 0 || meta.uid() == process::effective_user();
@@ -83,7 +83,7 @@ pub(crate) fn check_unwritable(path: &Path) -> Result<(), String> {
 }
 
 /// What to do about an error of a private folder or of any other one.
-pub(crate) fn disk_hint(error: &io::Error) -> &str {
+pub fn disk_hint(error: &io::Error) -> &str {
     NotPrivate::of(error).map_or("check space and rights of this folder", |refused| &refused.hint)
 }
 
@@ -95,26 +95,26 @@ fn quoted(path: &Path) -> String {
 }
 
 /// A private folder, open.
-pub(crate) struct Folder {
+pub struct Folder {
     file: File,
     path: PathBuf,
 }
 
 impl Folder {
     /// Opens a folder; `None` where it or one above it is missing.
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
         Ok(walk(path, false)?.map(|file| Self { file, path: path.to_owned() }))
     }
 
     /// Opens a folder, and makes it and those above it where they are missing. They are on the disk when this
     /// returns.
-    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+    pub fn make(path: &Path) -> io::Result<Self> {
         let file = walk(path, true)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(Self { file, path: path.to_owned() })
     }
 
     /// Text of a file; `None` where nothing is.
-    pub(crate) fn read(&self, name: &OsStr) -> io::Result<Option<String>> {
+    pub fn read(&self, name: &OsStr) -> io::Result<Option<String>> {
         let path = self.path.join(name);
         let file = match at::read(&self.file, name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -130,7 +130,7 @@ impl Folder {
     }
 
     /// Puts text at a name in one step; it is on the disk when this returns.
-    pub(crate) fn write(&self, name: &OsStr, text: &str) -> io::Result<()> {
+    pub fn write(&self, name: &OsStr, text: &str) -> io::Result<()> {
         let mut fresh = OsString::from(".");
         fresh.push(name);
         fresh.push(format!(".{}", std::process::id()));
@@ -151,13 +151,13 @@ impl Folder {
     }
 
     /// Removes a file; nothing there is no error.
-    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.unlink(name)?;
         self.file.sync_all()
     }
 
     /// A file for locking, made where it is missing.
-    pub(crate) fn lock_file(&self, name: &OsStr) -> io::Result<File> {
+    pub fn lock_file(&self, name: &OsStr) -> io::Result<File> {
         let path = self.path.join(name);
         let file = at::open_or_create(&self.file, name, FILE_MODE).map_err(|error| link(&path, error))?;
         check_file(&path, &file)?;
@@ -165,7 +165,7 @@ impl Folder {
     }
 
     /// Paths of all entries.
-    pub(crate) fn paths(&self) -> io::Result<Vec<PathBuf>> {
+    pub fn paths(&self) -> io::Result<Vec<PathBuf>> {
         // The very folder that was checked, whatever has its name by now.
         let entries = std::fs::read_dir(format!("/proc/self/fd/{}", self.file.as_raw_fd()))?;
         entries.map(|entry| Ok(self.path.join(entry?.file_name()))).collect()

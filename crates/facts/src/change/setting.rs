@@ -18,7 +18,7 @@ use thiserror::Error;
 
 /// Why a setting cannot be read or written.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub(crate) enum SettingError {
+pub enum SettingError {
     #[error("no such setting")]
     Unknown,
     /// The key is another one's.
@@ -95,7 +95,7 @@ in_words!(NetlinkError, EthtoolError, PlaceError, StepError);
 
 /// Why a file is not one that a setting is written to.
 #[derive(Debug, Error)]
-pub(crate) enum FileError {
+pub enum FileError {
     #[error("it is a link")]
     Link,
     #[error("what was written does not read back")]
@@ -120,7 +120,7 @@ pub(crate) enum FileError {
 /// Contract, checked by the conformance test: after `write(key, v)` a `read(key)` gives `v` in the same form
 /// (so that the value read back can be compared with `==`); writing the value just read changes nothing; a
 /// wrong kind of value or an unknown key is an `Err`, never a panic.
-pub(crate) trait Setting: Sync {
+pub trait Setting: Sync {
     /// Value in force now.
     fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError>;
 
@@ -147,7 +147,7 @@ pub(crate) trait Setting: Sync {
 /// How the lines of a file of settings are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum FileSyntax {
+pub enum FileSyntax {
     /// `name = value`, sections in brackets.
     #[default]
     Assign,
@@ -159,7 +159,7 @@ pub(crate) enum FileSyntax {
 
 /// How a value survives a reboot. All paths are relative to the folder that stands for `/etc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Persist {
+pub enum Persist {
     /// One line of a configuration file, which several settings may share.
     File {
         /// Such as `sysctl.d/90-linerate.conf` or `systemd/network/10-linerate-eth0.link`.

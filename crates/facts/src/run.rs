@@ -30,11 +30,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The lock that programs of steps hold while they run, one at a time on a host. It is an empty file: who
 /// reads it reads nothing.
 #[derive(Debug)]
-pub(crate) struct Running(File);
+pub struct Running(File);
 
 impl Running {
     /// Takes the lock at a path; `None` when the program of an earlier step did not end in time.
-    pub(super) fn take(path: &Path, patience: Duration) -> std::io::Result<Option<Self>> {
+    pub fn take(path: &Path, patience: Duration) -> std::io::Result<Option<Self>> {
         let mut how = OpenOptions::new();
         let file = how.create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
         let begun = Instant::now();
@@ -50,14 +50,14 @@ impl Running {
     }
 
     /// For a program. The lock is freed when this process and all of its programs have closed it.
-    pub(super) fn input(&self) -> std::io::Result<Stdio> {
+    pub fn input(&self) -> std::io::Result<Stdio> {
         self.0.try_clone().map(Stdio::from)
     }
 }
 
 /// What ends a program early.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Until<'a> {
+pub enum Until<'a> {
     /// Nothing but its limit.
     Limit,
     /// It only reads: it may be stopped at any time.
@@ -67,12 +67,12 @@ pub(crate) enum Until<'a> {
 }
 
 /// Runs a program to its end; `None` when it did not end in time or was stopped, and was killed.
-pub(crate) fn run(argv: &Argv, limit: Duration, until: Until<'_>) -> std::io::Result<Option<QueryOutput>> {
+pub fn run(argv: &Argv, limit: Duration, until: Until<'_>) -> std::io::Result<Option<QueryOutput>> {
     run_with(argv, limit, until, Vec::new())
 }
 
 /// The same; `held` are claims on devices of the program, which are kept until it is executed.
-pub(crate) fn run_with(
+pub fn run_with(
     argv: &Argv,
     limit: Duration,
     until: Until<'_>,
@@ -115,7 +115,7 @@ pub(crate) fn run_with(
 
 /// What a program printed about its failure, in one line, without the text about its usage that many print
 /// behind the reason.
-pub(super) fn words(printed: &str) -> String {
+pub fn words(printed: &str) -> String {
     let is_usage = |line: &str| {
         let start = line.trim_start().get(..USAGE.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(USAGE))

@@ -30,10 +30,10 @@ const PATIENCE_S: u64 = 10;
 const RECORD_MS: u64 = 7 * 86_400_000;
 
 /// Values read back, in the order of the changes.
-pub(crate) type ReadBack = Vec<(FactKey, FactValue)>;
+pub type ReadBack = Vec<(FactKey, FactValue)>;
 
 /// The changes of one host in one session.
-pub(crate) struct Changes<H> {
+pub struct Changes<H> {
     host: H,
     name: String,
     trials: PathBuf,
@@ -43,16 +43,16 @@ pub(crate) struct Changes<H> {
 }
 
 impl<H: Host> Changes<H> {
-    pub(crate) fn new(host: H, name: String, state_dir: &Path, etc_dir: PathBuf) -> Self {
+    pub fn new(host: H, name: String, state_dir: &Path, etc_dir: PathBuf) -> Self {
         Self { host, name, trials: state_dir.join("trials"), etc_dir, owned: BTreeSet::new() }
     }
 
-    pub(crate) fn host(&self) -> &H {
+    pub fn host(&self) -> &H {
         &self.host
     }
 
     /// Puts the new values in force, with the dead-man timer armed.
-    pub(crate) fn apply(
+    pub fn apply(
         &mut self,
         trial: &str,
         changes: &[Change],
@@ -76,7 +76,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Puts the old values in force; the timer stays armed.
-    pub(crate) fn revert(&mut self, trial: &str) -> Result<ReadBack, ChangeError> {
+    pub fn revert(&mut self, trial: &str) -> Result<ReadBack, ChangeError> {
         let (path, _lock) = self.open(trial)?;
         let mut journal = self.existing(&path, trial)?;
         if !matches!(journal.state, State::Armed | State::Reverted) {
@@ -96,7 +96,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Moves the dead-man deadline.
-    pub(crate) fn extend(&mut self, trial: &str, deadline_s: u32) -> Result<(), ChangeError> {
+    pub fn extend(&mut self, trial: &str, deadline_s: u32) -> Result<(), ChangeError> {
         let deadline_ms = self.deadline(deadline_s)?;
         let (path, _lock) = self.open(trial)?;
         let mut journal = self.existing(&path, trial)?;
@@ -108,7 +108,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Makes the new values stay, also over a reboot. Gives the files that do it.
-    pub(crate) fn keep(&mut self, trial: &str, changes: &[Change]) -> Result<Vec<PathBuf>, ChangeError> {
+    pub fn keep(&mut self, trial: &str, changes: &[Change]) -> Result<Vec<PathBuf>, ChangeError> {
         let (path, _lock) = self.open(trial)?;
         let mut journal = match self.usable(&path)? {
             None => self.fresh(trial, changes)?,
@@ -151,13 +151,13 @@ impl<H: Host> Changes<H> {
     }
 
     /// The files that keeping these changes would write. Writes nothing.
-    pub(crate) fn plan_keep(&self, changes: &[Change]) -> Result<Vec<PlannedFile>, ChangeError> {
+    pub fn plan_keep(&self, changes: &[Change]) -> Result<Vec<PlannedFile>, ChangeError> {
         let edits = persist::plan(&self.host, &self.name, &self.etc_dir, changes)?;
         Ok(edits.iter().map(persist::FileEdit::planned).collect())
     }
 
     /// Takes a trial back, whatever its state, and closes its journal.
-    pub(crate) fn undo(&mut self, trial: &str) -> Result<ReadBack, ChangeError> {
+    pub fn undo(&mut self, trial: &str) -> Result<ReadBack, ChangeError> {
         let (path, _lock) = self.open(trial)?;
         let mut journal = self.existing(&path, trial)?;
         if journal.state == State::Kept {
@@ -174,7 +174,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Journals that are not closed.
-    pub(crate) fn journals(&self) -> Result<Vec<JournalEntry>, ChangeError> {
+    pub fn journals(&self) -> Result<Vec<JournalEntry>, ChangeError> {
         let mut entries = Vec::new();
         for path in journal::files(&self.host, &self.name, &self.trials)? {
             match self.read(&path) {
@@ -189,7 +189,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Ends the session: undoes what it armed and did not keep. All are tried; the first failure is told.
-    pub(crate) fn end(&mut self, why: &str, in_order: bool) -> Result<(), ChangeError> {
+    pub fn end(&mut self, why: &str, in_order: bool) -> Result<(), ChangeError> {
         let mut first = Ok(());
         for trial in std::mem::take(&mut self.owned) {
             first = first.and(self.end_one(&trial, why, in_order));
@@ -211,7 +211,7 @@ impl<H: Host> Changes<H> {
     }
 
     /// Undoes what is overdue, also of sessions whose node and guardian were both killed. Call once a second.
-    pub(crate) fn tick(&self) {
+    pub fn tick(&self) {
         // A folder that cannot be read now is looked at again in a second; failures are noted in the
         // journals.
         let Ok(paths) = journal::files(&self.host, &self.name, &self.trials) else { return };

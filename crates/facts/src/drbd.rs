@@ -17,8 +17,8 @@ use self::shown::{Running, read_all};
 use super::fact::Fact;
 use super::readings::{Readings, fact, setting};
 use super::view::View;
-use crate::build::run;
 use crate::change::setting::{Persist, Setting, SettingError};
+use crate::run;
 
 /// The topic.
 pub(super) struct Drbd;

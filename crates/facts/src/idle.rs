@@ -191,7 +191,7 @@ impl Setting for Idle {
 mod tests {
     use super::*;
     use crate::change::setting::conformance;
-    use crate::facts::setting_for;
+    use crate::setting_for;
 
     /// Two CPUs with states of 0, 10 and 133 us; on the second one the middle state is forbidden.
     fn machine() -> (tempfile::TempDir, Root) {

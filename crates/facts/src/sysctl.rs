@@ -61,7 +61,7 @@ fn skip(name: &str) -> bool {
             .any(|r| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-pub(crate) fn value_of(text: String) -> FactValue {
+pub fn value_of(text: String) -> FactValue {
     match text.parse::<i64>() {
         // Only the usual form: `007` and `+7` stay text, so that what is read can be written back as it is.
         Ok(number) if number.to_string() == text => FactValue::Int(number),

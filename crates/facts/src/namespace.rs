@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn keys_of_namespaces_lead_to_the_setting_inside() {
-        let serves = |key| InNamespace { setting_for: crate::facts::setting_for }.serves(key);
+        let serves = |key| InNamespace { setting_for: crate::setting_for }.serves(key);
         assert!(serves("netns./run/netns/a|nic.vx0.mtu"));
         assert!(!serves("netns./run/netns/a|nic.vx0.driver"));
         assert!(!serves("netns./a|netns./b|nic.vx0.mtu"));

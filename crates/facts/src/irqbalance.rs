@@ -110,7 +110,7 @@ impl Setting for Irqbalance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::setting_for;
+    use crate::setting_for;
 
     #[test]
     fn its_state_is_read_from_the_list_of_processes() {

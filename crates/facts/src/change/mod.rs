@@ -6,18 +6,18 @@
 //! [`journal`] is what is on the disk, [`apply`] the steps, [`undo`] the way back, [`persist`] the files that
 //! survive a reboot, [`guardian`] the process that undoes when the node is gone, [`guardian_link`] the node's
 //! end of it, [`host`] everything that these touch.
-pub(crate) mod apply;
+pub mod apply;
 #[cfg(test)]
 mod crash;
-pub(crate) mod guardian;
+pub mod guardian;
 mod guardian_link;
-pub(crate) mod host;
+pub mod host;
 pub(crate) mod journal;
 pub(crate) mod lines;
 #[cfg(test)]
 mod memory;
 pub(crate) mod persist;
-pub(crate) mod setting;
+pub mod setting;
 pub(crate) mod undo;
 pub(crate) mod unit;
 
@@ -33,7 +33,7 @@ use setting::{FileError, SettingError};
 
 /// Why a change was not made, or not taken back.
 #[derive(Debug, Error)]
-pub(crate) enum ChangeError {
+pub enum ChangeError {
     #[error(
         "'{trial}' is not a trial: 1 to 80 letters, digits, '.', '-' and '_', no '.' first\nhint: {SAME_VERSION}"
     )]
@@ -137,12 +137,12 @@ const UNDO_FIRST: &str = "`linerate undo` that trial first";
 
 impl ChangeError {
     /// Whether something stays changed that should not.
-    pub(crate) fn undo_failed(&self) -> bool {
+    pub fn undo_failed(&self) -> bool {
         matches!(self, Self::UndoFailed { .. } | Self::Moved { .. } | Self::Planted { .. })
     }
 
     /// The error without its hint, as a part of another text.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         without_hint(&self.to_string()).0.to_owned()
     }
 }

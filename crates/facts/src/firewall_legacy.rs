@@ -15,7 +15,7 @@ use linerate_sys::nftables::Hook;
 use linerate_sys::root::{ReadError, Root};
 
 use super::readings::{Readings, fact};
-use crate::build::run;
+use crate::run;
 
 /// How long the program may take: it asks the kernel and ends.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ fn a_stack_of_every_kind_is_read() {
     let facts = read(&tree(), &["disk.".to_owned(), "mount.".to_owned()], &[]);
     let seen: BTreeMap<String, FactValue> =
         facts.readings.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let recorded = include_str!("../../../diagnose/src/disks/recorded/storage-stack.json");
+    let recorded = include_str!("../../diagnose/src/disks/recorded/storage-stack.json");
     let expected: BTreeMap<String, FactValue> = serde_json::from_str(recorded).unwrap();
     assert_eq!(seen, expected, "{}", serde_json::to_string_pretty(&seen).unwrap());
 }

@@ -107,7 +107,7 @@ pub(crate) fn look<H: Host>(
 
 /// Guards until there is nothing left to guard. Stdin is the pipe from the node; the end of stdout shows the
 /// node that the guardian has ended.
-pub(crate) fn run(path: &Path, etc_dir: &Path) {
+pub fn run(path: &Path, etc_dir: &Path) {
     let host = RealHost::new(Root::live());
     let questions = questions(io::stdin());
     let (mut gone, mut open, mut tries) = (false, 0, Tries::default());

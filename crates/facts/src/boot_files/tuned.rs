@@ -10,7 +10,7 @@ use super::owner::{HostFiles, Kept, Line, Owner, fields, glob, shown};
 use super::sysctl_d;
 use super::tree::Tree;
 use crate::change::setting::{FileSyntax, Persist};
-use crate::facts::view::split_key;
+use crate::view::split_key;
 
 /// The owner.
 pub(super) struct Tuned;

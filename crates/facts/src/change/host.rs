@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::guardian_link::GuardianLink;
 use super::setting::{Persist, SettingError};
-use crate::facts;
 use crate::private::Folder;
+use crate::{boot_files, setting_for};
 
 /// Mode of new files of persistent settings, which other programs read.
 const SETTINGS_MODE: u32 = 0o644;
@@ -33,7 +33,7 @@ const SETTINGS_FOLDER_MODE: u32 = 0o755;
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Content {
+pub enum Content {
     /// A file of UTF-8 text.
     Text(String),
     /// A symbolic link to this target.
@@ -42,12 +42,10 @@ pub(crate) enum Content {
 
 /// Held as long as the journals of a host are this process's alone.
 #[derive(Debug)]
-pub(crate) struct Lock(
-    #[allow(dead_code, reason = "closing the file is what unlocks")] pub(crate) Option<File>,
-);
+pub struct Lock(#[allow(dead_code, reason = "closing the file is what unlocks")] pub Option<File>);
 
 /// The host whose settings change.
-pub(crate) trait Host {
+pub trait Host {
     /// Time of day, Unix milliseconds. Somebody may set it, so that it serves for records only.
     fn now_ms(&self) -> u64;
     /// Milliseconds of a clock that nobody sets and that all processes of one boot share: deadlines stand in
@@ -100,18 +98,18 @@ pub(crate) trait Host {
 }
 
 /// This host.
-pub(crate) struct RealHost {
+pub struct RealHost {
     root: Root,
     guardians: RefCell<BTreeMap<PathBuf, GuardianLink>>,
 }
 
 impl RealHost {
-    pub(crate) fn new(root: Root) -> Self {
+    pub fn new(root: Root) -> Self {
         Self { root, guardians: RefCell::default() }
     }
 
     /// Forgets guardians that have ended.
-    pub(crate) fn reap(&self) {
+    pub fn reap(&self) {
         self.guardians.borrow_mut().retain(|_, guardian| matches!(guardian.lives(), Ok(true)));
     }
 }
@@ -153,27 +151,27 @@ impl Host for RealHost {
     }
 
     fn is_setting(&self, key: &str) -> bool {
-        facts::setting_for(key).is_some()
+        setting_for(key).is_some()
     }
 
     fn read(&self, key: &str) -> Result<FactValue, SettingError> {
-        facts::setting_for(key).ok_or(SettingError::Unknown)?.read(&self.root, key)
+        setting_for(key).ok_or(SettingError::Unknown)?.read(&self.root, key)
     }
 
     fn write(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
-        facts::setting_for(key).ok_or(SettingError::Unknown)?.write(&self.root, key, value)
+        setting_for(key).ok_or(SettingError::Unknown)?.write(&self.root, key, value)
     }
 
     fn check(&self, key: &str, value: &FactValue) -> Result<(), SettingError> {
-        facts::setting_for(key).ok_or(SettingError::Unknown)?.check(&self.root, key, value)
+        setting_for(key).ok_or(SettingError::Unknown)?.check(&self.root, key, value)
     }
 
     fn related(&self, key: &str) -> Vec<String> {
-        facts::setting_for(key).map(|s| s.related(key)).unwrap_or_default()
+        setting_for(key).map(|s| s.related(key)).unwrap_or_default()
     }
 
     fn persist(&self, etc_dir: &Path, key: &str, value: &FactValue) -> Persist {
-        facts::boot_files::persist(&self.root, etc_dir, key, value)
+        boot_files::persist(&self.root, etc_dir, key, value)
     }
 
     fn overridden(
@@ -191,7 +189,7 @@ impl Host for RealHost {
             (path.display().to_string(), text)
         };
         let written = files.iter().map(text).collect();
-        facts::boot_files::overridden(&self.root, etc_dir, written, changes)
+        boot_files::overridden(&self.root, etc_dir, written, changes)
     }
 
     fn load(&self, path: &Path) -> io::Result<Option<Content>> {

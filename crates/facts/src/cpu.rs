@@ -175,7 +175,7 @@ impl Setting for Cpu {
 mod tests {
     use super::*;
     use crate::change::setting::conformance;
-    use crate::facts::setting_for;
+    use crate::setting_for;
 
     #[test]
     fn only_a_clock_that_the_kernel_has_is_chosen() {

@@ -40,7 +40,7 @@ const PSEUDO: [&str; 24] = [
 const MOUNTS_MAX: usize = 256;
 
 /// Whether a file system of this kind has data of people.
-pub(crate) fn holds_data(kind: &str) -> bool {
+pub fn holds_data(kind: &str) -> bool {
     !PSEUDO.contains(&kind) && !kind.starts_with("overlay")
 }
 

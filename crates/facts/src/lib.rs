@@ -1,5 +1,5 @@
 //! What this host reports about itself: settings and properties ([`read`]), counters ([`counters()`]), and
-//! how those that are settings are changed ([`setting_for`]).
+//! how those that are settings are changed ([`setting_for`]), undone and kept ([`change`]).
 //!
 //! In: a root (the running machine or a recorded tree) and the keys that are wanted. Out: values by key, and
 //! a gap with its reason for everything that this kernel, driver or right does not give. It never judges a
@@ -12,7 +12,8 @@
 mod autoneg;
 mod bond;
 mod boot;
-pub(crate) mod boot_files;
+pub mod boot_files;
+pub mod change;
 mod channels;
 mod coalesce;
 mod counters;
@@ -49,7 +50,8 @@ mod nfs;
 mod numa;
 mod pause;
 mod pcie;
-mod private;
+pub mod private;
+mod private_flags;
 mod process_io;
 mod qdisc;
 mod readings;
@@ -58,7 +60,8 @@ mod route;
 mod rps_xps;
 mod rss;
 mod rule;
-pub(crate) mod sysctl;
+pub mod run;
+mod sysctl;
 mod topology;
 mod view;
 
@@ -82,9 +85,10 @@ use linerate_sys::root::{RecordError, Root};
 
 use crate::change::setting::Setting;
 use fact::Fact;
-pub(crate) use mount::holds_data;
+pub use mount::holds_data;
 use namespace::InNamespace;
 use readings::Readings;
+pub use sysctl::value_of as sysctl_value;
 use view::View;
 
 /// All topics.
@@ -99,7 +103,7 @@ const FACTS: &[&dyn Fact] = &[
     &channels::CHANNELS,
     &pause::PAUSE,
     &eee::EEE,
-    &private::PrivateFlags,
+    &private_flags::PrivateFlags,
     &rss::HashFields,
     &qdisc::Qdiscs,
     &filter::Filters,
@@ -156,7 +160,7 @@ static SETTINGS: &[SettingEntry] = &[
     (autoneg::is_setting, &autoneg::Autoneg),
     (bond::is_setting, &bond::Bonds),
     (ipoib::is_setting, &ipoib::Ipoib),
-    (private::is_setting, &private::PrivateFlags),
+    (private_flags::is_setting, &private_flags::PrivateFlags),
     (rss::is_setting, &rss::HashFields),
     (route::is_setting, &route::Routes),
     (neighbour::is_setting, &neighbour::Neighbours),
@@ -166,7 +170,7 @@ static SETTINGS: &[SettingEntry] = &[
 ];
 
 /// Everything that can be read here, counters included.
-pub(crate) fn declarations() -> Vec<FactDecl> {
+pub fn declarations() -> Vec<FactDecl> {
     FACTS
         .iter()
         .flat_map(|f| f.declarations())
@@ -174,37 +178,35 @@ pub(crate) fn declarations() -> Vec<FactDecl> {
         .chain(counters::declarations())
         .chain(disk_counters::declarations())
         .chain(process_io::declarations())
-        .chain(crate::disk_times::declarations())
-        .chain(crate::packet_drops::declarations())
         .collect()
 }
 
 /// The setting that serves a key; none for keys that may not be written.
-pub(crate) fn setting_for(key: &str) -> Option<&'static dyn Setting> {
+pub fn setting_for(key: &str) -> Option<&'static dyn Setting> {
     writable(key)?;
     SETTINGS.iter().find(|(serves, _)| serves(key)).map(|(_, setting)| *setting)
 }
 
 /// Health of one drive (`disk_health.<dev>.…`). Asks the drive itself, which may not answer.
-pub(crate) fn drive_health(root: &Root, name: &str) -> HostFacts {
+pub fn drive_health(root: &Root, name: &str) -> HostFacts {
     let mut out = Readings::default();
     disk_health::of_drive(root, name, &mut out);
     out.finish()
 }
 
 /// Failed legs and those that are being filled, of an array or volume.
-pub(crate) fn legs(root: &Root, name: &str) -> (Vec<String>, Vec<String>) {
+pub fn legs(root: &Root, name: &str) -> (Vec<String>, Vec<String>) {
     let legs = disk_legs::of(root, name, &format!("/sys/block/{name}"));
     (legs.failed, legs.rebuilding)
 }
 
 /// Counters whose change around a test is kept. Cheap: called before and after every test.
-pub(crate) fn counters(root: &Root) -> BTreeMap<FactKey, i64> {
+pub fn counters(root: &Root) -> BTreeMap<FactKey, i64> {
     counters::read(root).0
 }
 
 /// Counters of what devices, queues, sockets and protocols lose; no facts.
-pub(crate) fn loss_counters(root: &Root) -> HostFacts {
+pub fn loss_counters(root: &Root) -> HostFacts {
     let (mut counters, gaps) = counters::read(root);
     counters.retain(|key, _| OF_LOSS.iter().any(|family| key.starts_with(family)));
     HostFacts { counters, gaps, ..HostFacts::default() }
@@ -215,7 +217,7 @@ const OF_LOSS: [&str; 5] = ["nic.", "softnet.", "snmp.", "netstat.", "conntrack.
 
 /// Facts and counters whose keys start with one of the prefixes (all when there is none), also of network
 /// namespaces inside this host, keyed `netns.<path>|<key>`.
-pub(crate) fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> HostFacts {
+pub fn read(root: &Root, prefixes: &[FactKey], netns: &[PathBuf]) -> HostFacts {
     let mut facts = read_here(root, None, prefixes, false);
     for path in netns {
         let label = format!("netns.{}|", path.display());
@@ -290,7 +292,7 @@ fn read_here(root: &Root, sysfs_gap: Option<String>, prefixes: &[FactKey], insid
 
 /// Writes everything that [`read`] and [`counters()`] look at into a folder, from which `Root::recorded`
 /// answers the same. Names of the host are replaced.
-pub(crate) fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), RecordError> {
+pub fn record(dir: &Path, netns: &[PathBuf]) -> Result<(), RecordError> {
     let root = Root::recording(dir);
     // Only the files that the readers touch on the way are wanted.
     drop(read(&root, &[], netns));

@@ -63,7 +63,7 @@ const LINES_MAX: usize = 5000;
 const UNCLEAR_MAX: usize = 50;
 
 /// Adds what files set at boot to what was read, where it is asked for.
-pub(crate) fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut HostFacts) {
+pub fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut HostFacts) {
     if !prefixes.iter().any(|prefix| prefix.starts_with(BOOT)) {
         return;
     }
