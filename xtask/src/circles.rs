@@ -23,7 +23,7 @@ use paths::{Reference, references};
 
 /// Crate, module, and the module that it never uses; an empty name stands for every module.
 const LAYERS: [(&str, &str, &str); 3] =
-    [("diagnose", "locate", "attribute"), ("linerate", "observe", "trial"), ("model", "", "knowledge")];
+    [("diagnose", "locate", "attribute"), ("operator", "observe", "trial"), ("model", "", "knowledge")];
 
 /// Lines for `tidy`: circles, breaches of layers, and rules about modules that are gone.
 pub(crate) fn breaches() -> Result<Vec<String>> {

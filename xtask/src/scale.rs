@@ -14,7 +14,7 @@ pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
         "cargo",
         &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"],
     )?;
-    test("linerate", &["--bin", "linerate"], "one_sick_host_of_many", &[("NODES", nodes.to_string())])?;
+    test("linerate-operator", &["--lib"], "one_sick_host_of_many", &[("NODES", nodes.to_string())])?;
     let real = [("HOSTS", hosts.to_string()), ("TIME", time.to_owned())];
     test("linerate-lab", &["--test", "scale"], "many_hosts_in_one_survey", &real)
 }

@@ -12,7 +12,7 @@ use crate::diff;
 const CELLS_MAX: usize = 4;
 
 /// Puts what changed in front of the remarks, and its proof into the summary.
-pub(crate) fn add(before: &Snapshot, after: &Snapshot, diagnosis: &mut Diagnosis) {
+pub fn add(before: &Snapshot, after: &Snapshot, diagnosis: &mut Diagnosis) {
     let mut changes = diff::runs(before, after);
     changes.retain(|difference| !matches!(difference, Difference::Fact { .. }));
     diagnosis.summary.fix = changes.first().and_then(|first| match first {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use linerate_diagnose::case::{self, ExpectFinding};
+use linerate_cases::{self as case, ExpectFinding};
 use linerate_diagnose::diagnose_with;
 use linerate_diagnose::rules::Rules;
 use linerate_knowledge::Knowledge;

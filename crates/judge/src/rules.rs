@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
+use linerate_cases as case;
+use linerate_diagnose::diagnose_with;
 use linerate_diagnose::rules::{Rule, Rules};
-use linerate_diagnose::{case, diagnose_with};
 use linerate_knowledge::Knowledge;
 use linerate_lab::error::{LabError, Result};
 use linerate_model::finding::{Diagnosis, Direction, Suspect};

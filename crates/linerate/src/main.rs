@@ -7,16 +7,8 @@
 // In a program every `pub` is the border of a room, not of the crate.
 #![allow(unreachable_pub)]
 
-mod build;
 mod cli;
-#[cfg(test)]
-#[path = "../../fleet/src/fake_node.rs"]
-mod fake_node;
 mod import;
-mod observe;
-mod run_id;
-mod trial;
-mod watch;
 
 use std::ffi::OsStr;
 use std::path::Path;

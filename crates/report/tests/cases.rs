@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use linerate_diagnose::case;
+use linerate_cases as case;
 use linerate_knowledge::Knowledge;
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::finding::{Clue, Diagnosis, FactHit};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use linerate_diagnose::case;
+use linerate_cases as case;
 use linerate_knowledge::Knowledge;
 use linerate_model::snapshot::Snapshot;
 

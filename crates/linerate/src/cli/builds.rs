@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::hosts::really;
 use super::out;
-use crate::build::{self, Stopped};
 use linerate_fleet::{Fleet, LinkError};
+use linerate_operator::build::{self, Stopped};
 use linerate_report::builds::BuildView;
 use linerate_report::steps;
 

@@ -9,7 +9,7 @@ use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 
 use super::{open, out};
-use linerate_diagnose::case::anonymous;
+use linerate_cases::anonymous;
 use linerate_store::Store;
 
 /// Writes a run, or the last one, as a case.
@@ -34,7 +34,7 @@ pub(super) fn record(
             left.join(", ")
         ));
     }
-    linerate_diagnose::case::parse("recorded.toml", &text)?;
+    linerate_cases::parse("recorded.toml", &text)?;
     match output {
         Some(path) => {
             std::fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;

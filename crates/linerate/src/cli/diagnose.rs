@@ -89,8 +89,8 @@ fn diagnosed(
     let has = |extension: &str| only.filter(|p| p.extension().is_some_and(|e| e == extension));
     if let Some(path) = has("toml") {
         let text = input::text(path, input::CASE_BYTES_MAX)?;
-        let case = linerate_diagnose::case::parse(&path.display().to_string(), &text)?;
-        let diagnosis = linerate_report::words::written(linerate_diagnose::case::diagnose(&case, knowledge));
+        let case = linerate_cases::parse(&path.display().to_string(), &text)?;
+        let diagnosis = linerate_report::words::written(linerate_cases::diagnose(&case, knowledge));
         return Ok((case.snapshot, diagnosis));
     }
     if let Some(path) = has("json") {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::targets::{Chosen, Targets};
 use super::{open, out, quantity};
-use crate::observe::drops::DropWatch;
+use linerate_operator::observe::drops::DropWatch;
 
 /// Count packets that hosts drop, by the kernel's reasons; find hosts that drop the same
 #[derive(Debug, clap::Args)]

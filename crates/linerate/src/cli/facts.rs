@@ -12,9 +12,9 @@ use super::place::{self, End};
 use super::targets::InventoryFile;
 use super::via::{self, Hosts, Via};
 use super::{open, out};
-use crate::observe::run::read_facts;
 use linerate_fleet::{Fleet, clock};
 use linerate_inventory as inventory;
+use linerate_operator::observe::run::read_facts;
 use linerate_store::{FactReading, ReadScope, Store};
 
 /// Print a host's facts, optionally only keys with a prefix.

@@ -8,8 +8,8 @@ use linerate_model::inventory::Inventory;
 
 use super::targets::{Chosen, Targets};
 use super::{open, out};
-use crate::observe::addresses;
 use linerate_fleet::Fleet;
+use linerate_operator::observe::addresses;
 
 /// Where a command in a hint wants the hosts that this command was given: `linerate drbd status HOSTS`.
 const PLACE_OF_HOSTS: &str = " HOSTS";

@@ -62,7 +62,7 @@ pub(super) fn save(
 ) -> anyhow::Result<(Snapshot, Diagnosis)> {
     let mut store = Store::open_default()?;
     let mut snapshot = read(files, reading)?;
-    snapshot.id = crate::run_id::new_id();
+    snapshot.id = linerate_operator::run_id::new_id();
     snapshot.start_ms = linerate_fleet::clock::now_ms();
     snapshot.parent = parent.map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
     let diagnosis = linerate_report::words::diagnose(&snapshot, knowledge);

@@ -16,12 +16,12 @@ use linerate_model::units::counted;
 use linerate_wire::message::{Event, ObserveRequest};
 
 use super::{open, out, progress};
-use crate::observe::join;
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::ProgressPhase;
 use linerate_inventory::draft::{ConnectMethod, HostRead, ListRemark, SshAccess, Understood};
 use linerate_inventory::seen::{self, InventoryEntry};
 use linerate_inventory::{readers, understand, write};
+use linerate_operator::observe::join;
 
 /// Longest wait for what a host can see: 31 s of listening and the rest.
 const PROBE_WAIT: Duration = Duration::from_secs(45);

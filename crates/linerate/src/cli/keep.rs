@@ -8,9 +8,9 @@ use linerate_model::exit::ExitCode;
 use linerate_model::trial::{Trial, TrialStatus};
 
 use super::{open, out, progress};
-use crate::trial::{self, FleetActions, drive};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
+use linerate_operator::trial::{self, FleetActions, drive};
 use linerate_store::Store;
 
 /// Persist a tried change across reboots.

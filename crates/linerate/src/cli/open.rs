@@ -14,10 +14,10 @@ use linerate_model::snapshot::Snapshot;
 use tokio::sync::watch;
 
 use super::{out, usual};
-use crate::observe::addresses;
 use linerate_fleet::Fleet;
 use linerate_input as input;
 use linerate_inventory as inventory;
+use linerate_operator::observe::addresses;
 use linerate_report as report;
 use linerate_store::{RunRow, Store, StoreError};
 

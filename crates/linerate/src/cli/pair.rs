@@ -15,11 +15,11 @@ use super::place::{self, End};
 use super::targets::{Chosen, InventoryFile, Ways};
 use super::{events, open, out, progress};
 use crate::cli::documents::SingleTest;
-use crate::observe::addresses;
-use crate::observe::context::Context;
-use crate::observe::single;
 use linerate_fleet::Fleet;
 use linerate_inventory::{self as inventory, THIS_MACHINE};
+use linerate_operator::observe::addresses;
+use linerate_operator::observe::context::Context;
+use linerate_operator::observe::single;
 use linerate_report::{self as report, Material};
 use linerate_store::Store;
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::inventory::{Endpoint, Inventory, Layer};
 
-use crate::observe::run::read_facts;
 use linerate_fleet::Fleet;
 use linerate_inventory::place;
+use linerate_operator::observe::run::read_facts;
 
 /// One end: a host, and where inside of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use linerate_model::trial::{Trial, TrialStatus};
 
 use super::documents::RolloutShown;
 use super::{open, out, profile, progress, quantity, trial};
-use crate::trial::machine::Course;
-use crate::trial::profile::{nic_of, remedy_id};
+use linerate_operator::trial::machine::Course;
+use linerate_operator::trial::profile::{nic_of, remedy_id};
 use linerate_report as report;
 use linerate_store::{Rollouts, Store};
 use waves::Waves;
@@ -141,7 +141,7 @@ fn planned(
     };
     let first = trials.first().ok_or_else(|| anyhow::anyhow!("nothing is proven"))?;
     Ok(Rollout {
-        id: crate::run_id::new_id(),
+        id: linerate_operator::run_id::new_id(),
         source,
         trials: trials.iter().map(|trial| trial.id.clone()).collect(),
         run: diagnosis.run.clone(),

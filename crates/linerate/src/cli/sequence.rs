@@ -8,8 +8,8 @@ use linerate_store::Store;
 
 use super::open;
 use super::watcher::Watcher;
-use crate::trial::drive::{self, HostActions, Scene};
-use crate::trial::machine::Course;
+use linerate_operator::trial::drive::{self, HostActions, Scene};
+use linerate_operator::trial::machine::Course;
 
 /// What all trials of a sequence share.
 pub(super) struct Sequence<'a> {

@@ -12,9 +12,9 @@ use super::place::{self, End};
 use super::targets::{Targets, Ways};
 use super::via::{self, Hosts, Via};
 use super::{open, out, progress, quantity};
-use crate::observe::run::{SurveyRequest, survey};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
+use linerate_operator::observe::run::{SurveyRequest, survey};
 use linerate_report as report;
 use linerate_store::Store;
 

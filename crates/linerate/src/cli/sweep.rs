@@ -14,13 +14,13 @@ use super::sequence::Sequence;
 use super::watcher::{Watcher, takes_part};
 use super::{open, out};
 use crate::cli::documents::{SweepTrials, Swept};
-use crate::trial::drive::{HostActions, Scene};
-use crate::trial::machine::{Course, KeepWhen};
-use crate::trial::sweep::{SweepOptions, best, plan};
-use crate::trial::{self, FleetActions};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
 use linerate_fleet::progress::Progress;
+use linerate_operator::trial::drive::{HostActions, Scene};
+use linerate_operator::trial::machine::{Course, KeepWhen};
+use linerate_operator::trial::sweep::{SweepOptions, best, plan};
+use linerate_operator::trial::{self, FleetActions};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -48,7 +48,7 @@ impl Sweep<'_> {
             let present = self.present(&mut hands).await;
             hands.bye().await;
             reader.bye().await;
-            let id = crate::run_id::new_id();
+            let id = linerate_operator::run_id::new_id();
             let planned = plan(inventory, self.diagnosis, &self.options, &present?, &id)?;
             if self.dry_run {
                 return anyhow::Ok(planned);

@@ -9,9 +9,9 @@ use super::place::End;
 use super::usual::{to_type, usual};
 use super::via::Hosts;
 use super::{open, out};
-use crate::observe::addresses::{self, Net};
 use linerate_fleet::Fleet;
 use linerate_inventory::{self as inventory, THIS_MACHINE};
+use linerate_operator::observe::addresses::{self, Net};
 
 /// Inventory of a command.
 #[derive(Debug, Clone, Default, clap::Args)]

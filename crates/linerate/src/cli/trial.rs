@@ -14,11 +14,11 @@ use super::sweep::Sweep;
 use super::watcher::{Watcher, takes_part};
 use super::{open, out, progress, quantity};
 use crate::cli::documents::OneTrial;
-use crate::trial::machine::{Course, KeepWhen};
-use crate::trial::sweep::{self, SweepOptions, SweepSetting};
-use crate::trial::{self, FleetActions, TrialOptions, choose, drive};
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
+use linerate_operator::trial::machine::{Course, KeepWhen};
+use linerate_operator::trial::sweep::{self, SweepOptions, SweepSetting};
+use linerate_operator::trial::{self, FleetActions, TrialOptions, choose, drive};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return sweep.run(&store, progress.as_ref(), args.json);
     };
     let options = TrialOptions { remedy, on: args.on.clone(), course, transfer_ms: args.transfer_ms() };
-    let id = crate::run_id::new_id();
+    let id = linerate_operator::run_id::new_id();
     let planned = choose::plan(&snapshot, &diagnosis, &options, id.clone())?;
     if args.dry_run {
         show(&planned, args.json)?;

@@ -10,7 +10,7 @@ use linerate_model::exit::ExitCode;
 
 use super::hosts::Needs;
 use super::{builds, open, out};
-use crate::build::{CHECK, DISK, DRBD};
+use linerate_operator::build::{CHECK, DISK, DRBD};
 use linerate_store::Store;
 
 pub(super) use args::Args;

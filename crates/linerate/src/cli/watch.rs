@@ -30,11 +30,11 @@ use super::documents::WatchLine;
 use super::serve::Page;
 use super::targets::{self, InventoryFile};
 use super::{open, out, quantity};
-use crate::observe::addresses;
-use crate::watch::alarms::AlarmBook;
-use crate::watch::metrics::{MetricsListener, TextFile};
-use crate::watch::notify::Notifier;
-use crate::watch::{Output, Watch};
+use linerate_operator::observe::addresses;
+use linerate_operator::watch::alarms::AlarmBook;
+use linerate_operator::watch::metrics::{MetricsListener, TextFile};
+use linerate_operator::watch::notify::Notifier;
+use linerate_operator::watch::{Output, Watch};
 
 /// How often the file of metrics is written.
 const MINUTE: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use linerate_diagnose::case;
+use linerate_cases as case;
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use crate::cli::documents::NoticeOfHost;
 use crate::cli::{open, out};
-use crate::watch::{FromHost, Session};
+use linerate_operator::watch::{FromHost, Session};
 
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;

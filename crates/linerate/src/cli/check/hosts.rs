@@ -11,11 +11,11 @@ use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::HostName;
 use linerate_model::verdict::Verdict;
 
-use crate::build;
 use crate::cli::documents::{HostCheck, HostChecks};
 use crate::cli::hosts::{Hosts, Needs};
 use crate::cli::out;
-use crate::observe::join;
+use linerate_operator::build;
+use linerate_operator::observe::join;
 
 #[derive(Debug, clap::Parser)]
 #[command(name = "linerate check", no_binary_name = true)]

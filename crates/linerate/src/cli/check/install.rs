@@ -18,10 +18,10 @@ use linerate_report::steps;
 use linerate_storage::drbd::On;
 
 use super::files::{self, Runner};
-use crate::build::{self, CHECK, OnLoss};
 use crate::cli::hosts::{Hosts, Needs};
 use crate::cli::{builds, drift, out, progress};
-use crate::observe::run::read_facts;
+use linerate_operator::build::{self, CHECK, OnLoss};
+use linerate_operator::observe::run::read_facts;
 
 /// Have hosts check themselves: by a timer, or by Slurm (dry run).
 #[derive(Debug, clap::Args)]

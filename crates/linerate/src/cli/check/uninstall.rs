@@ -5,9 +5,9 @@ use linerate_model::step::Step;
 use linerate_report::steps;
 use linerate_wire::message::BuildEntry;
 
-use crate::build::{self, CHECK};
 use crate::cli::hosts::{Hosts, Needs};
 use crate::cli::{builds, out};
+use linerate_operator::build::{self, CHECK};
 
 /// Undo `check install` on hosts (dry run).
 #[derive(Debug, clap::Args)]

@@ -12,9 +12,9 @@ use super::super::via::Hosts;
 use super::super::{open, out, progress, quantity};
 use super::hosts::LoadedHosts;
 use crate::cli::documents::SurveyedDrives;
-use crate::observe::context::Context;
-use crate::observe::disk_survey::{self, DiskSurveyOrder, DiskSurveyed};
 use linerate_fleet::Fleet;
+use linerate_operator::observe::context::Context;
+use linerate_operator::observe::disk_survey::{self, DiskSurveyOrder, DiskSurveyed};
 use linerate_report as report;
 use linerate_store::Store;
 

@@ -20,9 +20,9 @@ use self::shown::Output;
 use super::super::targets::InventoryFile;
 use super::super::via::{Hosts, Via};
 use super::super::{open, out, quantity};
-use crate::observe::disk_watch::DiskWatch;
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
+use linerate_operator::observe::disk_watch::DiskWatch;
 use linerate_report::disk_watch as report;
 use linerate_store::{FactReading, ReadScope, Store};
 
@@ -185,7 +185,7 @@ fn keep(
     path: Option<&Path>,
 ) -> anyhow::Result<()> {
     let mut store = Store::open_default()?;
-    let thinned = |host: &&crate::observe::disk_watch::WatchedHost| host.stored.stride() > 1;
+    let thinned = |host: &&linerate_operator::observe::disk_watch::WatchedHost| host.stored.stride() > 1;
     let left_out =
         watch.hosts.iter().filter(thinned).map(|host| {
             format!("intervals of host {}: one of {} is stored", host.name, host.stored.stride())
@@ -196,7 +196,7 @@ fn keep(
     disks.sort_by_key(|interval| interval.at_ms);
     let snapshot = Snapshot {
         schema: SCHEMA,
-        id: crate::run_id::new_id(),
+        id: linerate_operator::run_id::new_id(),
         start_ms,
         inventory: inventory.clone(),
         facts: watch

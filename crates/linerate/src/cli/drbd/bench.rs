@@ -17,13 +17,13 @@ use linerate_storage::drbd::shares;
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out, progress, quantity};
-use crate::build;
 use crate::cli::documents::DrbdBench;
-use crate::observe::context::Context;
-use crate::observe::drbd as seen;
-use crate::observe::drbd_bench::{self as bench, BenchError};
-use crate::observe::run::read_facts;
 use linerate_fleet::Fleet;
+use linerate_operator::build;
+use linerate_operator::observe::context::Context;
+use linerate_operator::observe::drbd as seen;
+use linerate_operator::observe::drbd_bench::{self as bench, BenchError};
+use linerate_operator::observe::run::read_facts;
 use linerate_report::drbd_bench as shown;
 use linerate_report::heat::Style;
 use linerate_store::Store;

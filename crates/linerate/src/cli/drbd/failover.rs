@@ -7,7 +7,7 @@ use linerate_storage::drbd;
 use super::super::hosts::{Hosts, Needs, really};
 use super::super::{out, progress};
 use super::moves;
-use crate::observe::drbd as seen;
+use linerate_operator::observe::drbd as seen;
 
 /// Promote the other side to primary: orderly while both are up, or after the primary died
 #[derive(Debug, clap::Args)]

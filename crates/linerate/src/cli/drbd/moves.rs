@@ -11,12 +11,12 @@ use linerate_storage::drbd::{On, alarms};
 
 use super::super::builds::stop;
 use super::super::out;
-use crate::build::{self, OnLoss};
 use crate::cli::documents::Replicas;
-use crate::observe::drbd as seen;
 use linerate_fleet::Fleet;
 use linerate_fleet::clock;
 use linerate_fleet::progress::Progress;
+use linerate_operator::build::{self, OnLoss};
+use linerate_operator::observe::drbd as seen;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 

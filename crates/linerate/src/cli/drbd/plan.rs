@@ -10,9 +10,9 @@ use linerate_storage::drbd::{self, MetadataLocation, Release, ReplicaSide, Resou
 
 use super::super::hosts::{Hosts, Needs};
 use super::super::{out, quantity};
-use crate::build;
 use crate::cli::documents::{DrbdPlanned, HostStep};
 use linerate_fleet::Fleet;
+use linerate_operator::build;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 use linerate_report::steps;

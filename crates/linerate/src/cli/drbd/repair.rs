@@ -10,7 +10,7 @@ use linerate_storage::drbd::{self, Forecast, lost_by};
 use super::super::hosts::{Hosts, Needs, really};
 use super::super::{out, progress};
 use super::{moves, wait};
-use crate::observe::drbd::{self as seen, Replicas};
+use linerate_operator::observe::drbd::{self as seen, Replicas};
 
 /// Resolve a split brain: discard the victim's changes, after listing them
 #[derive(Debug, clap::Args)]

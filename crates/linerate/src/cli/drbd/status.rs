@@ -14,7 +14,7 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{open, out};
 use super::wait::Follow;
 use crate::cli::documents::{DrbdState, KnownReplica};
-use crate::observe::drbd::{self as seen, Replicas};
+use linerate_operator::observe::drbd::{self as seen, Replicas};
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 use linerate_report::words;

@@ -11,9 +11,9 @@ use super::super::hosts::{Needs, really};
 use super::super::{out, progress};
 use super::plan::{self, What};
 use super::{moves, wait};
-use crate::build::{self, DRBD, OnLoss};
 use crate::cli::documents::DrbdUp;
-use crate::observe::drbd::Replicas;
+use linerate_operator::build::{self, DRBD, OnLoss};
+use linerate_operator::observe::drbd::Replicas;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 
@@ -86,7 +86,7 @@ pub(in crate::cli) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !args.no_wait {
             wait::until_done(fleet, "first synchronisation", progress.as_ref()).await?;
         }
-        let now = crate::observe::drbd::look(fleet).await;
+        let now = linerate_operator::observe::drbd::look(fleet).await;
         if args.json {
             let document = DrbdUp { plan: plan::document(&plan), replicas: &now.all };
             out::document(moves::verdict(&now, inventory.typed.as_deref()), document)?;

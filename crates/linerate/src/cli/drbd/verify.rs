@@ -10,7 +10,7 @@ use super::super::hosts::{Hosts, Needs};
 use super::super::{out, progress};
 use super::{moves, wait};
 use crate::cli::documents::DrbdVerified;
-use crate::observe::drbd as seen;
+use linerate_operator::observe::drbd as seen;
 use linerate_report::drbd as shown;
 use linerate_report::heat::Style;
 

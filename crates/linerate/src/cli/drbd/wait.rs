@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use linerate_storage::drbd::{SyncMeter, SyncProgress};
 
 use crate::cli::documents::UnderWay;
-use crate::observe::drbd::{self as seen, Replicas};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_operator::observe::drbd::{self as seen, Replicas};
 use linerate_report::drbd as shown;
 
 /// What DRBD does by itself.

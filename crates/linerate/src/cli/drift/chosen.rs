@@ -7,7 +7,7 @@ use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::Inventory;
 
 use crate::cli::profile::named;
-use crate::trial::profile::nic_of;
+use linerate_operator::trial::profile::nic_of;
 
 /// Profiles by name or file, for the hosts of an inventory.
 pub(in super::super) struct ChosenProfiles<'a>(pub(in super::super) &'a Inventory);

@@ -12,7 +12,7 @@ use linerate_store::Store;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::run_id::new_id;
+use linerate_operator::run_id::new_id;
 
 /// What was done about the settings of a host.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -13,8 +13,8 @@ use linerate_store::{FactReading, ReadScope, Store};
 
 use super::super::out;
 use super::ChosenProfiles;
-use crate::observe::join;
-use crate::observe::run::read_facts;
+use linerate_operator::observe::join;
+use linerate_operator::observe::run::read_facts;
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<HostFacts, String>> + 'a>>;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use linerate_diagnose::case;
+use linerate_cases as case;
 use linerate_knowledge::{CauseProof, Knowledge};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;

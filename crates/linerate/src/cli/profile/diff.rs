@@ -15,10 +15,10 @@ use super::super::documents::ProfileDifferences;
 use super::super::targets::Targets;
 use super::super::{open, out};
 use super::named;
-use crate::observe::run::read_facts;
-use crate::trial::profile::{nic_of, rtt_of};
 use linerate_fleet::Fleet;
 use linerate_input as input;
+use linerate_operator::observe::run::read_facts;
+use linerate_operator::trial::profile::{nic_of, rtt_of};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -113,8 +113,8 @@ fn of_hosts(args: &Args, profile: &Profile) -> anyhow::Result<Option<Compared>> 
         let opened = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await;
         let Some(mut fleet) = opened else { return Ok(None) };
         let mut inventory = inventory.clone();
-        if crate::observe::addresses::is_needed(&inventory) {
-            let how = crate::observe::addresses::fill(&mut fleet, &mut inventory, None).await;
+        if linerate_operator::observe::addresses::is_needed(&inventory) {
+            let how = linerate_operator::observe::addresses::fill(&mut fleet, &mut inventory, None).await;
             fleet.notes.extend(how);
         }
         fleet.notes.iter().for_each(|note| out::note(note));

@@ -17,12 +17,12 @@ use super::super::sequence::Sequence;
 use super::super::watcher::takes_part;
 use super::super::{open, out, progress, quantity, trial};
 use super::{diff, named};
-use crate::trial::FleetActions;
-use crate::trial::drive::Scene;
-use crate::trial::machine::{Course, KeepWhen};
-use crate::trial::profile::{ProfileOptions, plan};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
+use linerate_operator::trial::FleetActions;
+use linerate_operator::trial::drive::Scene;
+use linerate_operator::trial::machine::{Course, KeepWhen};
+use linerate_operator::trial::profile::{ProfileOptions, plan};
 use linerate_report as report;
 use linerate_store::Store;
 
@@ -132,7 +132,7 @@ async fn planned(
         pair: args.pair.clone(),
         disruptive: args.disruptive,
     };
-    Ok(plan(inventory, diagnosis, profile, &compared, &options, &crate::run_id::new_id())?)
+    Ok(plan(inventory, diagnosis, profile, &compared, &options, &linerate_operator::run_id::new_id())?)
 }
 
 async fn measure(

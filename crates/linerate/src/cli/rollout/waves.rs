@@ -10,13 +10,13 @@ use linerate_model::trial::{Trial, TrialStatus};
 use super::super::profile::read_facts_of;
 use super::super::sequence::{Sequence, is_interrupted};
 use super::super::watcher::{Watcher, takes_part};
-use crate::trial::drive::Scene;
-use crate::trial::machine::{Course, KeepWhen};
-use crate::trial::profile::{nic_of, rtt_of};
-use crate::trial::rollout::{HostStart, start};
-use crate::trial::{self as trials, FleetActions};
 use linerate_fleet::progress::Progress;
 use linerate_fleet::{Fleet, clock};
+use linerate_operator::trial::drive::Scene;
+use linerate_operator::trial::machine::{Course, KeepWhen};
+use linerate_operator::trial::profile::{nic_of, rtt_of};
+use linerate_operator::trial::rollout::{HostStart, start};
+use linerate_operator::trial::{self as trials, FleetActions};
 use linerate_store::{Rollouts, Store};
 
 /// Measurements of a host at most, when an undecided one is measured again.
@@ -99,7 +99,7 @@ impl Waves<'_> {
                 return Ok(());
             }
         };
-        let again = Trial { id: crate::run_id::new_id(), ..trial.clone() };
+        let again = Trial { id: linerate_operator::run_id::new_id(), ..trial.clone() };
         let mut ended = self.measure(wave, at, trial, self.rollout.arms).await?;
         if HostResult::of(&ended) == HostResult::Undecided && !is_interrupted().await {
             ended = self.measure(wave, at, again, (2 * self.rollout.arms).min(ARMS_MAX)).await?;
@@ -148,7 +148,7 @@ impl Waves<'_> {
         let rtt_us = rtt_of(self.diagnosis, host);
         let seen = ProfileHost { name: host, facts, nic: nic.as_deref(), rtt_us };
         let readings = readings(&self.rollout.groups, &seen);
-        let id = crate::run_id::new_id();
+        let id = linerate_operator::run_id::new_id();
         Ok(start(inventory, self.diagnosis, self.rollout, host, &readings, id)?)
     }
 

@@ -3,9 +3,9 @@
 use linerate_model::exit::ExitCode;
 
 use super::args::Args;
-use crate::build::DRBD;
 use crate::cli::builds;
 use crate::cli::hosts::Needs;
+use linerate_operator::build::DRBD;
 
 pub(super) fn run(args: &Args, resource: &str) -> anyhow::Result<ExitCode> {
     let warning = format!("{resource} is not replicated any more after this, and its metadata are gone");

@@ -10,9 +10,9 @@ use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 use super::args::Args;
 use crate::cli::documents::{AllUndone, Undone};
 use crate::cli::{open, out, progress, trial, watcher};
-use crate::trial::{self as trials, FleetActions, drive};
 use linerate_fleet::clock;
 use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
+use linerate_operator::trial::{self as trials, FleetActions, drive};
 use linerate_store::Store;
 
 /// Undoes one trial.

@@ -6,11 +6,11 @@ use linerate_model::step::{DeviceRefusal, Step, given};
 use linerate_model::verdict::{Verdict, VerdictItem};
 
 use super::args::Args;
-use crate::build::{self, DISK};
 use crate::cli::documents::{DiskUndone, LeftDrives};
 use crate::cli::hosts::Needs;
 use crate::cli::{builds, out};
 use linerate_fleet::Fleet;
+use linerate_operator::build::{self, DISK};
 use linerate_report::builds as shown;
 
 /// Drives of a host that its build was given.

@@ -10,7 +10,7 @@ use linerate_model::verdict::WithVerdict;
 use super::super::super::choice::one_of;
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::observe::audit::audit;
+use linerate_operator::observe::audit::audit;
 use linerate_report::audit as shown;
 
 /// Options of an audit.

@@ -8,9 +8,9 @@ use linerate_model::verdict::WithVerdict;
 
 use super::super::super::{open, out, progress};
 use super::host::Place;
-use crate::observe::durability::{ask, check};
-use crate::observe::promises;
 use linerate_fleet::REQUEST_WAIT;
+use linerate_operator::observe::durability::{ask, check};
+use linerate_operator::observe::promises;
 use linerate_report::durability as shown;
 
 /// Verify the records in a list of promises after the host has restarted

@@ -8,8 +8,8 @@ use linerate_model::exit::ExitCode;
 use super::super::super::{open, out};
 use super::host::Place;
 use crate::cli::documents::CleanedFolder;
-use crate::observe::durability::ask;
 use linerate_fleet::REQUEST_WAIT;
+use linerate_operator::observe::durability::ask;
 
 /// Remove only the records of a run from a folder
 #[derive(Debug, clap::Args)]

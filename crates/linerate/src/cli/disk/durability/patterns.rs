@@ -5,7 +5,7 @@ use linerate_model::exit::ExitCode;
 use super::super::super::{open, out};
 use super::host::Place;
 use crate::cli::documents::Patterns;
-use crate::observe::durability::patterns;
+use linerate_operator::observe::durability::patterns;
 use linerate_report::durability as shown;
 
 /// List the write patterns and the guarantees of each

@@ -10,9 +10,9 @@ use linerate_model::exit::ExitCode;
 
 use super::super::super::{open, out, progress, quantity};
 use super::host::Place;
-use crate::observe::durability::{WritePace, patterns, prepare, write};
-use crate::observe::promises::List;
 use linerate_fleet::clock;
+use linerate_operator::observe::durability::{WritePace, patterns, prepare, write};
+use linerate_operator::observe::promises::List;
 use linerate_report::durability as shown;
 
 /// Most records per second.

@@ -14,13 +14,13 @@ use linerate_storage::plan::{LayoutComparison, LayoutPlan};
 use super::args::{Args, document};
 use super::measure::{self, Place};
 use super::sync;
-use crate::build::{self, Begun, DISK, OnLoss};
 use crate::cli::builds::stop;
 use crate::cli::documents::DiskApplied;
 use crate::cli::hosts::really;
 use crate::cli::{out, progress};
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
+use linerate_operator::build::{self, Begun, DISK, OnLoss};
 use linerate_report::disk_built::{self, Built};
 use linerate_report::heat::Style;
 

@@ -6,11 +6,11 @@ use linerate_model::exit::ExitCode;
 use super::apply;
 use super::args::Args;
 use super::measure::Place;
-use crate::build;
 use crate::cli::targets::{self, Chosen};
 use crate::cli::{open, out};
-use crate::observe::run::read_facts;
 use linerate_fleet::Fleet;
+use linerate_operator::build;
+use linerate_operator::observe::run::read_facts;
 
 /// The inventory, and the host's name in it.
 fn chosen(args: &Args, host: &str) -> anyhow::Result<Chosen> {

@@ -16,11 +16,11 @@ use linerate_model::tuning::Tuning;
 use linerate_storage::plan::{DriveKind, LayoutComparison, LayoutPlan};
 
 use super::args::Args;
-use crate::observe::bench;
-use crate::observe::context::Context;
-use crate::observe::run::read_facts;
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::Progress;
+use linerate_operator::observe::bench;
+use linerate_operator::observe::context::Context;
+use linerate_operator::observe::run::read_facts;
 use linerate_store::Store;
 
 /// Of each drive a quarter is used, but no more than that: longer ways of the heads change little, and

@@ -6,10 +6,10 @@ use linerate_model::step::{HostQuery, LvmStep, MdStep, Step};
 use linerate_storage::drbd::SyncMeter;
 use linerate_storage::plan::{LayoutPlan, parse_mdstat, parse_status};
 
-use crate::build;
 use crate::cli::out;
 use linerate_fleet::Fleet;
 use linerate_fleet::progress::{Progress, ProgressPhase};
+use linerate_operator::build;
 
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -11,8 +11,8 @@ use linerate_model::fact::Gap;
 
 use super::super::super::out;
 use crate::cli::documents::{DiskWatched, UsersSeen, WatchedNumbers};
-use crate::observe::disk_watch::{DiskWatch, DiskWatchEvent, WatchedHost};
 use linerate_fleet::clock;
+use linerate_operator::observe::disk_watch::{DiskWatch, DiskWatchEvent, WatchedHost};
 use linerate_report::disk_watch::{self as report, WatchedHosts};
 use linerate_report::disks::{self, DiskView};
 use linerate_report::heat::Style;

@@ -21,7 +21,7 @@ use super::nic::{self, Facts};
 const DURATION_MS: u32 = 200;
 
 /// Hosts with a link or a result from which on the tool may bind, and whose limit is not known yet.
-pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample]) -> Vec<HostName> {
+pub(crate) fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample]) -> Vec<HostName> {
     let mut fast: BTreeSet<&str> = BTreeSet::new();
     for sample in samples {
         let Outcome::Measured(measured) = &sample.outcome else { continue };
@@ -41,18 +41,18 @@ pub fn hosts_in_question(inventory: &Inventory, facts: &Facts, samples: &[Sample
 
 /// Hosts on the machine of the operator: they share its CPUs, so they are asked one after the other, and this
 /// many of them tell.
-pub const HERE_MAX: usize = 16;
+pub(crate) const HERE_MAX: usize = 16;
 /// Hosts on machines of their own that are asked at the same time: 10,000 of them in a few seconds.
-pub const AT_ONCE: usize = 1024;
+pub(crate) const AT_ONCE: usize = 1024;
 
 /// Whether a host is a part of the machine that the operator runs on.
-pub fn is_here(inventory: &Inventory, host: &str) -> bool {
+pub(crate) fn is_here(inventory: &Inventory, host: &str) -> bool {
     let transport = inventory.host(host).map(|h| &h.transport);
     matches!(transport, Some(TransportSpec::Local | TransportSpec::Netns { .. }))
 }
 
 /// The inventory in which the host is only its own loopback, and the test in it.
-pub fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
+pub(crate) fn test_of(inventory: &Inventory, host: &str) -> (Inventory, Test) {
     let loopback = Endpoint {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         layer: Layer::Underlay,
@@ -76,7 +76,7 @@ const HELD_UP: f64 = 0.4;
 /// That is a fault to be found, and must not become the ceiling of the host's pairs. How long the sender
 /// waited for its own buffer is not asked: on a busy host both ends wait for a CPU as well, and each write
 /// that fills a small buffer costs two such waits.
-pub fn tool_bps(measured: &Measurement) -> Option<f64> {
+pub(crate) fn tool_bps(measured: &Measurement) -> Option<f64> {
     let end = measured.tx.as_ref().and_then(|report| report.tcp.as_ref());
     let is_small = |bytes: u64| (1..SMALL_BYTES).contains(&bytes);
     let by_setting = end.is_some_and(|end| {

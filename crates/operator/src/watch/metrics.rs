@@ -29,14 +29,14 @@ const FILE: &str = "linerate.prom";
 type Ask = oneshot::Sender<String>;
 
 /// The listener.
-pub(crate) struct MetricsListener {
+pub struct MetricsListener {
     asked: mpsc::Receiver<Ask>,
-    pub(crate) address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 impl MetricsListener {
     /// Listens on a loopback address: the metrics have names of hosts, and no password.
-    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+    pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         anyhow::ensure!(
             address.ip().is_loopback(),
             "metrics on {address}: not a loopback address\nhint: use 127.0.0.1:{}, and a proxy with a password in front of it",
@@ -64,7 +64,7 @@ impl MetricsListener {
     }
 
     /// The next one that wants the text.
-    pub(crate) async fn next(&mut self) -> Ask {
+    pub async fn next(&mut self) -> Ask {
         match self.asked.recv().await {
             Some(ask) => ask,
             None => std::future::pending().await,
@@ -153,19 +153,19 @@ fn is_own(host: &str) -> bool {
 }
 
 /// The file for the textfile collector.
-pub(crate) struct TextFile {
+pub struct TextFile {
     path: PathBuf,
     writing: Option<JoinHandle<std::io::Result<()>>>,
 }
 
 impl TextFile {
     /// In this folder.
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         Self { path: folder.join(FILE), writing: None }
     }
 
     /// Writes the text, unless the one before it is still being written. An error of the one before.
-    pub(crate) async fn write(&mut self, text: String) -> Option<String> {
+    pub async fn write(&mut self, text: String) -> Option<String> {
         if self.writing.as_ref().is_some_and(|writing| !writing.is_finished()) {
             return Some(format!("{} is not written: its disk does not answer", self.path.display()));
         }
@@ -179,7 +179,7 @@ impl TextFile {
     }
 
     /// Removes it: values of a watch that has ended are not those of now.
-    pub(crate) async fn end(self) {
+    pub async fn end(self) {
         let path = self.path;
         let last = self.writing;
         let remove = async {

@@ -27,7 +27,7 @@ const RETRANSMITTED: &str = "snmp.Tcp.RetransSegs";
 const COUNTERS_EVERY: Duration = Duration::from_secs(60);
 
 /// What a host has to report.
-pub(crate) enum FromHost {
+pub enum FromHost {
     /// It answers probes.
     Begun {
         /// On these ports.
@@ -53,27 +53,27 @@ pub(crate) enum FromHost {
 }
 
 /// A host, and where its from_hosts go.
-pub(crate) struct Session {
-    pub(crate) number: usize,
-    pub(crate) host: Host,
-    pub(crate) fleet: Arc<Fleet>,
-    pub(crate) from_hosts: mpsc::Sender<(usize, FromHost)>,
+pub struct Session {
+    pub number: usize,
+    pub host: Host,
+    pub fleet: Arc<Fleet>,
+    pub from_hosts: mpsc::Sender<(usize, FromHost)>,
     /// What it follows.
-    pub(crate) follow: ObserveRequest,
+    pub follow: ObserveRequest,
     /// `None`: it probes no others.
-    pub(crate) probing: Option<Probing>,
+    pub probing: Option<Probing>,
 }
 
 /// How a host probes others and answers them.
-pub(crate) struct Probing {
-    pub(crate) endpoint: Endpoint,
-    pub(crate) token: [u8; 16],
-    pub(crate) whom: watch::Receiver<Vec<ProbePartner>>,
+pub struct Probing {
+    pub endpoint: Endpoint,
+    pub token: [u8; 16],
+    pub whom: watch::Receiver<Vec<ProbePartner>>,
 }
 
 impl Session {
     /// Until the watch ends.
-    pub(crate) async fn hold(self) {
+    pub async fn hold(self) {
         let mut retry = Retry::new(self.number);
         let mut link = self.fleet.link(&self.host.name);
         // The boot in which it was read last.

@@ -15,8 +15,8 @@ use linerate_model::finding::Diagnosis;
 pub use expect::{Expect, ExpectFinding};
 pub use file::{Case, CaseError, parse};
 
-use crate::compared;
-use crate::rules::Rules;
+use linerate_diagnose::compared;
+use linerate_diagnose::rules::Rules;
 
 static BUILTIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../cases");
 
@@ -43,7 +43,7 @@ pub fn diagnose(case: &Case, knowledge: &Knowledge) -> Diagnosis {
 
 /// The same by other numbers.
 pub fn diagnose_with(case: &Case, knowledge: &Knowledge, rules: &Rules) -> Diagnosis {
-    let mut diagnosis = crate::diagnose_with(&case.snapshot, knowledge, rules);
+    let mut diagnosis = linerate_diagnose::diagnose_with(&case.snapshot, knowledge, rules);
     if let Some(before) = &case.before {
         compared::add(before, &case.snapshot, &mut diagnosis);
     }

@@ -5,11 +5,11 @@
 //! alarm, and what is measured then, is decided in `crates/watch`; a session that ends is a gap, and is
 //! opened again.
 
-pub(crate) mod alarms;
+pub mod alarms;
 mod decide;
 mod downloads;
-pub(crate) mod metrics;
-pub(crate) mod notify;
+pub mod metrics;
+pub mod notify;
 mod record;
 mod session;
 
@@ -38,7 +38,7 @@ use decide::{Decider, DecidingJob};
 use downloads::Downloads;
 use notify::DeliveryCounts;
 use record::Recorder;
-pub(crate) use session::{FromHost, Session};
+pub use session::{FromHost, Session};
 use session::{ORDER_WAIT, Probing};
 
 /// FromHost of hosts that wait; more wait on the hosts.
@@ -48,7 +48,7 @@ const QUOTED_MAX: usize = 3;
 const QUOTED_MS: u64 = 30 * 60 * 1000;
 
 /// What comes out of a watch.
-pub(crate) enum Output {
+pub enum Output {
     /// Something happened.
     Event(WatchEvent),
     /// A host was read from where on its changes are reported.
@@ -89,7 +89,7 @@ impl Watched {
 }
 
 /// All that a watch knows.
-pub(crate) struct Watch {
+pub struct Watch {
     hosts: Vec<Watched>,
     /// Whom each host probes, by number.
     partners: Vec<Vec<usize>>,
@@ -132,7 +132,7 @@ fn of_each(pairs: &[(usize, usize)], hosts: usize) -> Vec<Vec<usize>> {
 
 impl Watch {
     /// Begins; sessions that are not open yet are opened by and by.
-    pub(crate) fn begin(fleet: &Arc<Fleet>, inventory: &Inventory) -> anyhow::Result<Self> {
+    pub fn begin(fleet: &Arc<Fleet>, inventory: &Inventory) -> anyhow::Result<Self> {
         let probed = probed(inventory);
         anyhow::ensure!(
             probed.len() >= 2,
@@ -191,7 +191,7 @@ impl Watch {
     }
 
     /// What comes next; waits for it.
-    pub(crate) async fn next(&mut self) -> Vec<Output> {
+    pub async fn next(&mut self) -> Vec<Output> {
         let (number, from_hosts) = tokio::select! {
             Some(from_hosts) = self.from_hosts.recv() => from_hosts,
             Some(note) = self.notes.recv() => return vec![Output::Note(note)],
@@ -241,7 +241,7 @@ impl Watch {
     }
 
     /// A change, reported by its host or found after a gap: alarms quote it.
-    pub(crate) fn changed(&mut self, host: HostName, notice: FactNotice) -> WatchEvent {
+    pub fn changed(&mut self, host: HostName, notice: FactNotice) -> WatchEvent {
         self.totals.changes += notice.changes.len() as u64;
         if let Some(watched) = self.hosts.iter_mut().find(|watched| watched.name == host) {
             watched.counts.changes += notice.changes.len() as u64;
@@ -284,7 +284,7 @@ impl Watch {
     }
 
     /// What Prometheus is shown.
-    pub(crate) fn figures(&self, notifications: DeliveryCounts) -> WatchFigures<'_> {
+    pub fn figures(&self, notifications: DeliveryCounts) -> WatchFigures<'_> {
         WatchFigures {
             version: env!("CARGO_PKG_VERSION"),
             start_ms: self.start_ms,
@@ -299,17 +299,17 @@ impl Watch {
     }
 
     /// Alarms that are open.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &LossAlarm> {
+    pub fn open(&self) -> impl Iterator<Item = &LossAlarm> {
         self.loss.open()
     }
 
     /// What is new of alarms goes into the history.
-    pub(crate) fn keep(&self, alarms: &mut AlarmBook) {
+    pub fn keep(&self, alarms: &mut AlarmBook) {
         alarms.hand_on(|records| self.recorder.alarms(records));
     }
 
     /// The minute that is not over goes into the history.
-    pub(crate) fn end(mut self) {
+    pub fn end(mut self) {
         let downloads = self.downloads.unwritten();
         // Also where nothing was probed in it.
         let unseen = || SeenMinute { start_ms: clock::now_ms(), values: Vec::new() };
@@ -336,7 +336,7 @@ impl Watch {
     }
 
     /// What was done so far.
-    pub(crate) fn totals(&self) -> &WatchTotals {
+    pub fn totals(&self) -> &WatchTotals {
         &self.totals
     }
 

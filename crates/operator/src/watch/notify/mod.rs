@@ -29,9 +29,9 @@ const END_WAIT: Duration = Duration::from_secs(5);
 
 /// What became of deliveries.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct DeliveryCounts {
-    pub(crate) delivered: u64,
-    pub(crate) failed: u64,
+pub struct DeliveryCounts {
+    pub delivered: u64,
+    pub failed: u64,
 }
 
 /// What became of a delivery; a target that goes on failing has nothing new to report.
@@ -45,7 +45,7 @@ struct Known {
 }
 
 /// All targets.
-pub(crate) struct Notifier {
+pub struct Notifier {
     cluster: String,
     /// What a person types next.
     command: String,
@@ -55,12 +55,12 @@ pub(crate) struct Notifier {
     /// Those of what is slow, by the same numbers.
     slow: BTreeMap<u64, Alert>,
     reports: mpsc::UnboundedReceiver<DeliveryReport>,
-    pub(crate) counts: DeliveryCounts,
+    pub counts: DeliveryCounts,
 }
 
 impl Notifier {
     /// Of an inventory; `command`: what a person types next.
-    pub(crate) fn begin(inventory: &Inventory, command: String) -> Self {
+    pub fn begin(inventory: &Inventory, command: String) -> Self {
         let (to_us, reports) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         let mut targets = Vec::new();
@@ -83,7 +83,7 @@ impl Notifier {
     }
 
     /// Learns of an event; `changed` are the settings that changed before an alarm.
-    pub(crate) fn event(&mut self, event: &WatchEvent, changed: &[FactChange]) {
+    pub fn event(&mut self, event: &WatchEvent, changed: &[FactChange]) {
         match event {
             WatchEvent::Measured { alarm, decided, .. } => {
                 let alert = self.with_command(words::alert(&self.cluster, alarm, decided, changed));
@@ -146,7 +146,7 @@ impl Notifier {
     }
 
     /// What a delivery that failed reports; waits for it.
-    pub(crate) async fn next(&mut self) -> String {
+    pub async fn next(&mut self) -> String {
         loop {
             match self.reports.recv().await {
                 Some(Ok(())) => self.counts.delivered += 1,
@@ -162,7 +162,7 @@ impl Notifier {
     }
 
     /// Waits a little for deliveries in progress.
-    pub(crate) async fn end(mut self) {
+    pub async fn end(mut self) {
         self.targets.clear();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         drop(timeout(END_WAIT, all).await);

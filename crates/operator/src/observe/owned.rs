@@ -37,7 +37,7 @@ struct Stray {
 }
 
 /// Compares every endpoint with the addresses of its host, in the namespace of the endpoint.
-pub fn check(inventory: &Inventory, facts: &Facts) -> Result<(), WrongAddresses> {
+pub(crate) fn check(inventory: &Inventory, facts: &Facts) -> Result<(), WrongAddresses> {
     let mut holders: BTreeMap<IpAddr, BTreeSet<&HostName>> = BTreeMap::new();
     for (host, facts) in facts {
         for (key, value) in facts.readings.iter().filter(|(key, _)| key.ends_with(".addresses")) {

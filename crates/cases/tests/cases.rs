@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linerate_diagnose::case;
+use linerate_cases as case;
 use linerate_knowledge::Knowledge;
 
 #[test]

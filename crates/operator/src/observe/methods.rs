@@ -17,7 +17,7 @@ use super::limits::{FAST_BPS, Limits};
 /// Length of one transfer, ms.
 const TURN_MS: u32 = 250;
 /// Turns of each method, in opposite orders.
-pub const ROUNDS: usize = 2;
+pub(crate) const ROUNDS: usize = 2;
 /// Pairs of a class that are asked at most: the first may have the fault that the survey is to find.
 const PAIRS: usize = 2;
 /// Classes that are asked about at most.
@@ -33,11 +33,11 @@ const GAIN: f64 = 1.1;
 /// Rates within this share of the best are equal: the cheaper one is used.
 const EQUAL: f64 = 0.97;
 /// How long later runs use what was chosen, ms: 14 days.
-pub const HOLDS_MS: u64 = 14 * 24 * 3600 * 1000;
+pub(crate) const HOLDS_MS: u64 = 14 * 24 * 3600 * 1000;
 
 /// A class of paths whose methods are to be chosen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub(crate) struct Question {
     /// Which.
     pub class: PathClass,
     /// Sender and receiver of pairs to ask, in this order.
@@ -46,7 +46,7 @@ pub struct Question {
 
 impl Question {
     /// One turn of a pair.
-    pub fn turn(&self, pair: &(HostName, HostName)) -> Test {
+    pub(crate) fn turn(&self, pair: &(HostName, HostName)) -> Test {
         Test::new(pair.0.clone(), pair.1.clone(), self.class.layer, TcpPlan::single(TURN_MS).into())
     }
 
@@ -58,12 +58,12 @@ impl Question {
 }
 
 /// All turns that may be needed, to be announced.
-pub fn rounds(questions: &[Question]) -> Vec<Round> {
+pub(crate) fn rounds(questions: &[Question]) -> Vec<Round> {
     questions.iter().flat_map(Question::rounds).collect()
 }
 
 /// Seconds that the comparison takes at most: one pair is asked to the end.
-pub fn most_s(questions: &[Question]) -> f64 {
+pub(crate) fn most_s(questions: &[Question]) -> f64 {
     let turns = PAIRS - 1 + ROUNDS * SURVEY_METHODS.len();
     let turn_s = |question: &Question| {
         let test = question.pairs.first().map(|pair| question.turn(pair));
@@ -74,7 +74,7 @@ pub fn most_s(questions: &[Question]) -> f64 {
 
 /// The classes of fast paths in the planned rounds that no earlier run chose methods for, with pairs of
 /// different hosts: as many as fit into their share of the budget.
-pub fn questions(
+pub(crate) fn questions(
     limits: &Limits<'_>,
     rounds: &[Round],
     known: &[PathMethods],
@@ -105,7 +105,7 @@ pub fn questions(
 }
 
 /// A transfer as a turn; `None` where it measured nothing.
-pub fn turn(sample: &Sample, methods: &MethodPair) -> Option<Turn> {
+pub(crate) fn turn(sample: &Sample, methods: &MethodPair) -> Option<Turn> {
     let Outcome::Measured(measured) = &sample.outcome else { return None };
     let (tx, rx) = (measured.tx.as_ref()?, measured.rx.as_ref()?);
     let cost = |report: &LoadReport| report.cpu_s / (report.bytes.max(1) as f64 / 1e9);
@@ -122,7 +122,7 @@ pub fn turn(sample: &Sample, methods: &MethodPair) -> Option<Turn> {
 }
 
 /// Whether a transfer by the plain methods left a part of its path empty because an end had no more CPU.
-pub fn is_bound(sample: &Sample, class: PathClass) -> bool {
+pub(crate) fn is_bound(sample: &Sample, class: PathClass) -> bool {
     let Outcome::Measured(measured) = &sample.outcome else { return false };
     let bps = measured.throughput_bps.unwrap_or(0.0);
     let is_filled = class.link_bps.is_some_and(|link_bps| bps >= FILLED * link_bps as f64);
@@ -133,7 +133,7 @@ pub fn is_bound(sample: &Sample, class: PathClass) -> bool {
 
 /// The methods to use after these turns: the plain ones unless each turn of others was faster than all of
 /// theirs by more than turns differ.
-pub fn chosen(turns: &[Turn]) -> MethodPair {
+pub(crate) fn chosen(turns: &[Turn]) -> MethodPair {
     let rates = |methods: &MethodPair| -> Vec<f64> {
         let own = turns.iter().filter(|t| t.send == methods.send && t.receive == methods.receive);
         own.map(|turn| turn.bps).collect()

@@ -11,7 +11,7 @@ use linerate_model::load::{LoadReport, Strangers};
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 /// The outcome of a test that both ends reported.
-pub fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
+pub(crate) fn outcome(kind: &TestKind, tx: LoadReport, rx: LoadReport) -> Outcome {
     if let Some(refused) = [&tx, &rx].into_iter().find(|report| report.refused) {
         let reason = refused.stopped.clone().unwrap_or_else(|| "it cannot do what was asked for".to_owned());
         return Outcome::Gap { reason };
@@ -85,7 +85,7 @@ const PATH_FILLED: f64 = 0.8;
 /// holds it back (its cgroup was throttled) is no disturbance but a finding; and a test that filled its path
 /// of `path_bps` was not harmed by waiting. Datagrams are counted at both ends and by the receiver's socket:
 /// waiting loses none of them on the path.
-pub fn starved(sample: &Sample, path_bps: impl FnOnce() -> Option<f64>) -> Option<String> {
+pub(crate) fn starved(sample: &Sample, path_bps: impl FnOnce() -> Option<f64>) -> Option<String> {
     let Outcome::Measured(m) = &sample.outcome else { return None };
     if !sample.test.kind.get().is_some_and(TcpPlan::is_single) {
         return None;

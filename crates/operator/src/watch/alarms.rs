@@ -8,7 +8,7 @@ use linerate_model::fact_change::FactChange;
 use linerate_model::watch::{LossAlarm, WatchEvent};
 
 /// All that are open, and those that are over and not handed on yet.
-pub(crate) struct AlarmBook {
+pub struct AlarmBook {
     cluster: String,
     command: String,
     watch_ms: u64,
@@ -18,7 +18,7 @@ pub(crate) struct AlarmBook {
 
 impl AlarmBook {
     /// Of a watch that begins now; `command`: what a person types next.
-    pub(crate) fn begin(cluster: &str, command: &str, now_ms: u64) -> Self {
+    pub fn begin(cluster: &str, command: &str, now_ms: u64) -> Self {
         Self {
             cluster: cluster.to_owned(),
             command: command.to_owned(),
@@ -29,7 +29,7 @@ impl AlarmBook {
     }
 
     /// Learns of an event; `changed` are the settings that changed before an alarm.
-    pub(crate) fn event(&mut self, event: &WatchEvent, now_ms: u64, changed: &[FactChange]) {
+    pub fn event(&mut self, event: &WatchEvent, now_ms: u64, changed: &[FactChange]) {
         match event {
             WatchEvent::Opened { alarm, .. } => {
                 changed.clone_into(&mut self.record(alarm, now_ms).changed);
@@ -47,7 +47,7 @@ impl AlarmBook {
     }
 
     /// They are open still: how much they lose by now.
-    pub(crate) fn refresh<'a>(&mut self, open: impl Iterator<Item = &'a LossAlarm>, now_ms: u64) {
+    pub fn refresh<'a>(&mut self, open: impl Iterator<Item = &'a LossAlarm>, now_ms: u64) {
         for alarm in open {
             self.record(alarm, now_ms);
         }
@@ -72,7 +72,7 @@ impl AlarmBook {
     }
 
     /// Hands on what is new, all of it or nothing.
-    pub(crate) fn hand_on(&mut self, take: impl FnOnce(Vec<AlarmRecord>) -> bool) {
+    pub fn hand_on(&mut self, take: impl FnOnce(Vec<AlarmRecord>) -> bool) {
         let new: Vec<AlarmRecord> =
             self.unsaved.iter().filter_map(|id| self.records.get(id).cloned()).collect();
         if !new.is_empty() && take(new) {
