@@ -143,7 +143,13 @@ fn a_timer_is_shown_installed_and_undone() {
     assert!(code == 0 && out.contains("put back /usr/local/sbin/linerate-node"), "{out}{err}");
     let (code, out, err) = site.run("check uninstall --yes local");
     assert_eq!(code, 0, "{out}{err}");
-    assert_eq!(site.asked(), ["disable --now linerate-check.timer", "daemon-reload"]);
+    let undone = [
+        "disable --now linerate-check.timer",
+        "stop linerate-check*",
+        "reset-failed linerate-check*",
+        "daemon-reload",
+    ];
+    assert_eq!(site.asked(), undone);
     assert_eq!(files(), before);
     assert_eq!(site.run("check uninstall --yes local").0, 2, "nothing is left");
 }

@@ -98,6 +98,16 @@ impl InstalledUnit {
     }
 }
 
+impl InstalledUnit {
+    /// The units that are installed with it, as systemctl(1) matches the ones in memory: none is no error.
+    fn all(self) -> &'static str {
+        match self {
+            Self::CheckTimer => "linerate-check*",
+            Self::KeptService => "linerate-kept*",
+        }
+    }
+}
+
 fn systemctl(command: &str, unit: InstalledUnit) -> Argv {
     let words: Vec<&str> = std::iter::once(command).chain(unit.switch().iter().copied()).collect();
     argv("systemctl", &words, &[unit.name().to_owned()])
@@ -131,7 +141,13 @@ impl StepOperation for InstallStep {
     fn undo(&self) -> Vec<Argv> {
         match self {
             Self::Reload => vec![argv("systemctl", &["daemon-reload"], &[])],
-            Self::Enable { unit } => vec![systemctl("disable", *unit)],
+            // A unit that ended stays in memory, well or failed, also without its file. What stops one that
+            // slurmd requires stops slurmd: `disable` has undone that.
+            Self::Enable { unit } => vec![
+                systemctl("disable", *unit),
+                argv("systemctl", &["stop", unit.all()], &[]),
+                argv("systemctl", &["reset-failed", unit.all()], &[]),
+            ],
             Self::Program { .. } | Self::File { .. } => Vec::new(),
         }
     }
@@ -275,17 +291,29 @@ mod tests {
 
     #[test]
     fn a_timer_is_started_at_once_and_the_unit_before_slurmd_at_the_next_boot() {
-        let line = |step: InstallStep| match step.act() {
-            Act::Run(argv) => format!("{}; {}", argv.join(" "), step.undo()[0].join(" ")),
-            other => panic!("{other:?}"),
+        let lines = |unit| {
+            let step = InstallStep::Enable { unit };
+            let Act::Run(argv) = step.act() else { panic!("{step:?}") };
+            let words = |argv: Argv| argv[1..].join(" ");
+            [vec![argv], step.undo()].concat().into_iter().map(words).collect::<Vec<_>>()
         };
         assert_eq!(
-            line(InstallStep::Enable { unit: InstalledUnit::CheckTimer }),
-            "systemctl enable --now linerate-check.timer; systemctl disable --now linerate-check.timer"
+            lines(InstalledUnit::CheckTimer),
+            [
+                "enable --now linerate-check.timer",
+                "disable --now linerate-check.timer",
+                "stop linerate-check*",
+                "reset-failed linerate-check*"
+            ]
         );
         assert_eq!(
-            line(InstallStep::Enable { unit: InstalledUnit::KeptService }),
-            "systemctl enable linerate-kept.service; systemctl disable linerate-kept.service"
+            lines(InstalledUnit::KeptService),
+            [
+                "enable linerate-kept.service",
+                "disable linerate-kept.service",
+                "stop linerate-kept*",
+                "reset-failed linerate-kept*"
+            ]
         );
     }
 }

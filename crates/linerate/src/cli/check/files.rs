@@ -46,6 +46,18 @@ pub(super) fn slurm_conf(in_force: &BTreeMap<String, String>) -> String {
     if lines.is_empty() { lines } else { format!("--- {0}\n+++ {0}\n{lines}", one_line(file)) }
 }
 
+/// What is to be taken out of `slurm.conf` once its program is gone, as a diff; empty where slurmd runs
+/// another one. Without what is in force all that an installation asks for.
+pub(super) fn slurm_conf_left(in_force: &BTreeMap<String, String>) -> String {
+    let (name, program) = SLURM_CONF[0];
+    if in_force.get(name).is_some_and(|now| now != program) {
+        return String::new();
+    }
+    let file = in_force.get("SLURM_CONF").map_or("slurm.conf", String::as_str);
+    let lines = SLURM_CONF.map(|(name, value)| format!("-{name}={value}\n")).concat();
+    format!("--- {0}\n+++ {0}\n{lines}", one_line(file))
+}
+
 /// The words of a value; Slurm prints them in an order of its own.
 fn words(value: &str) -> Vec<&str> {
     let mut words: Vec<&str> = value.split(',').map(str::trim).collect();
@@ -176,6 +188,8 @@ mod tests {
         assert_eq!(other_program(&unset), None);
         let done = of("/etc/linerate/slurm-check", "300 sec", "CYCLE,ANY");
         assert_eq!((slurm_conf(&done), other_program(&done)), (String::new(), None));
+        assert_eq!(slurm_conf_left(&BTreeMap::new()), all.replace("\n+H", "\n-H"));
+        assert!(slurm_conf_left(&done).starts_with("--- /etc/slurm/slurm.conf\n"));
         let other = of("/usr/sbin/nhc", "300 sec", "ANY");
         let diff = slurm_conf(&other);
         let lines: Vec<&str> = diff.lines().skip(2).collect();
@@ -189,5 +203,6 @@ mod tests {
             ]
         );
         assert_eq!(other_program(&other), Some("/usr/sbin/nhc"));
+        assert_eq!(slurm_conf_left(&other), "");
     }
 }
