@@ -14,6 +14,7 @@ mod kills;
 mod pair;
 mod persistence;
 mod replica;
+mod slurmd;
 mod volume;
 
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{PATIENCE, Scene, printed};
 
-const GUEST: &str = "server";
+pub(crate) const GUEST: &str = "server";
 /// How often the guest boots after the settings were written.
 const BOOTS: &str = "LINERATE_BOOTS";
 
@@ -51,7 +51,7 @@ fn wait_30_s(scene: &Scene) {
 }
 
 /// The guest ends, and is up again.
-fn boot(scene: &mut Scene, by_command: bool) {
+pub(crate) fn boot(scene: &mut Scene, by_command: bool) {
     if by_command {
         // The connection ends before the command does.
         let _ = scene.lab.exec(GUEST, &["systemctl", "reboot"]);
@@ -78,7 +78,7 @@ fn etc(scene: &Scene) -> String {
 }
 
 /// What `linerate drift` prints.
-fn drift(scene: &Scene, more: &[&str], codes: &[i32]) -> Value {
+pub(crate) fn drift(scene: &Scene, more: &[&str], codes: &[i32]) -> Value {
     let (inventory, kept) = (scene.inventory(), scene.lab.folder().join("kept.toml"));
     let words = ["drift", GUEST, "-i", &inventory, "--kept", kept.to_str().unwrap(), "--json"];
     let text = printed(&scene.linerate(&[&words, more].concat()), codes);
@@ -90,7 +90,7 @@ fn rows(document: &Value) -> &[Value] {
 }
 
 /// `linerate check` with these words, on the guest.
-fn check(scene: &Scene, words: &[&str]) -> String {
+pub(crate) fn check(scene: &Scene, words: &[&str]) -> String {
     let inventory = scene.inventory();
     printed(&scene.linerate(&[&["check"], words, &["--yes", GUEST, "-i", &inventory]].concat()), &[0])
 }

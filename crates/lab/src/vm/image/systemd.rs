@@ -1,7 +1,8 @@
 //! What is in the image of the guests with systemd: the lists of packages, kernel modules, links and files.
 //!
 //! In: nothing. Out: lists. Its services are those of a server on which every owner of settings is at work:
-//! sysctl.d, `.link` files, udev, ifupdown, NetworkManager, netplan with systemd-networkd, tuned.
+//! sysctl.d, `.link` files, udev, ifupdown, NetworkManager, netplan with systemd-networkd, tuned. Slurm and
+//! munge are there and start nowhere: a test that needs them writes their files and enables them.
 
 use std::hash::Hash;
 
@@ -21,10 +22,14 @@ pub(super) const PACKAGES: &[&str] = &[
     "iproute2",
     "kmod",
     "mount",
+    "munge",
     "netplan.io",
     "network-manager",
     "procps",
     "sed",
+    "slurm-client",
+    "slurmctld",
+    "slurmd",
     "systemd",
     "systemd-sysv",
     "tuned",
@@ -63,6 +68,7 @@ pub(super) const LEFT_OUT_FILES: &[&str] = &[
     "usr/share/man",
     "usr/share/zoneinfo",
     // They belong to a system that was installed.
+    "etc/init.d",
     "etc/rcS.d",
     "etc/rc2.d",
     "etc/cron.d",
@@ -77,7 +83,7 @@ pub(super) const MODULES: &[&str] =
 pub(super) const FIRST_MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "overlay"];
 /// The first program of the guest.
 pub(super) const INIT: &str = include_str!("guest/systemd/init.sh");
-/// Size of the drive with the root file system: 206 MB of files, and what ext4 needs.
+/// Size of the drive with the root file system: 240 MB of files, and what ext4 needs.
 pub(super) const ROOT_BYTES: u64 = 400 << 20;
 
 /// Services that start at boot.
@@ -131,6 +137,9 @@ const NO_GENERATORS: [&str; 12] = [
     "systemd-veritysetup-generator",
 ];
 
+/// Programs that Debian names by a link that it makes when it installs them.
+const SLURM: [&str; 3] = ["slurmctld", "slurmd", "slurmstepd"];
+
 /// Links, with their targets.
 pub(super) fn links() -> Vec<(String, String)> {
     let system = "etc/systemd/system";
@@ -141,6 +150,8 @@ pub(super) fn links() -> Vec<(String, String)> {
         ("var/lock".to_owned(), "/run/lock".to_owned()),
         (format!("{system}/default.target"), unit("linerate-lab.target")),
     ];
+    // The alternatives of Debian: no script of a package is run.
+    links.extend(SLURM.iter().map(|name| (format!("usr/sbin/{name}"), format!("{name}-wlm"))));
     links.extend(STARTED.iter().map(|name| {
         let name = format!("{name}.service");
         (format!("{system}/multi-user.target.wants/{name}"), unit(&name))
