@@ -205,7 +205,8 @@ impl Root {
             Kind::Live | Kind::Recording { .. } => PathBuf::from(live_path(path)),
             Kind::Recorded { tree, .. } => tree_path(tree, path),
         };
-        Ok(fs::metadata(file)?.permissions().mode() & 0o111 != 0)
+        let about = fs::metadata(file)?;
+        Ok(about.is_file() && about.permissions().mode() & 0o111 != 0)
     }
 
     /// Text of a file without white space at both ends.

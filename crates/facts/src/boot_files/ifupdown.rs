@@ -1,7 +1,9 @@
 //! ifupdown: options of the stanzas of `/etc/network/interfaces` (interfaces(5)) and of ethtool's scripts for
-//! it, and commands there, for devices that it brings up at boot.
+//! it, commands there, and the scripts of `if-pre-up.d` and `if-up.d`, for devices that it brings up at boot.
 
 use super::super::view::split_key;
+use super::flow::Variables;
+use super::hooks;
 use super::nic_words;
 use super::owner::{HostFiles, Kept, Line, Owner, Unclear, glob, shown};
 use super::script::Script;
@@ -18,9 +20,16 @@ const FILES_MAX: usize = 64;
 /// Methods that know the option `mtu` (interfaces(5)).
 const WITH_MTU: [&str; 3] = ["static", "manual", "dhcp"];
 
-/// Options with a command for the time before the device is up, and after.
-const BEFORE: &[&str] = &["pre-up"];
-const AFTER: &[&str] = &["up", "post-up"];
+/// What is run before the device is up, and after: options with commands, then a folder of scripts.
+const BEFORE: Phase = Phase { options: &["pre-up"], folder: "network/if-pre-up.d", name: "pre-up" };
+const AFTER: Phase = Phase { options: &["up", "post-up"], folder: "network/if-up.d", name: "post-up" };
+struct Phase {
+    options: &'static [&'static str],
+    /// Below `/etc`.
+    folder: &'static str,
+    /// As scripts see it.
+    name: &'static str,
+}
 
 impl Owner for Ifupdown {
     fn name(&self) -> &'static str {
@@ -34,7 +43,7 @@ impl Owner for Ifupdown {
     fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
         let mut found = Vec::new();
         for stanza in stanzas(host)? {
-            found.extend(stanza.commands(host, BEFORE)?.lines);
+            found.extend(stanza.run(host, &BEFORE)?.lines);
             for (key, now) in &host.settings {
                 let Some((nic, field)) = split_key(key) else { continue };
                 if nic != stanza.device {
@@ -48,17 +57,18 @@ impl Owner for Ifupdown {
                     at: format!("{}:{}", stanza.path, option.number),
                 }));
             }
-            found.extend(stanza.commands(host, AFTER)?.lines);
+            found.extend(stanza.run(host, &AFTER)?.lines);
         }
         Ok(found)
     }
 
     fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
-        let mut found = Vec::new();
+        let mut whole = Script::default();
         for stanza in stanzas(host)? {
-            found.extend(stanza.commands(host, &[BEFORE, AFTER].concat())?.unclear);
+            whole.extend(stanza.run(host, &BEFORE)?);
+            whole.extend(stanza.run(host, &AFTER)?);
         }
-        Ok(found)
+        Ok(whole.unclear)
     }
 
     /// In the stanza that sets it, the MTU in the first one of the device.
@@ -96,19 +106,39 @@ struct Stanza {
     family: String,
     method: String,
     options: Vec<StanzaOption>,
+    /// Whether the scripts of the folders are run for it.
+    has_scripts: bool,
 }
 
 impl Stanza {
-    /// What the commands of these options do.
-    fn commands(&self, host: &HostFiles<'_>, names: &[&str]) -> Result<Script, String> {
-        let mut whole = Script::default();
-        for option in self.options.iter().filter(|option| names.contains(&option.name.as_str())) {
-            let text = option.value.replace("${IFACE}", &self.device).replace("$IFACE", &self.device);
-            let script = Script::read(host, &text, &self.path, option.number - 1)?;
-            whole.lines.extend(script.lines);
-            whole.unclear.extend(script.unclear);
+    /// What is run in a phase.
+    fn run(&self, host: &HostFiles<'_>, phase: &Phase) -> Result<Script, String> {
+        let (mut whole, variables) = (Script::default(), self.variables(phase));
+        for option in self.options.iter().filter(|option| phase.options.contains(&option.name.as_str())) {
+            whole.extend(Script::read(host, &option.value, &self.path, option.number - 1, &variables)?);
+        }
+        if self.has_scripts {
+            whole.extend(hooks::read(host, &[host.tree.etc(phase.folder)], hooks::is_run_part, &variables)?);
         }
         Ok(whole)
+    }
+
+    /// What commands and scripts see of the stanza (interfaces(5)).
+    fn variables(&self, phase: &Phase) -> Variables {
+        let mut known = Variables::new([
+            ("IFACE", self.device.as_str()),
+            ("LOGICAL", &self.device),
+            ("ADDRFAM", &self.family),
+            ("METHOD", &self.method),
+            ("MODE", "start"),
+            ("PHASE", phase.name),
+            ("VERBOSITY", "0"),
+        ]);
+        for option in &self.options {
+            let name = option.name.to_ascii_uppercase().replace('-', "_");
+            known.insert(format!("IF_{name}"), option.value.clone());
+        }
+        known.others_empty("IF_")
     }
 }
 
@@ -124,7 +154,7 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
     if !host.starts("networking.service")? {
         return Ok(found);
     }
-    let (mut up, mut files) = (Vec::new(), vec![host.tree.etc(FILE)]);
+    let (mut up, mut plain, mut files) = (Vec::new(), Vec::new(), vec![host.tree.etc(FILE)]);
     let mut read = 0;
     while let Some(path) = files.pop() {
         read += 1;
@@ -143,9 +173,13 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
                     family: family.to_owned(),
                     method: method.to_owned(),
                     options: Vec::new(),
+                    has_scripts: true,
                 }),
                 ["auto" | "allow-auto" | "allow-hotplug", ref devices @ ..] => {
                     up.extend(devices.iter().map(|device| (*device).to_owned()));
+                }
+                ["no-scripts", ref devices @ ..] => {
+                    plain.extend(devices.iter().map(|device| (*device).to_owned()));
                 }
                 ["source", pattern] => files.extend(sourced(host, pattern)?),
                 ["source-directory", folder] => files.extend(sourced(host, &format!("{folder}/*"))?),
@@ -160,7 +194,13 @@ fn stanzas(host: &HostFiles<'_>) -> Result<Vec<Stanza>, String> {
             }
         }
     }
-    found.retain(|stanza| up.iter().any(|pattern| glob(pattern.as_bytes(), stanza.device.as_bytes())));
+    let is_of = |patterns: &[String], stanza: &Stanza| {
+        patterns.iter().any(|pattern| glob(pattern.as_bytes(), stanza.device.as_bytes()))
+    };
+    found.retain(|stanza| is_of(&up, stanza));
+    for stanza in &mut found {
+        stanza.has_scripts = !is_of(&plain, stanza);
+    }
     Ok(found)
 }
 

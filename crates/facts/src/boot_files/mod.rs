@@ -8,6 +8,8 @@
 //! Adding an owner: one file with an [`Owner`], one line in [`OWNERS`].
 
 mod declared;
+mod flow;
+mod hooks;
 mod ifcfg;
 mod ifupdown;
 mod link_files;
@@ -15,7 +17,9 @@ mod modprobe;
 mod netplan;
 mod network_manager;
 mod networkd;
+mod networkd_dispatcher;
 mod nic_words;
+mod nm_dispatcher;
 mod own;
 mod owner;
 mod programs;
@@ -42,16 +46,18 @@ use owner::{HostFiles, Kept, Line, Owner, Unclear};
 use tree::Tree;
 
 /// Owners in the order in which they act at boot; a later line counts.
-const OWNERS: [&dyn Owner; 12] = [
+const OWNERS: [&dyn Owner; 14] = [
     &modprobe::Modprobe,
     &link_files::LinkFiles,
     &udev_rules::UdevRules,
     &sysctl_d::SysctlD,
     &networkd::Networkd,
     &netplan::Netplan,
+    &networkd_dispatcher::NetworkdDispatcher,
     &ifupdown::Ifupdown,
     &ifcfg::Ifcfg,
     &network_manager::NetworkManager,
+    &nm_dispatcher::NmDispatcher,
     &tuned::Tuned,
     &rc_local::RcLocal,
     &own::Own,
@@ -153,3 +159,7 @@ mod tests;
 #[cfg(test)]
 #[path = "keep_tests.rs"]
 mod keep_tests;
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod hook_tests;

@@ -74,6 +74,13 @@ impl Owner for NetworkManager {
     }
 }
 
+/// The devices that it brings up at boot.
+pub(super) fn devices(host: &HostFiles<'_>) -> Result<Vec<String>, String> {
+    let profiles = profiles(host)?;
+    let names = host.view.links().iter().map(|link| link.name.clone());
+    Ok(names.filter(|nic| !of_nic(host, &profiles, nic).is_empty()).collect())
+}
+
 /// A connection that comes up at boot.
 struct Profile {
     path: String,

@@ -60,6 +60,23 @@ impl Owner for Networkd {
     }
 }
 
+/// The devices that it configures, also with files that netplan makes.
+pub(super) fn devices(host: &HostFiles<'_>) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    if !host.starts("systemd-networkd.service")? {
+        return Ok(found);
+    }
+    let mut patterns = Vec::new();
+    for path in host.tree.merged(FOLDER, ".network")? {
+        let text = host.tree.read(&path)?.unwrap_or_default();
+        let names = fields(&text, "[Match]").filter(|(_, name, _)| *name == "Name");
+        patterns.extend(names.flat_map(|(_, _, value)| value.split_whitespace()).map(str::to_owned));
+    }
+    let fits = |name: &str| patterns.iter().any(|pattern| glob(pattern.as_bytes(), name.as_bytes()));
+    found.extend(host.view.links().iter().map(|link| link.name.clone()).filter(|name| fits(name)));
+    Ok(found)
+}
+
 /// A file with what is beside it.
 struct NetworkFile {
     name: String,

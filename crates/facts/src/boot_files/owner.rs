@@ -73,6 +73,12 @@ impl HostFiles<'_> {
     }
 }
 
+/// Whether a person has masked a unit: its file is a link to `/dev/null`, which is empty.
+pub(super) fn is_masked(host: &HostFiles<'_>, unit: &str) -> Result<bool, String> {
+    let text = host.tree.read(&host.tree.etc(&format!("systemd/system/{unit}")))?;
+    Ok(text.is_some_and(|text| text.is_empty()))
+}
+
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {

@@ -4,8 +4,8 @@
 //! A program that is not known may set anything; an option that is not known may set anything of its device.
 
 use super::super::view::key_name;
+use super::flow::{ShellCommand, program};
 use super::nic_words;
-use super::shell::{ShellCommand, program};
 
 /// What a command does to settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +21,90 @@ pub(super) enum Effect {
 }
 
 /// Programs that change no setting of the kernel.
-const HARMLESS: [&str; 41] = [
-    ":", "[", "[[", "awk", "cat", "cd", "chmod", "chown", "cp", "cut", "date", "dmesg", "exec", "exit",
-    "export", "false", "grep", "head", "hostname", "ln", "logger", "ls", "mkdir", "mkswap", "mount", "mv",
-    "pgrep", "return", "rm", "rmdir", "sed", "set", "sleep", "swapon", "test", "touch", "true", "ulimit",
-    "umask", "unset", "wait",
+const HARMLESS: [&str; 83] = [
+    ":",
+    "[",
+    "[[",
+    "awk",
+    "basename",
+    "break",
+    "cat",
+    "cd",
+    "chmod",
+    "chown",
+    "chronyc",
+    "command",
+    "continue",
+    "cp",
+    "cut",
+    "date",
+    "declare",
+    "dirname",
+    "dmesg",
+    "egrep",
+    "exec",
+    "exit",
+    "export",
+    "expr",
+    "false",
+    "fgrep",
+    "find",
+    "flock",
+    "getent",
+    "grep",
+    "hash",
+    "head",
+    "hostname",
+    "id",
+    "kill",
+    "let",
+    "ln",
+    "local",
+    "logger",
+    "ls",
+    "lscpu",
+    "lspci",
+    "mkdir",
+    "mkswap",
+    "mount",
+    "mv",
+    "nproc",
+    "pgrep",
+    "pidof",
+    "printenv",
+    "pwd",
+    "read",
+    "readlink",
+    "readonly",
+    "resolvectl",
+    "return",
+    "rm",
+    "rmdir",
+    "sed",
+    "set",
+    "shift",
+    "sleep",
+    "sort",
+    "stat",
+    "swapon",
+    "systemd-cat",
+    "systemd-notify",
+    "tail",
+    "test",
+    "touch",
+    "tr",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "uname",
+    "uniq",
+    "unset",
+    "wait",
+    "wc",
+    "which",
 ];
 /// Beginnings of files of the kernel, with the keys that they are about; the first that fits counts.
 const FILES: [(&str, &str); 7] = [
@@ -386,7 +465,7 @@ fn blockdev(words: &[&str]) -> Vec<Effect> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shell::commands;
+    use super::super::flow::{Variables, commands};
     use super::*;
 
     fn shown(text: &str) -> Vec<String> {
@@ -396,7 +475,7 @@ mod tests {
             Effect::Applies(path) => format!("apply {path}"),
             Effect::Unclear(keys) => format!("? {keys}"),
         };
-        commands(text).iter().flat_map(effects).map(word).collect()
+        commands(text, &Variables::default()).iter().flat_map(effects).map(word).collect()
     }
 
     #[test]
@@ -462,7 +541,7 @@ mod tests {
             ("sysctl --system", &["? sysctl.*"]),
             ("sysctl -qp /etc/x.conf", &["? sysctl.*"]),
             ("sysctl --load=/etc/$X.conf", &["? sysctl.*"]),
-            ("if true; then sysctl -p; fi", &["? sysctl.*"]),
+            ("if [ -e /x ]; then sysctl -p; fi", &["? sysctl.*"]),
             ("echo 4096 | tee /proc/sys/net/core/rmem_max", &["? sysctl.net.core.rmem_max"]),
             ("for f in /sys/block/sd*/queue/scheduler; do echo none > $f; done", &["? *"]),
             ("echo f > /sys/class/net/eth0/queues/*/rps_cpus", &["? nic.eth0.*"]),

@@ -1,6 +1,7 @@
 //! `rc.local`: the script that `rc-local.service` runs at the end of a boot, where it may be executed
 //! (systemd-rc-local-generator(8)).
 
+use super::flow::Variables;
 use super::owner::{HostFiles, Line, Owner, Unclear};
 use super::script::Script;
 
@@ -11,8 +12,6 @@ pub(super) struct RcLocal;
 const FILES: [&str; 2] = ["rc.local", "rc.d/rc.local"];
 /// The unit, in the folders of units.
 const UNITS: [&str; 2] = ["rc-local.service", "rc.local.service"];
-/// Shells whose scripts are understood.
-const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ksh"];
 
 impl Owner for RcLocal {
     fn name(&self) -> &'static str {
@@ -38,17 +37,7 @@ fn read(host: &HostFiles<'_>) -> Result<Script, String> {
         if !host.tree.is_executable(&path)? || !is_run(host)? {
             return Ok(Script::default());
         }
-        let first = text.lines().next().unwrap_or_default();
-        let shell = first.strip_prefix("#!").and_then(|line| line.split_whitespace().next());
-        let is_shell = |path: &str| SHELLS.contains(&path.rsplit('/').next().unwrap_or_default());
-        if !shell.is_some_and(is_shell) {
-            let reason = format!("{path}:1 cannot be read: it is no script of a shell");
-            return Ok(Script {
-                unclear: vec![Unclear { keys: "*".to_owned(), reason }],
-                ..Script::default()
-            });
-        }
-        return Script::read(host, &text, &path, 0);
+        return Script::of_file(host, &text, &path, &Variables::default());
     }
     Ok(Script::default())
 }

@@ -1,10 +1,13 @@
 //! The lines of a boot script that set settings, and those that may.
 
+use super::flow::{Variables, commands};
 use super::owner::{HostFiles, Line, Unclear, shown};
 use super::programs::{Effect, effects, of_file};
-use super::shell::commands;
 use super::sysctl_d;
 use super::udev_rules::Attribute;
+
+/// Shells whose scripts are understood.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ksh"];
 
 /// A script, read.
 #[derive(Debug, Default)]
@@ -16,10 +19,56 @@ pub(super) struct Script {
 }
 
 impl Script {
+    /// Reads a file of commands, for what its caller sets.
+    pub(super) fn of_file(
+        host: &HostFiles<'_>,
+        text: &str,
+        path: &str,
+        variables: &Variables,
+    ) -> Result<Self, String> {
+        let first = text.lines().next().unwrap_or_default();
+        let mut words = first.strip_prefix("#!").unwrap_or_default().split_whitespace();
+        let program = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut shell = words.next().map(program).unwrap_or_default();
+        if shell == "env" {
+            shell = words.next().map(program).unwrap_or_default();
+        }
+        if !SHELLS.contains(&shell.as_str()) {
+            return Ok(Self::unreadable(format!("{path}:1 cannot be read: it is no script of a shell")));
+        }
+        Self::read(host, text, path, 0, variables)
+    }
+
+    /// One that is not known at all.
+    pub(super) fn unreadable(reason: String) -> Self {
+        Self { unclear: vec![Unclear { keys: "*".to_owned(), reason }], ..Self::default() }
+    }
+
+    /// Adds another one, without what is there: a script that is run for two devices sets the rest once.
+    pub(super) fn extend(&mut self, other: Self) {
+        for line in other.lines {
+            // What is set again behind another line counts again.
+            if self.lines.iter().rev().find(|own| own.key == line.key) != Some(&line) {
+                self.lines.push(line);
+            }
+        }
+        for one in other.unclear {
+            if !self.unclear.contains(&one) {
+                self.unclear.push(one);
+            }
+        }
+    }
+
     /// Reads commands. `path` is the file in which they stand, `before` the number of lines before them.
-    pub(super) fn read(host: &HostFiles<'_>, text: &str, path: &str, before: usize) -> Result<Self, String> {
+    pub(super) fn read(
+        host: &HostFiles<'_>,
+        text: &str,
+        path: &str,
+        before: usize,
+        variables: &Variables,
+    ) -> Result<Self, String> {
         let mut script = Self::default();
-        for command in commands(text) {
+        for command in commands(text, variables) {
             let at = format!("{path}:{}", before + command.number);
             let program = command.words.first().map_or("", String::as_str);
             for effect in effects(&command) {

@@ -11,12 +11,12 @@ const RMEM: &str = "sysctl.net.core.rmem_max";
 const SACK: &str = "sysctl.net.ipv4.tcp_sack";
 
 /// A host with these files and these settings in force.
-struct Site {
+pub(super) struct Site {
     folder: tempfile::TempDir,
 }
 
 impl Site {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let site = Self { folder: tempfile::tempdir().unwrap() };
         for (path, text) in files {
             let path = site.folder.path().join(path);
@@ -38,12 +38,19 @@ impl Site {
     }
 
     /// Makes a file a program.
-    fn make_executable(&self, path: &str) {
+    pub(super) fn make_executable(&self, path: &str) {
         fs::set_permissions(self.folder.path().join(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Makes a link.
+    pub(super) fn link(&self, target: &str, path: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+    }
+
     /// Lines, and gaps as `keys: reason`, both without the folder.
-    fn read(&self, now: &[(&str, FactValue)]) -> (Vec<String>, Vec<String>) {
+    pub(super) fn read(&self, now: &[(&str, FactValue)]) -> (Vec<String>, Vec<String>) {
         let mut facts = HostFacts::default();
         facts.readings.extend(now.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
         add(&Root::live(), &self.etc(), &[BOOT.to_owned()], &mut facts);
