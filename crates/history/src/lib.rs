@@ -24,6 +24,8 @@ mod tier;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use linerate_model::download::THROUGH;
+use linerate_model::slow::DownloadSuspect;
 use linerate_model::suspect::Suspect;
 use linerate_store::database;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -132,6 +134,17 @@ impl History {
         let text = serde_json::to_string(suspect).map_err(|source| HistoryError::Key { source })?;
         let mut all = self.list_with(&text)?;
         all.retain(|(_, key)| key.cluster == cluster && key.suspect == *suspect);
+        Ok(all)
+    }
+
+    /// The series of downloads that a suspect is made of.
+    pub fn list_downloads(
+        &self,
+        cluster: &str,
+        of: &DownloadSuspect,
+    ) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
+        let mut all = self.list_with(THROUGH)?;
+        all.retain(|(_, key)| key.cluster == cluster && key.download().is_some_and(|path| of.has(&path)));
         Ok(all)
     }
 

@@ -1,5 +1,6 @@
 //! What is measured, and how it comes back.
 
+use linerate_model::download::DownloadPath;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
 use schemars::JsonSchema;
@@ -42,6 +43,15 @@ pub struct SeriesKey {
     /// Which figure of it.
     #[serde(default, skip_serializing_if = "Statistic::is_typical")]
     pub statistic: Statistic,
+}
+
+impl SeriesKey {
+    /// The downloads whose rates it has; `None` for one of another kind.
+    #[must_use]
+    pub fn download(&self) -> Option<DownloadPath> {
+        let Suspect::Pair(source, host) = &self.suspect else { return None };
+        DownloadPath::of_source(source, host).filter(|_| self.metric == Metric::Throughput)
+    }
 }
 
 /// A series of one file.

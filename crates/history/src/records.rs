@@ -3,7 +3,7 @@
 
 use linerate_model::drops::DropReport;
 use linerate_model::fact_change::FactChange;
-use linerate_model::watch::{DecidedLoss, LossAlarm};
+use linerate_model::watch::{DecidedLoss, WatchAlarm};
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,9 +30,9 @@ pub struct AlarmRecord {
     pub cluster: String,
     /// Start of the watch, Unix milliseconds.
     pub watch_ms: u64,
-    /// What loses, and how much.
-    pub alarm: LossAlarm,
-    /// What its measurement showed; `None` until it was measured.
+    /// What loses or is slow, and how much.
+    pub alarm: WatchAlarm,
+    /// What the measurement of a loss showed; `None` until it was measured.
     #[serde(default)]
     pub decided: Option<DecidedLoss>,
     /// Settings of its hosts that changed within a day before it, newest first.
@@ -69,11 +69,11 @@ impl Recorded for AlarmRecord {
     const KEPT_MAX: u32 = 1000;
 
     fn id(&self) -> String {
-        format!("{}-{}", self.watch_ms, self.alarm.id)
+        format!("{}-{}", self.watch_ms, self.alarm.id())
     }
 
     fn at_ms(&self) -> u64 {
-        self.alarm.since_ms
+        self.alarm.since_ms()
     }
 }
 
@@ -142,6 +142,14 @@ impl History {
         Ok(all)
     }
 
+    /// The identifiers of the records of a kind, newest first.
+    pub fn record_ids<R: Recorded>(&self) -> Result<Vec<String>, HistoryError> {
+        let query = "select id from record where kind = ?1 order by at_ms desc, id desc";
+        let mut statement = self.connection.prepare(query).map_err(at("list records"))?;
+        let ids = statement.query_map(params![R::KIND], |row| row.get(0)).map_err(at("list records"))?;
+        ids.collect::<Result<_, _>>().map_err(at("list records"))
+    }
+
     /// Another number whenever another process has written since this one asked last; `None` where there is
     /// no file.
     pub fn data_version(&self) -> Result<Option<i64>, HistoryError> {
@@ -156,7 +164,8 @@ impl History {
 #[cfg(test)]
 mod tests {
     use linerate_model::finding::{Direction, Suspect};
-    use linerate_model::watch::LossVerdict;
+    use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
+    use linerate_model::watch::{LossAlarm, LossVerdict};
 
     use super::*;
     use crate::Limits;
@@ -167,7 +176,7 @@ mod tests {
         AlarmRecord {
             cluster: "three".to_owned(),
             watch_ms: START_MS,
-            alarm: LossAlarm {
+            alarm: WatchAlarm::Loss(LossAlarm {
                 id: number,
                 suspect: Suspect::Host("arc-2".to_owned()),
                 direction: Direction::Rx,
@@ -176,7 +185,7 @@ mod tests {
                 lost: 4,
                 sent: 400,
                 partners: 3,
-            },
+            }),
             decided: None,
             changed: Vec::new(),
             seen_ms: START_MS + number * 1000 + 9000,
@@ -211,6 +220,56 @@ mod tests {
         assert!(before.is_some() && reader.data_version().unwrap() != before);
     }
 
+    fn slow(id: u64, of: SlowOf) -> WatchAlarm {
+        let (since_ms, reported_ms) = (START_MS + 5000, START_MS + 9000);
+        let (usual, now, usual_of) = (800e6, 0.0, UsualOf::Peers);
+        let failure = Some("status 503".to_owned());
+        WatchAlarm::Slow(SlowAlarm {
+            id,
+            of,
+            since_ms,
+            reported_ms,
+            usual,
+            now,
+            usual_of,
+            seen_with: 2,
+            failure,
+        })
+    }
+
+    #[test]
+    fn what_is_slow_is_kept_beside_losses() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = opened(folder.path(), 0);
+        let download = DownloadSuspect { via: Some("192.0.2.11".to_owned()), ..DownloadSuspect::default() };
+        let of = [SlowOf::Download(download), SlowOf::Rtt(Suspect::Host("arc-2".to_owned()))];
+        let mut kept = vec![alarm(1)];
+        kept.extend(of.into_iter().zip(2..).map(|(of, id)| AlarmRecord { alarm: slow(id, of), ..alarm(1) }));
+        for one in &kept {
+            history.keep(one).unwrap();
+        }
+        kept.sort_by_key(|one| std::cmp::Reverse((one.at_ms(), one.id())));
+        assert_eq!(history.records::<AlarmRecord>().unwrap(), kept);
+    }
+
+    /// As the version that kept losses alone wrote it.
+    const OF_A_LOSS: &str = r#"{"cluster":"three","watch_ms":1780000000000,"alarm":{"id":1,"suspect":{"host":"arc-2"},
+        "direction":"rx","since_ms":1780000001000,"reported_ms":1780000010000,"lost":4,"sent":400,"partners":3},
+        "decided":null,"changed":[],"seen_ms":1780000010000,"ended_ms":null,"command":"linerate survey"}"#;
+
+    #[test]
+    fn a_record_of_the_version_that_kept_losses_alone_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = opened(folder.path(), 0);
+        history.keep(&alarm(2)).unwrap();
+        let put = "insert into record (kind, id, at_ms, json) values ('alarm', '1780000000000-1', 1, ?1)";
+        history.connection.execute(put, [OF_A_LOSS]).unwrap();
+        assert_eq!(history.records::<AlarmRecord>().unwrap(), [alarm(2), alarm(1)]);
+        // And what is neither a loss nor slow is an error, not one of them.
+        let neither = OF_A_LOSS.replace("\"lost\"", "\"missing\"");
+        assert!(serde_json::from_str::<AlarmRecord>(&neither).is_err());
+    }
+
     #[test]
     fn the_oldest_go_and_a_full_disk_keeps_none() {
         let folder = tempfile::tempdir().unwrap();
@@ -228,6 +287,8 @@ mod tests {
         let kept = history.records::<DropsRecord>().unwrap();
         assert_eq!(kept.len(), DropsRecord::KEPT_MAX as usize);
         assert_eq!(kept.last().unwrap().start_ms, START_MS + 3);
+        let ids: Vec<String> = kept.iter().map(Recorded::id).collect();
+        assert_eq!(history.record_ids::<DropsRecord>().unwrap(), ids);
         assert_eq!(history.records::<AlarmRecord>().unwrap().len(), 1, "of another kind");
         let error = opened(folder.path(), u64::MAX).keep(&alarm(2)).unwrap_err().to_string();
         assert!(error.contains("hint: df -h"), "{error}");

@@ -59,7 +59,7 @@ pub struct DownloadPath {
 }
 
 /// Between URL and front end in the name of a sending end.
-const THROUGH: &str = " through ";
+pub const THROUGH: &str = " through ";
 
 impl DownloadPath {
     /// Name of the sending end: the URL through the front end. No host has such a name.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::download::DownloadPath;
 use crate::inventory::HostName;
 use crate::suspect::Suspect;
 
@@ -62,6 +63,15 @@ pub enum UsualOf {
     Peers,
     /// What it was itself.
     Before,
+}
+
+impl DownloadSuspect {
+    /// Whether a path is one of its own.
+    #[must_use]
+    pub fn has(&self, path: &DownloadPath) -> bool {
+        let is = |common: &Option<String>, own: &String| common.as_ref().is_none_or(|common| common == own);
+        is(&self.host, &path.host) && is(&self.url, &path.url) && is(&self.via, &path.via)
+    }
 }
 
 impl SlowAlarm {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::download::DownloadSeen;
 use crate::inventory::HostName;
 use crate::notice::FactNotice;
-use crate::slow::SlowAlarm;
+use crate::slow::{DownloadSuspect, SlowAlarm, SlowOf};
 use crate::suspect::{Direction, Suspect};
 
 /// Something loses more than is normal.
@@ -35,6 +35,64 @@ impl LossAlarm {
     #[must_use]
     pub fn share(&self) -> f64 {
         self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// An alarm of a watch. Without a tag: an object of a loss was all that was stored before there were others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WatchAlarm {
+    /// Something loses.
+    Loss(LossAlarm),
+    /// Something is slow.
+    Slow(SlowAlarm),
+}
+
+impl WatchAlarm {
+    /// Its number in its watch, from 1.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        match self {
+            Self::Loss(alarm) => alarm.id,
+            Self::Slow(alarm) => alarm.id,
+        }
+    }
+
+    /// When it was seen first, Unix milliseconds.
+    #[must_use]
+    pub fn since_ms(&self) -> u64 {
+        match self {
+            Self::Loss(alarm) => alarm.since_ms,
+            Self::Slow(alarm) => alarm.since_ms,
+        }
+    }
+
+    /// When it was reported, Unix milliseconds.
+    #[must_use]
+    pub fn reported_ms(&self) -> u64 {
+        match self {
+            Self::Loss(alarm) => alarm.reported_ms,
+            Self::Slow(alarm) => alarm.reported_ms,
+        }
+    }
+
+    /// Where between hosts it is; `None` for downloads, which have a front end.
+    #[must_use]
+    pub fn suspect(&self) -> Option<&Suspect> {
+        match self {
+            Self::Loss(alarm) => Some(&alarm.suspect),
+            Self::Slow(SlowAlarm { of: SlowOf::Rtt(suspect), .. }) => Some(suspect),
+            Self::Slow(SlowAlarm { of: SlowOf::Download(_), .. }) => None,
+        }
+    }
+
+    /// Which downloads it is of; `None` where it is between hosts.
+    #[must_use]
+    pub fn downloads(&self) -> Option<&DownloadSuspect> {
+        match self {
+            Self::Slow(SlowAlarm { of: SlowOf::Download(downloads), .. }) => Some(downloads),
+            _ => None,
+        }
     }
 }
 

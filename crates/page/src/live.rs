@@ -122,7 +122,7 @@ fn troubled(last: &View, error: &StoreError) -> View {
         over_time: Arc::clone(&last.over_time),
         drift: last.drift.clone(),
         alarms: last.alarms.clone(),
-        drops: last.drops.clone(),
+        drops: Arc::clone(&last.drops),
         trouble: Some(error.to_string()),
     }
 }

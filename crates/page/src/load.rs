@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use linerate_diagnose::history::{self, RunCells};
 use linerate_diagnose::rules::Rules;
-use linerate_history::{AlarmRecord, DropsRecord, History, HistoryError};
+use linerate_history::{AlarmRecord, DropsRecord, History, HistoryError, Recorded};
 use linerate_model::fact_change::FactChange;
-use linerate_model::finding::Suspect;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_store::{RunRow, Store, StoreError};
 
-use super::view::{DriftView, Minutes, OverTime, RunView, View};
+use super::view::{DOWNLOADS_MAX, DriftView, Minutes, OverTime, RunView, View, WatchedSeries};
 
 /// Changes of facts and surveys are shown up to this age, milliseconds: 30 and 90 days, as the commands
 /// `changes` and `history` do.
@@ -79,11 +78,11 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
         Some(run) => (source.drift)(run, &over_time.log),
         None => DriftView::Absent("no run".to_owned()),
     };
-    let (alarms, drops, trouble) = match records(source) {
+    let (alarms, drops, trouble) = match records(source, last) {
         Ok((alarms, drops)) => (alarms, drops, None),
         // The runs are shown all the same, and what is older.
         Err(error) => {
-            let known = last.map(|view| (view.alarms.clone(), view.drops.clone()));
+            let known = last.map(|view| (view.alarms.clone(), Arc::clone(&view.drops)));
             let (alarms, drops) = known.unwrap_or_default();
             (alarms, drops, Some(error.to_string()))
         }
@@ -102,10 +101,19 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
     })
 }
 
-/// Alarms and counts of drops, newest first.
-fn records(source: &Source) -> Result<(Vec<AlarmRecord>, Vec<DropsRecord>), HistoryError> {
+/// Alarms and counts of drops, newest first. A count does not change: all are read when there is another one.
+fn records(
+    source: &Source,
+    last: Option<&View>,
+) -> Result<(Vec<AlarmRecord>, Arc<Vec<DropsRecord>>), HistoryError> {
     let history = (source.history)()?;
-    Ok((history.records()?, history.records()?))
+    let known = last.map(|view| &view.drops);
+    let ids = history.record_ids::<DropsRecord>()?;
+    let drops = match known.filter(|known| known.iter().map(Recorded::id).eq(ids)) {
+        Some(known) => Arc::clone(known),
+        None => Arc::new(history.records()?),
+    };
+    Ok((history.records()?, drops))
 }
 
 /// Trials, newest first; one that was undone is read once.
@@ -147,13 +155,24 @@ fn over_time(
     Ok(Arc::new(OverTime { surveys, series, moved, log }))
 }
 
-/// Minutes of a suspect in the last days; none where nothing watches it, or the file cannot be read.
-pub(crate) fn minutes(source: &Source, cluster: &str, suspect: &Suspect) -> Vec<Minutes> {
+/// Minutes in the last days; none where nothing is watched, or the file cannot be read.
+pub(crate) fn minutes(source: &Source, cluster: &str, of: &WatchedSeries) -> Vec<Minutes> {
     let now_ms = (source.now_ms)();
+    let cluster = of.cluster.as_deref().unwrap_or(cluster);
     let read = || -> Result<Vec<Minutes>, HistoryError> {
+        if of.suspect.is_none() && of.downloads.is_none() {
+            return Ok(Vec::new());
+        }
         let history = (source.history)()?;
-        let of = history.list_of(cluster, suspect)?.into_iter();
-        of.map(|(id, key)| Ok((key, history.read(id, now_ms.saturating_sub(MINUTES_MS), now_ms)?))).collect()
+        let mut all = match &of.suspect {
+            Some(suspect) => history.list_of(cluster, suspect)?,
+            None => Vec::new(),
+        };
+        if let Some(downloads) = &of.downloads {
+            all.extend(history.list_downloads(cluster, downloads)?.into_iter().take(DOWNLOADS_MAX));
+        }
+        let read = |(id, key)| Ok((key, history.read(id, now_ms.saturating_sub(MINUTES_MS), now_ms)?));
+        all.into_iter().map(read).collect()
     };
     let mut minutes = read().unwrap_or_default();
     minutes.retain(|(_, points)| points.iter().any(|point| point.measured.is_some()));

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, LazyLock};
 
 use linerate_model::finding::Suspect;
+use linerate_model::slow::DownloadSuspect;
 use linerate_report::html::STYLE;
 use maud::html;
 
@@ -11,7 +12,7 @@ use super::layout::{Body, Files, Shown, document};
 use super::link::{self, Query};
 use super::pages::{self, PAGES};
 use super::picture;
-use super::view::{Minutes, RunView, View};
+use super::view::{Minutes, RunView, View, WatchedSeries};
 
 static STYLE_FILE: LazyLock<String> = LazyLock::new(|| format!("{STYLE}{}", include_str!("assets/page.css")));
 /// Compiled from `assets/page.ts` by `cargo xtask script`.
@@ -35,7 +36,7 @@ pub struct Moment {
     pub view: Arc<View>,
     /// The newest run, or that of the query; `None` where there is none.
     pub run: Option<Arc<RunView>>,
-    /// Minutes of [`suspect`].
+    /// Minutes of what is [`watched`].
     pub minutes: Arc<Vec<Minutes>>,
     /// Now, Unix milliseconds.
     pub now_ms: u64,
@@ -77,14 +78,28 @@ pub fn file(path: &str) -> Option<Answer> {
     }
 }
 
-/// The host or pair whose minutes a page shows.
+/// What a page shows the minutes of: a host or a pair, and downloads.
 #[must_use]
-pub fn suspect(path: &str, query: &Query) -> Option<Suspect> {
+pub fn watched(view: &View, path: &str, query: &Query) -> WatchedSeries {
+    let of = |suspect: Option<Suspect>| WatchedSeries { suspect, ..WatchedSeries::default() };
     match path {
-        "/host" => query.get("name").map(|name| Suspect::Host(name.to_owned())),
-        "/pair" => Some(Suspect::Pair(query.get("from")?.to_owned(), query.get("to")?.to_owned())),
+        "/host" => query.get("name").map(|name| WatchedSeries {
+            suspect: Some(Suspect::Host(name.to_owned())),
+            downloads: Some(DownloadSuspect { host: Some(name.to_owned()), ..DownloadSuspect::default() }),
+            cluster: None,
+        }),
+        "/pair" => query
+            .get("from")
+            .zip(query.get("to"))
+            .map(|(from, to)| of(Some(Suspect::Pair(from.to_owned(), to.to_owned())))),
+        "/alarm" => pages::asked_alarm(view, query).map(|one| WatchedSeries {
+            suspect: one.alarm.suspect().cloned(),
+            downloads: one.alarm.downloads().cloned(),
+            cluster: Some(one.cluster.clone()),
+        }),
         _ => None,
     }
+    .unwrap_or_default()
 }
 
 /// What an address shows.

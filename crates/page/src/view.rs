@@ -8,6 +8,7 @@ use linerate_model::drift::DriftRow;
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Cell, Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
+use linerate_model::slow::DownloadSuspect;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use linerate_model::verdict::Verdict;
@@ -141,9 +142,23 @@ pub struct View {
     /// Alarms of watches of all clusters, newest first.
     pub alarms: Vec<AlarmRecord>,
     /// Counts of drops of all clusters, newest first.
-    pub drops: Vec<DropsRecord>,
+    pub drops: Arc<Vec<DropsRecord>>,
     /// Why the last reading failed, where it did: the rest is older.
     pub trouble: Option<String>,
+}
+
+/// Downloads that are drawn; a host may have hundreds.
+pub(crate) const DOWNLOADS_MAX: usize = 8;
+
+/// Which series of minutes a page shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WatchedSeries {
+    /// Those of a host or a pair.
+    pub suspect: Option<Suspect>,
+    /// Those of downloads.
+    pub downloads: Option<DownloadSuspect>,
+    /// The cluster; `None`: that of the run.
+    pub cluster: Option<String>,
 }
 
 /// A series of minutes with what is known of it.

@@ -9,21 +9,29 @@ use linerate_model::verdict::VerdictItem;
 
 /// What is slow, and how slow.
 pub(crate) fn is_slow(alarm: &SlowAlarm) -> String {
-    let (usual, now) = (value(alarm, alarm.usual), value(alarm, alarm.now));
-    let times =
-        alarm.times().map_or(String::new(), |times| format!(", {} times slower", units::factor(times)));
+    let how = how_slow(alarm);
     match &alarm.of {
-        SlowOf::Rtt(suspect) => format!("RTT {} rose from {usual} to {now}", with(suspect)),
-        SlowOf::Download(of) if alarm.now <= 0.0 => {
+        SlowOf::Rtt(suspect) => format!("RTT {} {how}", with(suspect)),
+        SlowOf::Download(of) => format!("downloads {} {how}{}", whose(of), of_url(of)),
+    }
+}
+
+/// How slow it is.
+pub(crate) fn how_slow(alarm: &SlowAlarm) -> String {
+    let (usual, now) = (value(alarm, alarm.usual), value(alarm, alarm.now));
+    match &alarm.of {
+        SlowOf::Rtt(_) => format!("rose from {usual} to {now}"),
+        SlowOf::Download(_) if alarm.now <= 0.0 => {
             let why = alarm.failure.as_deref().map_or(String::new(), |why| format!(" ({})", one_line(why)));
-            format!("downloads {} fail{why}{}", whose(of), of_url(of))
+            format!("fail{why}")
         }
-        SlowOf::Download(of) => {
+        SlowOf::Download(_) => {
             let than = match alarm.usual_of {
                 UsualOf::Peers => "the best",
                 UsualOf::Before => "before",
             };
-            format!("downloads {} at {now}, {than} {usual}{times}{}", whose(of), of_url(of))
+            let times = alarm.times().map(|times| format!(", {} times slower", units::factor(times)));
+            format!("at {now}, {than} {usual}{}", times.unwrap_or_default())
         }
     }
 }

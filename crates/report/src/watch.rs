@@ -14,7 +14,7 @@ use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
 use linerate_model::verdict::{Verdict, VerdictItem};
 use linerate_model::watch::{
-    ChangeBefore, DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchEvent, WatchTotals,
+    ChangeBefore, DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchAlarm, WatchEvent, WatchTotals,
 };
 
 use crate::{changes, names, slow};
@@ -246,9 +246,29 @@ pub fn totals(totals: &WatchTotals) -> String {
     )
 }
 
-/// How much is lost, by whom and of what.
+/// What is wrong, with which suspect, and how much.
 #[must_use]
-pub fn loses(alarm: &LossAlarm) -> String {
+pub fn is_wrong(alarm: &WatchAlarm) -> String {
+    match alarm {
+        WatchAlarm::Loss(alarm) => loses(alarm),
+        WatchAlarm::Slow(alarm) => slow::is_slow(alarm),
+    }
+}
+
+/// How slow something is, without what it is.
+#[must_use]
+pub fn how_slow(alarm: &SlowAlarm) -> String {
+    slow::how_slow(alarm)
+}
+
+/// With how many pairs or downloads it was seen that something is slow.
+#[must_use]
+pub fn slow_rests_on(alarm: &SlowAlarm) -> String {
+    slow::rests_on(alarm)
+}
+
+/// How much is lost, by whom and of what.
+fn loses(alarm: &LossAlarm) -> String {
     let (who, of) = whom(alarm);
     format!("{who} loses {}{of}", units::percent_lost(alarm.share()))
 }

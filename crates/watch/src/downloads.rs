@@ -158,7 +158,7 @@ impl DownloadWatch {
             .seen
             .iter()
             .zip(slow)
-            .filter(|(seen, _)| matches(&common, &seen.path))
+            .filter(|(seen, _)| common.has(&seen.path))
             .filter_map(|(seen, slow)| Some((seen, (*slow)?)))
             .collect();
         let Some((_, first)) = own.first() else { return Vec::new() };
@@ -188,7 +188,7 @@ impl DownloadWatch {
 
 impl OpenDownload {
     fn covers(&self, table: usize, path: &DownloadPath) -> bool {
-        self.table == table && matches(&self.common, path)
+        self.table == table && self.common.has(path)
     }
 
     fn slow(&self) -> Slow {
@@ -286,12 +286,6 @@ fn keep_newest(rates: &mut VecDeque<(u64, f64)>) {
     }
 }
 
-/// Whether a path has all that is common.
-fn matches(common: &DownloadSuspect, path: &DownloadPath) -> bool {
-    let is = |common: &Option<String>, own: &String| common.as_ref().is_none_or(|common| common == own);
-    is(&common.host, &path.host) && is(&common.url, &path.url) && is(&common.via, &path.via)
-}
-
 /// Whether all paths of the second are paths of the first.
 fn includes(wide: &DownloadSuspect, narrow: &DownloadSuspect) -> bool {
     let is = |wide: &Option<String>, narrow: &Option<String>| wide.is_none() || wide == narrow;
@@ -314,7 +308,7 @@ fn suspects(paths: &[&DownloadPath], is_slow: &[bool]) -> Vec<DownloadSuspect> {
     let candidates = candidates(paths);
     while !left.is_empty() {
         let explains = |common: &DownloadSuspect| {
-            let all = || (0..paths.len()).filter(|at| matches(common, paths[*at]));
+            let all = || (0..paths.len()).filter(|at| common.has(paths[*at]));
             let slow = all().filter(|at| is_slow[*at]).count();
             // Through a slow front end a small file may be as fast as ever; of a host or a URL all is slow.
             let is_via = common.via.is_some() && common.host.is_none() && common.url.is_none();
@@ -325,7 +319,7 @@ fn suspects(paths: &[&DownloadPath], is_slow: &[bool]) -> Vec<DownloadSuspect> {
         // Of those that explain as much the first, which is the simplest.
         let best = candidates.iter().rev().max_by_key(|common| explains(common));
         let Some(best) = best.filter(|best| explains(best) > 0) else { break };
-        left.retain(|at| !matches(best, paths[*at]));
+        left.retain(|at| !best.has(paths[*at]));
         found.push(best.clone());
     }
     found

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_history::AlarmRecord;
 use linerate_model::fact_change::FactChange;
-use linerate_model::watch::{LossAlarm, WatchEvent};
+use linerate_model::watch::{LossAlarm, WatchAlarm, WatchEvent};
+use linerate_report::watch as words;
 
 /// All that are open, and those that are over and not handed on yet.
 pub struct AlarmBook {
@@ -32,31 +33,46 @@ impl AlarmBook {
     pub fn event(&mut self, event: &WatchEvent, now_ms: u64, changed: &[FactChange]) {
         match event {
             WatchEvent::Opened { alarm, .. } => {
-                changed.clone_into(&mut self.record(alarm, now_ms).changed);
+                changed.clone_into(&mut self.loss(alarm, now_ms).changed);
             }
             WatchEvent::Measured { alarm, decided, .. } => {
-                let record = self.record(alarm, now_ms);
+                let record = self.loss(alarm, now_ms);
                 (record.decided, record.changed) = (Some(decided.clone()), changed.to_owned());
             }
             WatchEvent::Widened { alarm } => {
-                self.record(alarm, now_ms);
+                self.loss(alarm, now_ms);
             }
-            WatchEvent::Closed { alarm } => self.record(alarm, now_ms).ended_ms = Some(now_ms),
+            WatchEvent::Closed { alarm } => self.loss(alarm, now_ms).ended_ms = Some(now_ms),
+            WatchEvent::Slowed { alarm, .. } => {
+                changed.clone_into(&mut self.record(WatchAlarm::Slow(alarm.clone()), now_ms).changed);
+            }
+            WatchEvent::Recovered { alarm } => {
+                self.record(WatchAlarm::Slow(alarm.clone()), now_ms).ended_ms = Some(now_ms);
+            }
             _ => {}
         }
     }
 
-    /// They are open still: how much they lose by now.
-    pub fn refresh<'a>(&mut self, open: impl Iterator<Item = &'a LossAlarm>, now_ms: u64) {
+    /// They are open still: how much they are by now.
+    pub fn refresh(&mut self, open: impl Iterator<Item = WatchAlarm>, now_ms: u64) {
         for alarm in open {
             self.record(alarm, now_ms);
         }
     }
 
+    fn loss(&mut self, alarm: &LossAlarm, now_ms: u64) -> &mut AlarmRecord {
+        self.record(WatchAlarm::Loss(alarm.clone()), now_ms)
+    }
+
     /// The record of an alarm, in its newest state.
-    fn record(&mut self, alarm: &LossAlarm, now_ms: u64) -> &mut AlarmRecord {
-        self.unsaved.insert(alarm.id);
-        let record = self.records.entry(alarm.id).or_insert_with(|| AlarmRecord {
+    fn record(&mut self, alarm: WatchAlarm, now_ms: u64) -> &mut AlarmRecord {
+        let id = alarm.id();
+        self.unsaved.insert(id);
+        let command = match &alarm {
+            WatchAlarm::Loss(_) => None,
+            WatchAlarm::Slow(alarm) => words::slow_command(alarm),
+        };
+        let record = self.records.entry(id).or_insert_with(|| AlarmRecord {
             cluster: self.cluster.clone(),
             watch_ms: self.watch_ms,
             alarm: alarm.clone(),
@@ -64,10 +80,12 @@ impl AlarmBook {
             changed: Vec::new(),
             seen_ms: now_ms,
             ended_ms: None,
-            command: self.command.clone(),
+            command: String::new(),
         });
-        record.alarm = alarm.clone();
+        record.alarm = alarm;
         record.seen_ms = now_ms;
+        // One that has become wider may need another.
+        record.command = command.unwrap_or_else(|| self.command.clone());
         record
     }
 
@@ -84,6 +102,7 @@ impl AlarmBook {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
     use linerate_model::suspect::{Direction, Suspect};
     use linerate_model::watch::{DecidedLoss, LossVerdict};
 
@@ -102,6 +121,51 @@ mod tests {
             sent: 400,
             partners: 3,
         }
+    }
+
+    fn lost(record: &AlarmRecord) -> u64 {
+        let WatchAlarm::Loss(alarm) = &record.alarm else { panic!("{record:?}") };
+        alarm.lost
+    }
+
+    #[test]
+    fn what_is_slow_is_kept_with_its_own_command_until_it_is_as_usual() {
+        let mut book = AlarmBook::begin("three", "linerate survey -i c.toml", 500);
+        let url = Some("http://a/b c".to_owned());
+        let mut slow = SlowAlarm {
+            id: 3,
+            of: SlowOf::Download(DownloadSuspect { url, ..DownloadSuspect::default() }),
+            since_ms: 1000,
+            reported_ms: 2000,
+            usual: 800e6,
+            now: 256e3,
+            usual_of: UsualOf::Peers,
+            seen_with: 1,
+            failure: None,
+        };
+        let mut taken = Vec::new();
+        let mut handed_on = |book: &mut AlarmBook| {
+            book.hand_on(|records| {
+                taken = records;
+                true
+            });
+            std::mem::take(&mut taken)
+        };
+        book.event(&WatchEvent::Slowed { alarm: slow.clone(), changes: Vec::new() }, 2000, &[]);
+        book.event(&WatchEvent::Opened { alarm: alarm(4, 1), changes: Vec::new() }, 2000, &[]);
+        let kept = handed_on(&mut book);
+        assert_eq!((kept.len(), &kept[0].alarm), (2, &WatchAlarm::Slow(slow.clone())));
+        assert_eq!(kept[0].command, "linerate measure http 'http://a/b c'");
+        // Of more than this URL.
+        slow.of = SlowOf::Download(DownloadSuspect::default());
+        book.event(&WatchEvent::Slowed { alarm: slow.clone(), changes: Vec::new() }, 3000, &[]);
+        book.refresh([WatchAlarm::Slow(slow.clone())].into_iter(), 60_000);
+        let kept = handed_on(&mut book);
+        assert_eq!((kept.len(), kept[0].seen_ms, kept[0].ended_ms), (1, 60_000, None));
+        assert_eq!(kept[0].command, "linerate survey -i c.toml");
+        book.event(&WatchEvent::Recovered { alarm: slow }, 90_000, &[]);
+        assert_eq!(handed_on(&mut book)[0].ended_ms, Some(90_000));
+        assert_eq!(book.records.keys().collect::<Vec<_>>(), [&4]);
     }
 
     #[test]
@@ -125,19 +189,19 @@ mod tests {
             true
         });
         assert_eq!(taken.len(), 2);
-        assert_eq!((taken[0].alarm.lost, taken[0].decided.as_ref()), (5, Some(&decided)));
+        assert_eq!((lost(&taken[0]), taken[0].decided.as_ref()), (5, Some(&decided)));
         assert_eq!((taken[0].watch_ms, taken[0].seen_ms, taken[0].ended_ms), (500, 12_000, None));
         book.event(&WatchEvent::Closed { alarm: alarm(1, 7) }, 70_000, &[]);
-        book.refresh([alarm(2, 11)].iter(), 72_000);
+        book.refresh([WatchAlarm::Loss(alarm(2, 11))].into_iter(), 72_000);
         book.hand_on(|records| {
             taken = records;
             true
         });
         assert_eq!(
-            (taken[0].alarm.lost, taken[0].ended_ms, &taken[0].decided),
+            (lost(&taken[0]), taken[0].ended_ms, &taken[0].decided),
             (7, Some(70_000), &Some(decided))
         );
-        assert_eq!((taken[1].alarm.lost, taken[1].seen_ms), (11, 72_000));
+        assert_eq!((lost(&taken[1]), taken[1].seen_ms), (11, 72_000));
         assert_eq!(book.records.len(), 1, "what is over and handed on is forgotten");
         book.hand_on(|_| panic!("nothing is new"));
     }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_fleet::{Fleet, clock};
-use linerate_history::{History, HistoryError, SeriesKey};
+use linerate_history::{History, HistoryError};
 use linerate_model::download::{DownloadPath, DownloadSeen, DownloadSpec, shown_url};
-use linerate_model::finding::{Metric, Suspect};
 use linerate_model::http::HttpFetch;
 use linerate_model::inventory::{HostName, Inventory, Layer};
 use linerate_model::kind::{HttpPlan, TestKind};
@@ -245,7 +244,7 @@ fn remembered(cluster: &str, urls: &[String]) -> Result<Remembered, HistoryError
     let now_ms = clock::now_ms();
     let mut all = Vec::new();
     for (series, key) in history.list()? {
-        let Some(path) = path_of(&key).filter(|path| key.cluster == cluster && urls.contains(&path.url))
+        let Some(path) = key.download().filter(|path| key.cluster == cluster && urls.contains(&path.url))
         else {
             continue;
         };
@@ -256,16 +255,10 @@ fn remembered(cluster: &str, urls: &[String]) -> Result<Remembered, HistoryError
     Ok(all)
 }
 
-/// The path whose rates a series has.
-fn path_of(key: &SeriesKey) -> Option<DownloadPath> {
-    let Suspect::Pair(source, host) = &key.suspect else { return None };
-    DownloadPath::of_source(source, host).filter(|_| key.metric == Metric::Throughput)
-}
-
 #[cfg(test)]
 mod tests {
-    use linerate_history::Statistic;
-    use linerate_model::finding::Direction;
+    use linerate_history::{SeriesKey, Statistic};
+    use linerate_model::finding::{Direction, Metric, Suspect};
 
     use super::*;
 
@@ -320,7 +313,8 @@ mod tests {
             metric: Metric::Throughput,
             statistic: Statistic::Typical,
         };
-        assert_eq!(path_of(&key), Some(path));
-        assert_eq!(path_of(&SeriesKey { suspect: Suspect::Pair("a".into(), "b".into()), ..key }), None);
+        assert_eq!(key.download(), Some(path));
+        let of_hosts = Suspect::Pair("a".into(), "b".into());
+        assert_eq!(SeriesKey { suspect: of_hosts, ..key }.download(), None);
     }
 }

@@ -22,8 +22,9 @@ use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Endpoint, GroupName, Host, HostName, Inventory, TransportSpec};
 use linerate_model::notice::FactNotice;
 use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest, RTTS_MAX};
+use linerate_model::slow::SlowAlarm;
 use linerate_model::suspect::Suspect;
-use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchEvent, WatchTotals};
+use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchAlarm, WatchEvent, WatchTotals};
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{
@@ -290,7 +291,7 @@ impl Watch {
             start_ms: self.start_ms,
             hosts: self.hosts.iter().map(Watched::figures).collect(),
             open: self.loss.open().collect(),
-            slow: self.downloads.watch().open().chain(self.rtt.open()).collect(),
+            slow: self.slow_alarms().collect(),
             downloads: self.downloads.figures(),
             alarms: self.totals.alarms,
             notifications: (notifications.delivered, notifications.failed),
@@ -299,8 +300,13 @@ impl Watch {
     }
 
     /// Alarms that are open.
-    pub fn open(&self) -> impl Iterator<Item = &LossAlarm> {
-        self.loss.open()
+    pub fn open(&self) -> impl Iterator<Item = WatchAlarm> {
+        let slow = self.slow_alarms().cloned().map(WatchAlarm::Slow);
+        self.loss.open().cloned().map(WatchAlarm::Loss).chain(slow)
+    }
+
+    fn slow_alarms(&self) -> impl Iterator<Item = &SlowAlarm> {
+        self.downloads.watch().open().chain(self.rtt.open())
     }
 
     /// What is new of alarms goes into the history.

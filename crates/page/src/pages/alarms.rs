@@ -2,18 +2,23 @@
 //! measurement showed, what changed before, what the last survey and the last count of drops found there, and
 //! what to type.
 
+use std::net::SocketAddr;
+
 use linerate_history::{AlarmRecord, Recorded as _};
 use linerate_model::finding::{Direction, Suspect};
-use linerate_model::inventory::HostName;
+use linerate_model::inventory::{Host, HostName};
 use linerate_model::shell::word;
+use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf};
 use linerate_model::units;
 use linerate_model::verdict::VerdictItem;
+use linerate_model::watch::{LossAlarm, WatchAlarm};
 use linerate_report::{changes, watch};
 use maud::{Markup, html};
 
 use super::{drops, findings, series};
 use crate::layout::{Body, Shown, commands};
-use crate::link;
+use crate::link::{self, Query};
+use crate::view::View;
 
 /// Rows of a list.
 const ROWS_MAX: usize = 300;
@@ -25,11 +30,10 @@ pub(super) fn list(shown: &Shown<'_>) -> Body {
     let all = &shown.view.alarms;
     let open = all.iter().filter(|one| one.is_open(shown.now_ms)).count();
     let markup = html! {
-        h1 { @if open == 0 { "No open alarm of a loss" } @else { (units::counted(open, "open alarm")) } }
-        @if all.is_empty() { p { "No watch has reported a loss." } }
+        h1 { @if open == 0 { "No open alarm" } @else { (units::counted(open, "open alarm")) } }
+        @if all.is_empty() { p { "No watch has reported an alarm." } }
         @else { (table(shown, &all.iter().collect::<Vec<_>>())) }
-        p.small { "Slow downloads and RTTs are on the screen of a watch, in its metrics and in what it delivers." }
-        (commands(&[(shown.on_hosts("linerate watch"), "probes between all hosts, and reports what is lost")]))
+        (commands(&[(shown.on_hosts("linerate watch"), "probes between all hosts, and reports what is lost or slow")]))
     };
     Body::new("Alarms", markup)
 }
@@ -56,11 +60,36 @@ pub(super) fn recent(shown: &Shown<'_>) -> Markup {
     }
 }
 
-/// Those of a host and its pairs.
+/// Those of a host, its pairs and its downloads.
 pub(super) fn of_host(shown: &Shown<'_>, name: &str) -> Markup {
-    let is_of = |one: &&AlarmRecord| series::concerns(&one.alarm.suspect, name);
-    let alarms: Vec<&AlarmRecord> = shown.view.alarms.iter().filter(is_of).collect();
+    section(shown, &|alarm| match alarm.downloads() {
+        Some(of) => of.host.as_deref() == Some(name) || front_end(shown, of).is_some_and(|host| host == name),
+        None => alarm.suspect().is_some_and(|suspect| series::concerns(suspect, name)),
+    })
+}
+
+/// Those of a pair and of its ends.
+pub(super) fn of_pair(shown: &Shown<'_>, from: &str, to: &str) -> Markup {
+    section(shown, &|alarm| match alarm.suspect() {
+        Some(Suspect::Host(host)) => host == from || host == to,
+        Some(Suspect::Pair(a, b)) => (a == from && b == to) || (a == to && b == from),
+        _ => false,
+    })
+}
+
+fn section(shown: &Shown<'_>, is_of: &dyn Fn(&WatchAlarm) -> bool) -> Markup {
+    let alarms: Vec<&AlarmRecord> = shown.view.alarms.iter().filter(|one| is_of(&one.alarm)).collect();
     html! { @if !alarms.is_empty() { h2 { "Alarms" } (table(shown, &alarms)) } }
+}
+
+/// The host of the run that has the address of a front end.
+fn front_end<'s>(shown: &Shown<'s>, of: &DownloadSuspect) -> Option<&'s HostName> {
+    let via = of.via.as_deref()?;
+    let address = via.parse().ok().or_else(|| Some(via.parse::<SocketAddr>().ok()?.ip()));
+    let inventory = &shown.run?.snapshot.inventory;
+    let is_at =
+        |host: &&Host| host.name == via || host.endpoints.iter().any(|end| Some(end.address) == address);
+    inventory.hosts.iter().find(is_at).map(|host| &host.name)
 }
 
 /// Open ones first.
@@ -74,8 +103,8 @@ fn table(shown: &Shown<'_>, alarms: &[&AlarmRecord]) -> Markup {
                 @for one in rows.iter().take(ROWS_MAX) {
                     tr.suspect[one.is_open(shown.now_ms)] {
                         td { (state(one, shown.now_ms)) }
-                        td { (units::date_minute(one.alarm.since_ms)) }
-                        td { a href=(link::to("/alarm", &[("id", &one.id())])) { (watch::loses(&one.alarm)) } }
+                        td { (units::date_minute(one.alarm.since_ms())) }
+                        td { a href=(link::to("/alarm", &[("id", &one.id())])) { (watch::is_wrong(&one.alarm)) } }
                         td { (verdict(one)) }
                     }
                 }
@@ -86,7 +115,7 @@ fn table(shown: &Shown<'_>, alarms: &[&AlarmRecord]) -> Markup {
 }
 
 fn state(one: &AlarmRecord, now_ms: u64) -> String {
-    let span = |until: u64| units::span_s(until.saturating_sub(one.alarm.since_ms) as f64 / 1e3);
+    let span = |until: u64| units::span_s(until.saturating_sub(one.alarm.since_ms()) as f64 / 1e3);
     match one.ended_ms {
         Some(ended) => format!("over after {}", span(ended)),
         None if one.is_left(now_ms) => "open when its watch ended".to_owned(),
@@ -100,34 +129,64 @@ fn verdict(one: &AlarmRecord) -> String {
 }
 
 fn measured(one: &AlarmRecord) -> String {
+    if let WatchAlarm::Slow(alarm) = &one.alarm {
+        return watch::slow_rests_on(alarm);
+    }
     let without = if one.ended_ms.is_some() { "not measured" } else { "not measured yet" };
     one.decided.as_ref().map_or_else(|| without.to_owned(), watch::verdict)
 }
 
+/// The alarm that an address is of.
+pub(crate) fn asked<'v>(view: &'v View, query: &Query) -> Option<&'v AlarmRecord> {
+    let id = query.get("id")?;
+    view.alarms.iter().find(|one| one.id() == id)
+}
+
 pub(super) fn body(shown: &Shown<'_>) -> Body {
-    let id = shown.query.get("id").unwrap_or_default();
     let above = |body: Body| body.below("Alarms", "/alarms".to_owned());
-    let Some(one) = shown.view.alarms.iter().find(|one| one.id() == id) else {
+    let Some(one) = asked(shown.view, shown.query) else {
+        let id = shown.query.get("id").unwrap_or_default();
         return above(Body::missing(id, html! { h1 { "No alarm " (id) } }));
     };
-    let hosts = findings::hosts_of(shown, &one.alarm.suspect);
+    let hosts = hosts_of(shown, &one.alarm);
+    let title = watch::is_wrong(&one.alarm);
+    let markup = html! {
+        h1 { (title) }
+        (lines(shown, one, &hosts))
+        (series::of_alarm(shown, &one.alarm))
+        (causes(shown, one, &hosts))
+        (commands(&next(shown, one, &hosts)))
+    };
+    above(Body::new(title, markup))
+}
+
+/// What a person types next.
+fn next(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Vec<(String, &'static str)> {
     let of_hosts = |command: &str| {
         let words: Vec<String> = hosts.iter().map(|host| word(host)).collect();
         shown.on_hosts(&format!("{command} {}", words.join(" ")))
     };
-    let mut next = vec![(one.command.clone(), "measures all pairs and names the cause")];
+    let has_url = one.alarm.downloads().is_some_and(|of| of.url.is_some());
+    let shows =
+        if has_url { "shows in which step it is slow" } else { "measures all pairs and names the cause" };
+    let mut next = vec![(one.command.clone(), shows)];
     if !hosts.is_empty() && hosts.len() <= findings::HOSTS_MAX {
         next.push((of_hosts("linerate drops"), "counts what they drop, by the kernel's reasons"));
         next.push((of_hosts("linerate changes"), "lists what changed on them"));
     }
-    let title = watch::loses(&one.alarm);
-    let markup = html! {
-        h1 { (title) }
-        (lines(shown, one, &hosts))
-        (causes(shown, one, &hosts))
-        (commands(&next))
+    next
+}
+
+/// The hosts of an alarm that are known; none where it is every path.
+fn hosts_of(shown: &Shown<'_>, alarm: &WatchAlarm) -> Vec<HostName> {
+    let ends = |of: &DownloadSuspect| -> Vec<HostName> {
+        let front_end = front_end(shown, of).filter(|host| of.host.as_ref() != Some(*host));
+        of.host.iter().chain(front_end).cloned().collect()
     };
-    above(Body::new(title, markup))
+    alarm.suspect().map_or_else(
+        || alarm.downloads().map(ends).unwrap_or_default(),
+        |suspect| findings::hosts_of(shown, suspect),
+    )
 }
 
 /// Who, which direction, since when, how much, measured, changed.
@@ -136,18 +195,20 @@ fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
     html! {
         dl.lines.wide {
             dt { "Who" }
-            dd { (who(shown, &alarm.suspect, hosts)) @if !one.cluster.is_empty() { span.on { " in " (one.cluster) } } }
+            dd { (who(shown, alarm, hosts)) @if !one.cluster.is_empty() { span.on { " in " (one.cluster) } } }
             dt { "Direction" }
-            dd { (direction(alarm.direction)) }
+            dd { (direction_of(alarm)) }
             dt { "Since" }
             dd {
-                (units::date(alarm.since_ms)) ", " (state(one, shown.now_ms))
-                p.small { "reported " (units::date(alarm.reported_ms)) ", seen last " (units::date(one.seen_ms)) }
+                (units::date(alarm.since_ms())) ", " (state(one, shown.now_ms))
+                p.small { "reported " (units::date(alarm.reported_ms())) ", seen last " (units::date(one.seen_ms)) }
             }
-            dt { "Loss" }
-            dd {
-                (units::percent_lost(alarm.share())) ": " (alarm.lost) " of " (alarm.sent) " probes"
-                @if alarm.partners > 1 { ", seen with " (alarm.partners) " hosts" }
+            @match alarm {
+                WatchAlarm::Loss(alarm) => (loss(alarm)),
+                WatchAlarm::Slow(alarm) => {
+                    dt { (if matches!(alarm.of, SlowOf::Rtt(_)) { "RTT" } else { "Downloads" }) }
+                    dd { (watch::how_slow(alarm)) }
+                }
             }
             dt { "Measured" }
             dd { (measured(one)) }
@@ -165,6 +226,26 @@ fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
     }
 }
 
+fn loss(alarm: &LossAlarm) -> Markup {
+    html! {
+        dt { "Loss" }
+        dd {
+            (units::percent_lost(alarm.share())) ": " (alarm.lost) " of " (alarm.sent) " probes"
+            @if alarm.partners > 1 { ", seen with " (alarm.partners) " hosts" }
+        }
+    }
+}
+
+fn direction_of(alarm: &WatchAlarm) -> &'static str {
+    match alarm {
+        WatchAlarm::Loss(alarm) => direction(alarm.direction),
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(_), .. }) => {
+            "not known: a probe and its answer pass both directions"
+        }
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Download(_), .. }) => "what the front end sends",
+    }
+}
+
 fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Tx => "what it sends",
@@ -174,7 +255,8 @@ fn direction(direction: Direction) -> &'static str {
 }
 
 /// The suspect with links to its pages.
-fn who(shown: &Shown<'_>, suspect: &Suspect, hosts: &[HostName]) -> Markup {
+fn who(shown: &Shown<'_>, alarm: &WatchAlarm, hosts: &[HostName]) -> Markup {
+    let Some(suspect) = alarm.suspect() else { return downloads(shown, alarm) };
     html! {
         @match suspect {
             Suspect::Pair(from, to) => {
@@ -194,10 +276,22 @@ fn who(shown: &Shown<'_>, suspect: &Suspect, hosts: &[HostName]) -> Markup {
     }
 }
 
+/// What downloads have in common, by name: a URL is text, never a link.
+fn downloads(shown: &Shown<'_>, alarm: &WatchAlarm) -> Markup {
+    let DownloadSuspect { host, url, via } = alarm.downloads().cloned().unwrap_or_default();
+    let served_by = via.is_some().then(|| alarm.downloads().and_then(|of| front_end(shown, of))).flatten();
+    html! {
+        @if let Some(via) = &via { "front end " (via) } @else { "every front end" }
+        @if let Some(name) = served_by.filter(|name| via.as_ref() != Some(*name)) { " (" (shown.host_link(name)) ")" }
+        ", by " @if let Some(host) = &host { (shown.host_link(host)) } @else { "every host that downloads" }
+        @if let Some(url) = &url { ", of " (url) }
+    }
+}
+
 /// What the last survey and the last count of drops found of its hosts.
 fn causes(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
-    let is_of = |item: &VerdictItem| match &one.alarm.suspect {
-        Suspect::All => true,
+    let is_of = |item: &VerdictItem| match one.alarm.suspect() {
+        Some(Suspect::All) => true,
         _ => findings::hosts(shown, item).iter().any(|host| hosts.contains(host)),
     };
     let found = findings::section(shown, &is_of);

@@ -13,6 +13,7 @@ mod runs;
 mod series;
 mod trials;
 
+pub(crate) use alarms::asked as asked_alarm;
 pub(crate) use matrix::{cell, colours, page_at, sorted_grid};
 
 use super::layout::{Body, Shown};

@@ -8,7 +8,7 @@ use linerate_report::grid::throughput_text;
 use linerate_report::{inside, names};
 use maud::{Markup, html};
 
-use super::{findings, series};
+use super::{alarms, findings, series};
 use crate::layout::{Body, Shown, commands};
 use crate::view::RunView;
 
@@ -40,6 +40,7 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
         p { a href=(shown.pair(to, from)) { "The other direction" } }
         (figures(&cells, from))
         @if !found.0.is_empty() { h2 { "Findings" } (found) }
+        (alarms::of_pair(shown, from, to))
         (series::section(shown, &is_pair))
         (samples(run, from, to))
         (commands(&[

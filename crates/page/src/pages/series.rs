@@ -2,16 +2,18 @@
 //! minutes of a watch with its alarms and the settings that changed.
 
 use linerate_diagnose::history::SeriesHistory;
-use linerate_history::AlarmRecord;
+use linerate_history::{AlarmRecord, SeriesKey};
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Direction, Metric, Suspect};
+use linerate_model::slow::{SlowAlarm, SlowOf};
 use linerate_model::units;
+use linerate_model::watch::WatchAlarm;
 use linerate_report::timeline::{LevelBand, SettingFlag, TimePoint, Timeline, draw};
 use linerate_report::{changes, history, watch};
 use maud::{Markup, html};
 
 use crate::layout::Shown;
-use crate::view::{Minutes, OverTime};
+use crate::view::{DOWNLOADS_MAX, Minutes, OverTime};
 
 /// Series that are drawn open; the rest is closed.
 const OPEN_MAX: usize = 4;
@@ -27,14 +29,11 @@ pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Ma
         .collect();
     numbers.sort_by_key(|i| !moved(*i));
     let minutes = shown.minutes;
+    let downloads = minutes.iter().filter(|(key, _)| key.download().is_some()).count();
     html! {
-        @if !numbers.is_empty() || !minutes.is_empty() {
-            h2 id="series" { "Over time" }
-            p.small {
-                "Shaded: the level changed between two surveys, or an alarm was open. Triangles: a setting changed."
-            }
-        }
+        @if !numbers.is_empty() || !minutes.is_empty() { (head()) }
         @for of in minutes { (of_minutes(shown, of)) }
+        @if downloads == DOWNLOADS_MAX { p.small { "At most " (DOWNLOADS_MAX) " downloads are drawn." } }
         @for number in numbers.iter().take(OPEN_MAX) { (figure(over, *number)) }
         @if numbers.len() > OPEN_MAX {
             details.section {
@@ -42,6 +41,24 @@ pub(super) fn section(shown: &Shown<'_>, is_of: &dyn Fn(&Suspect) -> bool) -> Ma
                 @for number in &numbers[OPEN_MAX..] { (figure(over, *number)) }
             }
         }
+    }
+}
+
+fn head() -> Markup {
+    html! {
+        h2 id="series" { "Over time" }
+        p.small {
+            "Shaded: the level changed between two surveys, or an alarm was open. Triangles: a setting changed."
+        }
+    }
+}
+
+/// The minutes in which an alarm shows.
+pub(super) fn of_alarm(shown: &Shown<'_>, alarm: &WatchAlarm) -> Markup {
+    let shows: Vec<&Minutes> = shown.minutes.iter().filter(|(key, _)| is_shown(alarm, key)).collect();
+    html! {
+        @if !shows.is_empty() { (head()) }
+        @for of in shows { (of_minutes(shown, of)) }
     }
 }
 
@@ -104,21 +121,35 @@ fn title(series: &SeriesHistory) -> String {
 /// An alarm of the series as long as it was open.
 fn alarm_band(one: &AlarmRecord) -> LevelBand {
     LevelBand {
-        from_ms: one.alarm.since_ms,
+        from_ms: one.alarm.since_ms(),
         to_ms: one.ended_ms.unwrap_or(one.seen_ms),
         is_worse: true,
-        text: format!("alarm: {}", watch::loses(&one.alarm)),
+        text: format!("alarm: {}", watch::is_wrong(&one.alarm)),
+    }
+}
+
+/// Whether an alarm is of what a series shows.
+fn is_shown(alarm: &WatchAlarm, key: &SeriesKey) -> bool {
+    match alarm {
+        WatchAlarm::Loss(alarm) => {
+            key.metric == Metric::Loss
+                && alarm.suspect == key.suspect
+                && (alarm.direction == key.direction || alarm.direction == Direction::Both)
+        }
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(suspect), .. }) => {
+            // A pair is one of them in both directions.
+            let is_turned = matches!((suspect, &key.suspect),
+                (Suspect::Pair(a, b), Suspect::Pair(from, to)) if a == to && b == from);
+            key.metric == Metric::RttIdle && (*suspect == key.suspect || is_turned)
+        }
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Download(of), .. }) => {
+            key.download().is_some_and(|path| of.has(&path))
+        }
     }
 }
 
 fn of_minutes(shown: &Shown<'_>, (key, points): &Minutes) -> Markup {
-    let is_of = |one: &&AlarmRecord| {
-        let alarm = &one.alarm;
-        key.metric == Metric::Loss
-            && one.cluster == key.cluster
-            && alarm.suspect == key.suspect
-            && (alarm.direction == key.direction || alarm.direction == Direction::Both)
-    };
+    let is_of = |one: &&AlarmRecord| one.cluster == key.cluster && is_shown(&one.alarm, key);
     let log = shown.view.changes.changes.iter().filter(|one| one.cluster == key.cluster);
     let log = log.map(|one| &one.change).filter(|one| concerns(&key.suspect, &one.host));
     let of = key.suspect.label(key.direction);

@@ -119,9 +119,9 @@ impl Site {
         let source = Arc::clone(&self.source);
         let rendered = tokio::task::spawn_blocking(move || {
             let cluster = run.as_ref().map_or("", |run| run.row.cluster.as_str());
-            let minutes = site::suspect(&path, &query).map(|of| load::minutes(&source, cluster, &of));
+            let minutes = load::minutes(&source, cluster, &site::watched(&view, &path, &query));
             let now_ms = (source.now_ms)();
-            let moment = Moment { view, run, minutes: Arc::new(minutes.unwrap_or_default()), now_ms };
+            let moment = Moment { view, run, minutes: Arc::new(minutes), now_ms };
             site::answer(&moment, &path, &query)
         });
         if let Ok(answer) = rendered.await {

@@ -13,10 +13,12 @@ use super::crawl::hostile;
 use super::{filled, served, world};
 
 /// One of each kind.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 14] = [
     ("overview", "/"),
     ("alarms", "/alarms"),
     ("alarm", "/alarm?id=1795665357447-1"),
+    ("rtt", "/alarm?id=1795665357447-5"),
+    ("download", "/alarm?id=1795665357447-6"),
     ("drops", "/drops"),
     ("matrix", "/matrix"),
     ("hosts", "/hosts"),
@@ -137,10 +139,10 @@ fn an_alarm_is_shown_when_it_opens() {
     let server = format!("http://{}", served::start(&source));
     browser.visit(&format!("{server}/alarms"), (1280, 900), false, true);
     let is_shown = "document.querySelector('h1').textContent";
-    assert_eq!(browser.evaluate::<String>(is_shown), "1 open alarm");
+    assert_eq!(browser.evaluate::<String>(is_shown), "2 open alarms");
     world::open_another(folder.path(), &world::recorded(&str::to_owned));
-    linerate_testkit::wait_until("the second alarm", || {
-        browser.evaluate::<String>(is_shown) == "2 open alarms"
+    linerate_testkit::wait_until("the third alarm", || {
+        browser.evaluate::<String>(is_shown) == "3 open alarms"
     });
     assert_eq!(browser.complaints(&server), Vec::<String>::new());
 }

@@ -98,11 +98,65 @@ fn an_alarm_is_answered_in_two_clicks() {
     }
     let all = page(&source, "/alarms");
     for answer in
-        ["1 open alarm", "over after 5 min", "open when its watch ended", "the path from vs-3 to arc-3"]
+        ["2 open alarms", "over after 5 min", "open when its watch ended", "the path from vs-3 to arc-3"]
     {
         assert!(all.contains(answer), "{answer} is not in {all}");
     }
     assert!(page(&source, "/host?name=vs-3").contains("the path from vs-3 to arc-3 loses 40 %"));
+}
+
+#[test]
+fn what_is_slow_is_answered_in_two_clicks() {
+    let (_folder, source) = filled(&str::to_owned);
+    let first = page(&source, "/");
+    let rtt = "<a href=\"/alarm?id=1795665357447-5\">RTT of arc-3 rose from 180 us to 900 us</a>";
+    let download = "downloads through 192.0.2.77:8080 fail (status 503 by vs-3)";
+    for answer in [rtt, "seen with 8 pairs", download] {
+        assert!(first.contains(answer), "{answer} is not in {first}");
+    }
+    let shown = |address: &str, answers: &[&str]| {
+        let text = page(&source, address);
+        for answer in answers {
+            assert!(text.contains(answer), "{answer} is not in {text}");
+        }
+    };
+    // Who, which direction, since when, how much, on what it rests, what changed, what to do.
+    shown(
+        "/alarm?id=1795665357447-5",
+        &[
+            "<dt>Who</dt><dd><a href=\"/host?name=arc-3\">arc-3</a>",
+            "<dd>not known: a probe and its answer pass both directions</dd>",
+            "<dt>Since</dt><dd>2026-11-26 04:36:00 UTC, open for 20 min",
+            "<dt>RTT</dt><dd>rose from 180 us to 900 us</dd><dt>Measured</dt><dd>seen with 8 pairs</dd>",
+            "arc-3 up0 feature.generic-receive-offload off -&gt; on by tuned.service",
+            "<code>linerate survey -i cluster.toml</code>",
+            "linerate drops arc-3",
+        ],
+    );
+    shown(
+        "/alarm?id=1795665357447-6",
+        &[
+            "front end 10.77.0.2 (<a href=\"/host?name=arc-2\">arc-2</a>), by <a href=\"/host?name=arc-3\">arc-3</a>",
+            ", of http://files.example/vs-3.iso",
+            "<dd>what the front end sends</dd>",
+            "over after 5 min",
+            "<dt>Downloads</dt><dd>at 256 kbit/s, before 800 Mbit/s, 3125 times slower</dd>",
+            "<code>linerate measure http http://files.example/vs-3.iso</code>",
+            "shows in which step it is slow",
+            "linerate changes arc-3 arc-2",
+        ],
+    );
+    shown(
+        "/alarm?id=1795665357447-7",
+        &["front end 192.0.2.77:8080, by every host that downloads", "linerate survey -i cluster.toml"],
+    );
+    // A host has those of its downloads and of what it serves, a pair those of its ends.
+    let of_download = "before 800 Mbit/s, 3125 times slower, of http://files.example/vs-3.iso";
+    shown("/host?name=arc-3", &[rtt, of_download]);
+    shown("/host?name=arc-2", &[of_download]);
+    shown("/pair?from=arc-1&to=arc-3", &[rtt, "arc-3 loses 2 %"]);
+    let healthy = page(&source, "/host?name=arc-1");
+    assert!(!healthy.contains("<h2>Alarms</h2>"), "{healthy}");
 }
 
 #[test]
@@ -141,14 +195,31 @@ fn a_matrix_of_an_earlier_survey_keeps_layer_metric_and_order() {
 #[test]
 fn minutes_of_a_watch_are_drawn_beside_the_surveys() {
     let (folder, source) = filled(&str::to_owned);
-    let address = served::start(&source);
-    let page = served::get(&address, "/host?name=arc-3");
+    let server = served::start(&source);
+    let page = served::get(&server, "/host?name=arc-3");
     assert!(page.contains("over minutes") && page.contains("over surveys"), "{page}");
     // An alarm and a setting on the axis of the minutes.
     let minutes = page.split_once("over minutes").unwrap().1.split("</figure>").next().unwrap();
     assert!(minutes.contains("alarm: arc-3 loses 2 %") && minutes.contains("minute, UTC"), "{minutes}");
     assert!(minutes.contains("mtu 1500 -&gt; 9000"), "{minutes}");
-    assert!(!served::get(&address, "/host?name=arc-1").contains("over minutes"));
+    assert!(!served::get(&server, "/host?name=arc-1").contains("over minutes"));
+    // Each alarm has the series in which it shows, and no other.
+    for (address, alarm) in [
+        ("/host?name=arc-3", "alarm: RTT of arc-3 rose"),
+        ("/host?name=arc-3", "alarm: downloads through"),
+        ("/alarm?id=1795665357447-5", "alarm: RTT of arc-3 rose"),
+        ("/alarm?id=1795665357447-6", "alarm: downloads through"),
+    ] {
+        let page = served::get(&server, address);
+        assert!(page.contains(alarm), "{alarm} is not in {page}");
+        let bands = page.matches("class=\"moved worse\"").count();
+        let drawn = page.matches("over minutes</figcaption>").count();
+        if address.starts_with("/alarm") {
+            assert_eq!((drawn, bands), (1, 1), "{page}");
+        } else {
+            assert_eq!(drawn, 3, "{page}");
+        }
+    }
     drop(folder);
 }
 

@@ -1,20 +1,23 @@
 //! A store for the tests of pages: the recorded survey of the report's tests ten times over ten days, with
 //! a host that became worse meanwhile, a setting that changed then, a kept trial, an hour of minutes with
-//! alarms, and a count of drops.
+//! alarms of losses, RTTs and downloads, and a count of drops.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use linerate_history::{AlarmRecord, DropsRecord, History, Limits, SeriesKey, Statistic};
+use linerate_model::download::DownloadPath;
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, KeptSetting};
 use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, ResentKind, ResentRow};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::finding::{Diagnosis, Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
+use linerate_model::shell::word;
+use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
-use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict};
+use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchAlarm};
 use linerate_page::Source;
 use linerate_page::view::DriftView;
 use linerate_store::{FactReading, ReadScope, Store};
@@ -158,14 +161,31 @@ fn minutes(folder: &Path, of: &Recorded) {
         metric: Metric::Loss,
         statistic: Statistic::Typical,
     };
-    let series = history.series(&key).unwrap();
+    let rtt = SeriesKey { metric: Metric::RttIdle, ..key.clone() };
+    let path = download(of);
+    let rate = SeriesKey {
+        suspect: Suspect::Pair(path.source(), path.host.clone()),
+        direction: Direction::Tx,
+        metric: Metric::Throughput,
+        ..key.clone()
+    };
+    let [series, rtt, rate] = [key, rtt, rate].map(|key| history.series(&key).unwrap());
     for minute in 0..60 {
-        let lost = if minute < 40 { 0.0 } else { 0.02 };
-        history.append(START_MS + minute * 60_000, &[(series, lost)]).unwrap();
+        let (lost, rtt_us) = if minute < 40 { (0.0, 180.0) } else { (0.02, 900.0) };
+        let rate_bps = if (40..45).contains(&minute) { 256e3 } else { 800e6 };
+        let values = [(series, lost), (rtt, rtt_us), (rate, rate_bps)];
+        history.append(START_MS + minute * 60_000, &values).unwrap();
     }
-    for (number, alarm) in [open_alarm(of), past_alarm(of), left_alarm(of)].into_iter().enumerate() {
-        let ended_ms = (number == 1).then_some(START_MS + 45 * 60_000);
-        add_alarm(&mut history, of, alarm, (number == 0).then(|| confirmed(of)), ended_ms);
+    let ended_ms = Some(START_MS + 45 * 60_000);
+    for (alarm, decided, ended_ms) in [
+        (WatchAlarm::Loss(open_alarm(of)), Some(confirmed(of)), None),
+        (WatchAlarm::Loss(past_alarm(of)), None, ended_ms),
+        (WatchAlarm::Loss(left_alarm(of)), None, None),
+        (slow(of, 5, SlowOf::Rtt(Suspect::Host(of.slow.clone()))), None, None),
+        (slow_download(of), None, ended_ms),
+        (failing_front_end(of), None, ended_ms),
+    ] {
+        add_alarm(&mut history, of, alarm, decided, ended_ms);
     }
     history.keep(&drops(of, START_MS - DAY_MS)).unwrap();
     history.keep(&drops(of, START_MS + 30 * 60_000)).unwrap();
@@ -175,7 +195,7 @@ fn minutes(folder: &Path, of: &Recorded) {
 fn add_alarm(
     history: &mut History,
     of: &Recorded,
-    alarm: LossAlarm,
+    alarm: WatchAlarm,
     decided: Option<DecidedLoss>,
     ended_ms: Option<u64>,
 ) {
@@ -184,20 +204,23 @@ fn add_alarm(
         key: SETTING.to_owned(),
         from: Some(FactValue::Text("off".to_owned())),
         to: Some(FactValue::Text("on".to_owned())),
-        after_ms: alarm.since_ms - 60_000,
-        seen_ms: alarm.since_ms - 60_000,
+        after_ms: alarm.since_ms() - 60_000,
+        seen_ms: alarm.since_ms() - 60_000,
         seen_by: SeenBy::Watch,
         who: Some("tuned.service".to_owned()),
     };
     let record = AlarmRecord {
         cluster: of.snapshot.inventory.name.clone(),
         watch_ms: START_MS,
-        seen_ms: if alarm.id == 3 { alarm.reported_ms } else { now_ms() },
+        seen_ms: if alarm.id() == 3 { alarm.reported_ms() } else { now_ms() },
+        command: match alarm.downloads().and_then(|of| of.url.as_deref()) {
+            Some(url) => format!("linerate measure http {}", word(url)),
+            None => "linerate survey -i cluster.toml".to_owned(),
+        },
         alarm,
         decided,
         changed: vec![changed],
         ended_ms,
-        command: "linerate survey -i cluster.toml".to_owned(),
     };
     history.keep(&record).unwrap();
 }
@@ -207,7 +230,7 @@ pub(crate) fn open_another(folder: &Path, of: &Recorded) {
     let limits = Limits { reserve: 0, ..Limits::default() };
     let mut history = History::open(&folder.join("linerate-history.sqlite"), limits).unwrap();
     let alarm = LossAlarm { id: 4, suspect: Suspect::All, direction: Direction::Both, ..open_alarm(of) };
-    add_alarm(&mut history, of, alarm, None, None);
+    add_alarm(&mut history, of, WatchAlarm::Loss(alarm), None, None);
 }
 
 /// What the slow host receives, since the minutes show it.
@@ -236,6 +259,45 @@ fn left_alarm(of: &Recorded) -> LossAlarm {
     let reported_ms = since_ms + 20_000;
     let suspect = Suspect::Group(group);
     LossAlarm { id: 3, suspect, direction: Direction::Both, since_ms, reported_ms, ..open_alarm(of) }
+}
+
+/// Something slow, since the same moment as the loss.
+fn slow(of: &Recorded, id: u64, what: SlowOf) -> WatchAlarm {
+    let (usual, now) = if matches!(what, SlowOf::Rtt(_)) { (180.0, 900.0) } else { (800e6, 256e3) };
+    let LossAlarm { since_ms, reported_ms, .. } = open_alarm(of);
+    let usual_of = UsualOf::Before;
+    let (seen_with, failure) = (8, None);
+    WatchAlarm::Slow(SlowAlarm {
+        id,
+        of: what,
+        since_ms,
+        reported_ms,
+        usual,
+        now,
+        usual_of,
+        seen_with,
+        failure,
+    })
+}
+
+/// What the slow host downloads through an address of a host; the name of a file may be any text.
+fn download(of: &Recorded) -> DownloadPath {
+    let via = of.snapshot.inventory.hosts[1].endpoints[0].address.to_string();
+    DownloadPath { host: of.slow.clone(), url: format!("http://files.example/{}.iso", of.machine), via }
+}
+
+fn slow_download(of: &Recorded) -> WatchAlarm {
+    let DownloadPath { host, url, via } = download(of);
+    slow(of, 6, SlowOf::Download(DownloadSuspect { host: Some(host), url: Some(url), via: Some(via) }))
+}
+
+/// Every URL of every host fails through it.
+fn failing_front_end(of: &Recorded) -> WatchAlarm {
+    let via = Some("192.0.2.77:8080".to_owned());
+    let what = SlowOf::Download(DownloadSuspect { via, ..DownloadSuspect::default() });
+    let WatchAlarm::Slow(alarm) = slow(of, 7, what) else { unreachable!() };
+    let failure = Some(format!("status 503 by {}", of.machine));
+    WatchAlarm::Slow(SlowAlarm { now: 0.0, failure, ..alarm })
 }
 
 fn confirmed(of: &Recorded) -> DecidedLoss {
