@@ -234,6 +234,7 @@ mod tests {
             usual_of,
             seen_with: 2,
             failure,
+            decided: None,
         })
     }
 

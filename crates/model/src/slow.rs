@@ -29,6 +29,58 @@ pub struct SlowAlarm {
     /// Why downloads fail, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// What a measurement showed; `None` until there was one, and of downloads, which are measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<DecidedRtt>,
+}
+
+/// The measurement that follows an alarm of RTTs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidedRtt {
+    /// What it shows.
+    pub verdict: RttVerdict,
+    /// A pair of the suspect.
+    pub pairs: Vec<DecidingRtt>,
+    /// One without it.
+    pub controls: Vec<DecidingRtt>,
+    /// Why a pair was not measured; empty where all were.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl DecidedRtt {
+    /// Without a measurement: why.
+    #[must_use]
+    pub fn unmeasured(reason: String) -> Self {
+        Self { verdict: RttVerdict::NotMeasured, pairs: Vec::new(), controls: Vec::new(), reason }
+    }
+}
+
+/// What a measurement shows of an alarm of RTTs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RttVerdict {
+    /// The RTT of the suspect has risen more than that of the control pair.
+    Confirmed,
+    /// Both have risen.
+    ControlRoseToo,
+    /// It is as usual while it was measured.
+    NotSeen,
+    /// It could not be measured.
+    NotMeasured,
+}
+
+/// RTTs of requests and answers from one host to another and back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidingRtt {
+    /// Who asked.
+    pub from: HostName,
+    /// Who answered.
+    pub to: HostName,
+    /// What is usual for the pair by its probes, microseconds.
+    pub usual_us: f64,
+    /// The median, microseconds.
+    pub rtt_us: f64,
 }
 
 /// What is slow.
@@ -102,6 +154,7 @@ mod tests {
             usual_of: UsualOf::Before,
             seen_with: 1,
             failure: None,
+            decided: None,
         };
         let download = || SlowOf::Download(DownloadSuspect::default());
         assert_eq!(alarm(SlowOf::Rtt(Suspect::All), 100.0, 300.0).times(), Some(3.0));

@@ -159,6 +159,13 @@ pub enum WatchEvent {
         /// Settings that changed within the half hour before it, newest first.
         changes: Vec<ChangeBefore>,
     },
+    /// RTTs that have risen were measured: requests and answers with and without the suspect.
+    Remeasured {
+        /// What it is now, with what was measured.
+        alarm: SlowAlarm,
+        /// Settings that changed within the half hour before it, newest first.
+        changes: Vec<ChangeBefore>,
+    },
     /// It is as fast as usual again.
     Recovered {
         /// What it was.

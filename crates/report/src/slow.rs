@@ -1,8 +1,10 @@
 //! What a watch finds slow, in words: RTTs, downloads. Alarms in, parts of lines and labels out.
 
-use linerate_model::printable::one_line;
+use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::shell;
-use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
+use linerate_model::slow::{
+    DecidedRtt, DecidingRtt, DownloadSuspect, RttVerdict, SlowAlarm, SlowOf, UsualOf,
+};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
 use linerate_model::verdict::VerdictItem;
@@ -54,13 +56,35 @@ pub(crate) fn rests_on(alarm: &SlowAlarm) -> String {
     }
 }
 
+/// What the measurement of an alarm of RTTs showed.
+pub(crate) fn verdict(decided: &DecidedRtt) -> String {
+    let one = |one: &DecidingRtt| {
+        let (from, to) = (one_line(&one.from), one_line(&one.to));
+        let (rtt, usual) = (units::duration_us(one.rtt_us), units::duration_us(one.usual_us));
+        format!("{from} to {to} took {rtt}, usual {usual}")
+    };
+    let all = |rtts: &[DecidingRtt]| rtts.iter().map(one).collect::<Vec<String>>().join(", ");
+    let (own, control) = (all(&decided.pairs), all(&decided.controls));
+    let control =
+        if control.is_empty() { "no control pair".to_owned() } else { format!("control {control}") };
+    match decided.verdict {
+        RttVerdict::Confirmed => format!("confirmed: {own}; {control}"),
+        RttVerdict::ControlRoseToo => format!("the control pair rose too: {own}; {control}"),
+        RttVerdict::NotSeen => format!("not seen by requests: {own}; {control}"),
+        RttVerdict::NotMeasured => {
+            format!("not measured: {}", one_line(&lines_of_error(&decided.reason)))
+        }
+    }
+}
+
 /// The same as a finding.
 pub(crate) fn stated(alarm: &SlowAlarm) -> VerdictItem {
     let (host, subject) = match &alarm.of {
         SlowOf::Rtt(suspect) => (host_of(suspect), suspect.label(Direction::Both)),
         SlowOf::Download(of) => (of.host.as_deref(), whose(of) + &of_url(of)),
     };
-    VerdictItem::stated(host, &subject, format!("{}: {}", is_slow(alarm), rests_on(alarm)))
+    let measured = alarm.decided.as_ref().map_or(String::new(), |decided| format!("; {}", verdict(decided)));
+    VerdictItem::stated(host, &subject, format!("{}: {}{measured}", is_slow(alarm), rests_on(alarm)))
 }
 
 /// The command that shows in which step a download is slow.
@@ -150,6 +174,7 @@ mod tests {
             usual_of: UsualOf::Peers,
             seen_with: 2,
             failure: failure.map(str::to_owned),
+            decided: None,
         }
     }
 

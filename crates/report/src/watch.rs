@@ -9,7 +9,7 @@ use linerate_model::fact_change::FactChange;
 use linerate_model::notify::Alert;
 
 use linerate_model::printable::{lines_of_error, one_line};
-use linerate_model::slow::SlowAlarm;
+use linerate_model::slow::{SlowAlarm, SlowOf};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::units;
 use linerate_model::verdict::{Verdict, VerdictItem};
@@ -46,9 +46,8 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
             out + &quoted(before, width)
         }
         WatchEvent::Measured { alarm, decided, .. } => {
-            let text = verdict(decided);
-            let (verdict, flows) = text.split_once(": ").unwrap_or((&text, ""));
-            line(&format!("alarm {} measured: {verdict}", alarm.id)) + &format!("  {flows}\n")
+            let (first, flows) = measured_lines(alarm.id, &verdict(decided));
+            line(&first) + &flows
         }
         WatchEvent::Widened { alarm } => {
             line(&format!("alarm {} is more: {}", alarm.id, loses(alarm)))
@@ -67,10 +66,30 @@ pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
                 + &format!("  {} since {}\n", slow::rests_on(alarm), clock(alarm.since_ms))
                 + &quoted(before, width)
         }
+        WatchEvent::Remeasured { alarm, .. } => {
+            let (first, pairs) = measured_lines(alarm.id, &slow_verdict(alarm));
+            line(&first) + &pairs
+        }
         WatchEvent::Recovered { alarm } => {
             let lasted = span(at_ms.saturating_sub(alarm.since_ms));
             line(&format!("alarm {} is over after {lasted}: {}", alarm.id, slow::was_slow(alarm)))
         }
+    }
+}
+
+/// The two lines of a measurement: its verdict, and on what that rests.
+fn measured_lines(alarm: u64, text: &str) -> (String, String) {
+    let (verdict, rests_on) = text.split_once(": ").unwrap_or((text, ""));
+    (format!("alarm {alarm} measured: {verdict}"), format!("  {rests_on}\n"))
+}
+
+/// What the measurement of something slow showed; a download is one itself.
+#[must_use]
+pub fn slow_verdict(alarm: &SlowAlarm) -> String {
+    match (&alarm.decided, &alarm.of) {
+        (Some(decided), _) => slow::verdict(decided),
+        (None, SlowOf::Rtt(_)) => "not measured".to_owned(),
+        (None, SlowOf::Download(_)) => "by downloads".to_owned(),
     }
 }
 
@@ -92,7 +111,7 @@ pub fn event_verdict(event: &WatchEvent) -> Verdict {
             gaps.push(Gap { what: GapSubject::Host(host.clone()), reason: reason.clone() });
             None
         }
-        WatchEvent::Slowed { alarm, .. } => Some(slow::stated(alarm)),
+        WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => Some(slow::stated(alarm)),
         WatchEvent::Watched { .. }
         | WatchEvent::Changed { .. }
         | WatchEvent::Downloaded { .. }
@@ -136,8 +155,11 @@ pub fn alert(cluster: &str, alarm: &LossAlarm, decided: &DecidedLoss, changed: &
 pub fn slow_alert(cluster: &str, alarm: &SlowAlarm, changed: &[FactChange]) -> Alert {
     let (severity, mut labels) = slow::labels(alarm);
     labels.push(("alertname", SLOW_ALERT.to_owned()));
-    let description = format!("{} since {}.", slow::rests_on(alarm), clock(alarm.since_ms));
+    let measured = alarm.decided.as_ref().map(slow::verdict);
+    let also = measured.as_ref().map_or(String::new(), |text| format!("\nMeasured: {text}."));
+    let description = format!("{} since {}.{also}", slow::rests_on(alarm), clock(alarm.since_ms));
     let mut alert = of_labels(cluster, severity, labels, (&slow::is_slow(alarm), description, changed));
+    alert.annotations.extend(measured.map(|measured| text("measured", &measured)));
     alert.starts_at = rfc3339(alarm.since_ms);
     alert
 }
@@ -307,6 +329,7 @@ fn span(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::slow::{DecidedRtt, DecidingRtt, RttVerdict, UsualOf};
     use linerate_model::verdict::VerdictSubject;
 
     use super::*;
@@ -379,6 +402,43 @@ mod tests {
         assert!(header.starts_with("To: ops@example.org\nSubject: [linerate] resolved: "), "{header}");
         assert_eq!(header.lines().count(), 6, "{header}");
         assert!(body.contains("until 2026-05-28T20:28:20Z") && body.contains("ring.rx 4096"), "{body}");
+    }
+
+    #[test]
+    fn rtts_that_were_measured_have_their_control_pair_in_each_text() {
+        let pair =
+            |to: &str, rtt_us| DecidingRtt { from: "arc-1".into(), to: to.into(), usual_us: 180.0, rtt_us };
+        let decided = DecidedRtt {
+            verdict: RttVerdict::Confirmed,
+            pairs: vec![pair("arc-2", 910.0)],
+            controls: vec![pair("arc\n3", 190.0)],
+            reason: String::new(),
+        };
+        let alarm = SlowAlarm {
+            id: 4,
+            of: SlowOf::Rtt(Suspect::Host("arc-2".into())),
+            since_ms: 1_780_000_000_000,
+            reported_ms: 1_780_000_300_000,
+            usual: 180.0,
+            now: 900.0,
+            usual_of: UsualOf::Before,
+            seen_with: 8,
+            failure: None,
+            decided: Some(decided),
+        };
+        let measured = WatchEvent::Remeasured { alarm: alarm.clone(), changes: Vec::new() };
+        assert_eq!(
+            event(&measured, 1_780_000_302_000, 100),
+            "20:31:42 alarm 4 measured: confirmed\n  arc-1 to arc-2 took 910 us, usual 180 us; \
+             control arc-1 to arc\\n3 took 190 us, usual 180 us\n"
+        );
+        let firing = slow_alert("three", &alarm, &[]);
+        let text = "confirmed: arc-1 to arc-2 took 910 us, usual 180 us; control ";
+        assert!(firing.annotations["measured"].starts_with(text), "{firing:?}");
+        assert!(firing.annotations["description"].contains("\nMeasured: confirmed: "), "{firing:?}");
+        let found = event_verdict(&measured);
+        let VerdictSubject::Stated(stated) = &found.findings[0].what else { panic!("{found:?}") };
+        assert!(stated.sentence.contains("; confirmed: arc-1"), "{}", stated.sentence);
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! The smallest measurement that decides whether an alarm is right: a flow of datagrams with the suspect, and
 //! one without it, from or to the same partner.
 //!
-//! In: a suspect, who can be measured. Out: pairs to measure; of what they lost, the verdict.
+//! In: a suspect, who can be measured. Out: pairs to measure; of what they lost, or of their RTTs, the
+//! verdict.
 
+use linerate_model::slow::{DecidingRtt, RttVerdict};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::{DecidingFlow, LossVerdict};
 
 use crate::evidence::at_least;
 use crate::partners::Member;
-use crate::rules::{DECIDING_CHANCE, DECIDING_LOST, DECIDING_SENT, NORMAL_MAX};
+use crate::rules::{
+    DECIDING_CHANCE, DECIDING_LOST, DECIDING_REQUESTS, DECIDING_REQUESTS_MS, DECIDING_SENT, NORMAL_MAX,
+    RTT_RISE, RTT_RISE_US,
+};
 
 /// Pairs to measure, sender first, by indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +22,26 @@ pub struct DecidingPairs {
     pub flows: Vec<(usize, usize)>,
     /// Without it.
     pub controls: Vec<(usize, usize)>,
+}
+
+/// A pair to measure the RTT of, by indices, and what is usual for it, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UsualRtt {
+    /// Who asks.
+    pub from: usize,
+    /// Who answers.
+    pub to: usize,
+    /// By its probes.
+    pub usual_us: f64,
+}
+
+/// Pairs to measure the RTTs of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DecidingRtts {
+    /// With the suspect.
+    pub pairs: Vec<UsualRtt>,
+    /// Without it.
+    pub controls: Vec<UsualRtt>,
 }
 
 /// The pairs that decide; `usable` in the order in which hosts are preferred as partners. Empty without a
@@ -94,6 +119,32 @@ pub fn decide(flows: &[DecidingFlow], controls: &[DecidingFlow]) -> LossVerdict 
     }
 }
 
+/// Requests of a pair whose RTT is this, microseconds.
+pub fn deciding_requests(rtt_us: f64) -> u16 {
+    let (least, most) = DECIDING_REQUESTS;
+    let more_ms = (rtt_us / 1e3 - 10.0).max(f64::MIN_POSITIVE);
+    (DECIDING_REQUESTS_MS / more_ms).clamp(f64::from(least), f64::from(most)) as u16
+}
+
+/// What measured RTTs show. Requests and answers of programs take longer than probes, whose times are the
+/// kernel's: what the control pair has above its usual is due to that, or has risen too.
+pub fn decide_rtts(pairs: &[DecidingRtt], controls: &[DecidingRtt]) -> RttVerdict {
+    let above = |one: &DecidingRtt| (one.rtt_us - one.usual_us).max(0.0);
+    let by_method = controls.iter().map(above).reduce(f64::min).unwrap_or(0.0);
+    let has_risen = |one: &DecidingRtt, off: f64| is_late(one.rtt_us - off, one.usual_us);
+    match () {
+        () if pairs.is_empty() => RttVerdict::NotMeasured,
+        () if pairs.iter().any(|one| has_risen(one, by_method)) => RttVerdict::Confirmed,
+        () if pairs.iter().any(|one| has_risen(one, 0.0)) => RttVerdict::ControlRoseToo,
+        () => RttVerdict::NotSeen,
+    }
+}
+
+/// Whether an RTT is longer than what is usual, both microseconds.
+pub(crate) fn is_late(rtt_us: f64, usual_us: f64) -> bool {
+    rtt_us > usual_us * RTT_RISE && rtt_us > usual_us + RTT_RISE_US
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +178,32 @@ mod tests {
         // With one partner there is no control, alone nothing.
         assert_eq!(pairs(&host, Direction::Rx, &[0, 1]).controls, []);
         assert_eq!(pairs(&host, Direction::Rx, &[1]), DecidingPairs::default());
+    }
+
+    #[test]
+    fn requests_fit_into_the_time_of_their_test() {
+        use linerate_model::kind::{RttPlan, TestPlan as _};
+        for rtt_us in [50.0, 9e3, 11e3, 25e3, 60e3, 100e3] {
+            let plan = RttPlan { count: deciding_requests(rtt_us) };
+            let needed_s = f64::from(plan.count) * rtt_us / 1e6;
+            assert!(plan.count >= 5 && needed_s < plan.time_max().as_secs_f64(), "{plan:?} {rtt_us}");
+        }
+        assert_eq!((deciding_requests(900.0), deciding_requests(35e3)), (200, 10));
+    }
+
+    #[test]
+    fn rtts_are_compared_with_what_is_usual_and_with_the_control_pair() {
+        let pair =
+            |usual_us, rtt_us| vec![DecidingRtt { from: "a".into(), to: "b".into(), usual_us, rtt_us }];
+        let usual = pair(60.0, 70.0);
+        assert_eq!(decide_rtts(&pair(180.0, 900.0), &usual), RttVerdict::Confirmed);
+        assert_eq!(decide_rtts(&pair(180.0, 900.0), &[]), RttVerdict::Confirmed);
+        assert_eq!(decide_rtts(&pair(180.0, 200.0), &usual), RttVerdict::NotSeen);
+        // The method alone takes 200 us here.
+        assert_eq!(decide_rtts(&pair(60.0, 270.0), &pair(60.0, 260.0)), RttVerdict::ControlRoseToo);
+        assert_eq!(decide_rtts(&pair(60.0, 470.0), &pair(60.0, 260.0)), RttVerdict::Confirmed);
+        assert_eq!(decide_rtts(&pair(180.0, 900.0), &pair(180.0, 880.0)), RttVerdict::ControlRoseToo);
+        assert_eq!(decide_rtts(&[], &usual), RttVerdict::NotMeasured);
     }
 
     #[test]

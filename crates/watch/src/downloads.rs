@@ -179,6 +179,7 @@ impl DownloadWatch {
             usual_of: first.usual_of,
             seen_with: own.len(),
             failure: own.iter().filter(|_| now <= 0.0).find_map(|(seen, _)| seen.failure.clone()),
+            decided: None,
         };
         self.open.push(OpenDownload { table: round.table, common, alarm: alarm.clone(), clear: 0 });
         let reported = if part.is_some() { SlowStep::Widened(alarm) } else { SlowStep::Opened(alarm) };

@@ -20,7 +20,10 @@ pub mod rules;
 mod slow;
 
 pub use alarm::{AlarmIds, Step};
-pub use decide::{DecidingPairs, decide, deciding_datagrams, deciding_pairs};
+pub use decide::{
+    DecidingPairs, DecidingRtts, UsualRtt, decide, decide_rtts, deciding_datagrams, deciding_pairs,
+    deciding_requests,
+};
 pub use deliver::{Deliveries, DeliveryOutcome};
 pub use downloads::{DownloadRound, DownloadWatch};
 pub use loss::{LossWatch, PairLoss};

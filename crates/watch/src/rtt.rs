@@ -5,18 +5,22 @@
 //! pair or a group, is found as for losses, by the same sequential test. A probe and its answer pass both
 //! directions: none is named.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use linerate_model::slow::{SlowAlarm, SlowOf, UsualOf};
+use linerate_model::slow::{DecidedRtt, SlowAlarm, SlowOf, UsualOf};
 use linerate_model::suspect::Suspect;
 use linerate_model::watch::LossAlarm;
 
 use crate::alarm::{AlarmIds, Step};
+use crate::decide::{DecidingRtts, UsualRtt, is_late};
 use crate::loss::{LossWatch, PairLoss};
 use crate::minute::{MINUTE_MS, SeenFigure, SeenMinute, SeenOf};
 use crate::partners::Member;
-use crate::rules::{LATE, RTT_RISE, RTT_RISE_US, SLOT_MINUTES, SLOT_SEEN, SLOTS_OF_DAY};
+use crate::rules::{LATE, SLOT_MINUTES, SLOT_SEEN, SLOTS_OF_DAY};
 use crate::slow::{SlowStep, median};
+
+/// Late pairs that are tried for one that has a control pair.
+const CANDIDATES_MAX: usize = 64;
 
 /// Half an hour of a pair.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +54,7 @@ impl Baseline {
             self.slots.retain(is_known);
         }
         let usual = self.usual_us();
-        let late = usual.filter(|usual| rtt_us > usual * RTT_RISE && rtt_us > usual + RTT_RISE_US);
+        let late = usual.filter(|usual| is_late(rtt_us, *usual));
         self.late = late.map(|usual| (usual, rtt_us));
         self.minutes[usize::from(late.is_some())].push(rtt_us as f32);
         usual.map(|_| late.is_some())
@@ -185,6 +189,7 @@ impl RttWatch {
             usual_of: UsualOf::Before,
             seen_with,
             failure: None,
+            decided: before.as_ref().and_then(|open| open.alarm.decided.clone()),
         };
         let parts = before.as_ref().map_or_else(|| vec![part.id], |open| open.parts.clone());
         self.open.push(OpenRtt { alarm: alarm.clone(), parts });
@@ -193,22 +198,79 @@ impl RttWatch {
 
     /// What was usual for the late pairs of a suspect, what they have now, and how many they are.
     fn figures(&self, suspect: &Suspect) -> (f64, f64, usize) {
-        let is = |host: usize| match suspect {
-            Suspect::Host(name) => self.names[host] == *name,
-            Suspect::Group(name) => self.group_of[host].as_ref() == Some(name),
-            _ => true,
-        };
-        let is_own = |(a, b): (usize, usize)| match suspect {
+        let late: Vec<(f64, f64)> = self.late(suspect).map(|(_, figures)| figures).collect();
+        let usual = median(late.iter().map(|(usual, _)| *usual));
+        (usual, median(late.iter().map(|(_, now)| *now)), late.len())
+    }
+
+    /// The late pairs of a suspect, with what was usual for each and what it has now.
+    fn late<'s>(&'s self, suspect: &'s Suspect) -> impl Iterator<Item = ((usize, usize), (f64, f64))> + 's {
+        let own = self.pairs.iter().filter(move |(pair, _)| self.is_of(suspect, **pair));
+        own.filter_map(|(pair, one)| Some((*pair, one.late?)))
+    }
+
+    /// Whether a suspect is one of the ends of a pair, or the pair.
+    fn is_of(&self, suspect: &Suspect, (a, b): (usize, usize)) -> bool {
+        match suspect {
             // Pairs are by number here, and by name there.
             Suspect::Pair(first, second) => {
                 [(a, b), (b, a)].iter().any(|(x, y)| self.names[*x] == *first && self.names[*y] == *second)
             }
-            _ => is(a) || is(b),
-        };
-        let late: Vec<(f64, f64)> =
-            self.pairs.iter().filter(|(pair, _)| is_own(**pair)).filter_map(|(_, one)| one.late).collect();
-        let usual = median(late.iter().map(|(usual, _)| *usual));
-        (usual, median(late.iter().map(|(_, now)| *now)), late.len())
+            _ => self.is_in(suspect, a) || self.is_in(suspect, b),
+        }
+    }
+
+    fn is_in(&self, suspect: &Suspect, host: usize) -> bool {
+        match suspect {
+            Suspect::Host(name) => self.names[host] == *name,
+            Suspect::Group(name) => self.group_of[host].as_ref() == Some(name),
+            _ => true,
+        }
+    }
+
+    /// The smallest measurement that decides whether an alarm is right: a late pair of its suspect, and one
+    /// without it that shares an end and has not risen. Empty without a pair to measure.
+    #[must_use]
+    pub fn deciding(&self, suspect: &Suspect, usable: &[usize]) -> DecidingRtts {
+        let usable: BTreeSet<usize> = usable.iter().copied().collect();
+        let is_of_ends = matches!(suspect, Suspect::Host(_) | Suspect::Group(_));
+        let mut without_control = DecidingRtts::default();
+        for ((a, b), (usual_us, _)) in self.late(suspect).take(CANDIDATES_MAX) {
+            // The end that stays the same; of a pair both are suspected.
+            let stays = |end: &usize| !is_of_ends || (!self.is_in(suspect, *end) && usable.contains(end));
+            for partner in [a, b].into_iter().filter(stays) {
+                let other = if partner == a { b } else { a };
+                let pairs = vec![UsualRtt { from: partner, to: other, usual_us }];
+                let control = self.control(suspect, partner, &usable);
+                if control.is_some() {
+                    return DecidingRtts { pairs, controls: control.into_iter().collect() };
+                }
+                if without_control.pairs.is_empty() {
+                    without_control.pairs = pairs;
+                }
+            }
+        }
+        without_control
+    }
+
+    /// A pair of this end that has nothing of a suspect and is as usual.
+    fn control(&self, suspect: &Suspect, end: usize, usable: &BTreeSet<usize>) -> Option<UsualRtt> {
+        self.pairs.iter().find_map(|(pair, one)| {
+            let to = if pair.0 == end { pair.1 } else { pair.0 };
+            let is_control = (pair.0 == end || pair.1 == end)
+                && usable.contains(&to)
+                && !self.is_of(suspect, *pair)
+                && one.late.is_none();
+            let usual_us = one.usual_us().filter(|_| is_control)?;
+            Some(UsualRtt { from: end, to, usual_us })
+        })
+    }
+
+    /// An alarm was measured: what it is now; `None` where it is over meanwhile.
+    pub fn decided(&mut self, id: u64, decided: DecidedRtt) -> Option<SlowAlarm> {
+        let open = self.open.iter_mut().find(|open| open.alarm.id == id)?;
+        open.alarm.decided = Some(decided);
+        Some(open.alarm.clone())
     }
 }
 
@@ -259,6 +321,26 @@ mod tests {
             let Some(SlowStep::Opened(alarm)) = late_pair().opened(0, &part(1, suspect)) else { panic!() };
             assert_eq!((alarm.usual, alarm.now, alarm.seen_with), (100.0, 400.0, 1));
         }
+    }
+
+    #[test]
+    fn of_a_pair_both_ends_are_suspected_and_of_a_host_the_partner_has_to_be_usable() {
+        let members = ["a", "b", "c"].map(|name| Member { name, group: None });
+        let mut watch = RttWatch::new(&members, AlarmIds::default());
+        let late = Baseline { late: Some((100.0, 400.0)), ..Baseline::default() };
+        let mut usual = Baseline::default();
+        for minute in 0..90 {
+            usual.learn(minute, 100.0);
+        }
+        watch.pairs.extend([((0, 1), late), ((1, 2), usual)]);
+        let pair = Suspect::Pair("a".into(), "b".into());
+        let deciding = watch.deciding(&pair, &[2]);
+        assert_eq!(deciding.pairs, [UsualRtt { from: 1, to: 0, usual_us: 100.0 }]);
+        assert_eq!(deciding.controls, [UsualRtt { from: 1, to: 2, usual_us: 100.0 }]);
+        assert_eq!(watch.deciding(&pair, &[]).controls, []);
+        let host = Suspect::Host("a".into());
+        assert_eq!(watch.deciding(&host, &[1, 2]), deciding);
+        assert_eq!(watch.deciding(&host, &[2]), DecidingRtts::default());
     }
 
     #[test]

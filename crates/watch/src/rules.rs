@@ -95,6 +95,12 @@ pub const DECIDING_BYTES: u16 = 200;
 /// this, 0 to 1: none of the control's and seven of its own.
 pub const DECIDING_CHANCE: f64 = 0.01;
 
+/// Requests that decide about an alarm of RTTs at least and at most, one after another: a median of 200
+/// ignores a burst, …
+pub const DECIDING_REQUESTS: (u16, u16) = (5, 200);
+/// … and long RTTs have fewer: each may take 10 ms and its share of this time, milliseconds.
+pub const DECIDING_REQUESTS_MS: f64 = 250.0;
+
 /// An alert that lasts is posted to a webhook again after this time, milliseconds: Prometheus' own interval.
 pub const RESEND_MS: u64 = 60_000;
 /// It ends by itself when so many of them are missed: Prometheus' own factor.

@@ -57,6 +57,7 @@ fn shown(names: &[String]) -> String {
         usual_of: UsualOf::Peers,
         seen_with: 1,
         failure: None,
+        decided: None,
     };
     let host = |name| HostFigures { name, is_watched: true, counts: &counts };
     let figures = WatchFigures {

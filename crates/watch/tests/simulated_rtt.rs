@@ -5,9 +5,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use linerate_model::random::Random;
-use linerate_model::slow::SlowOf;
+use linerate_model::slow::{DecidedRtt, DecidingRtt, RttVerdict, SlowOf};
 use linerate_model::suspect::Suspect;
-use linerate_watch::{AlarmIds, Member, RttWatch, SeenFigure, SeenMinute, SeenOf, SlowStep, partners};
+use linerate_watch::{
+    AlarmIds, DecidingRtts, Member, RttWatch, SeenFigure, SeenMinute, SeenOf, SlowStep, UsualRtt,
+    decide_rtts, partners,
+};
 
 const DAY: u64 = 24 * 60;
 
@@ -169,6 +172,48 @@ fn an_alarm_ends_when_rtts_are_as_before_and_minutes_alone_are_none() {
     let end = cluster.run(DAY + 75..DAY + 100, |_, _| 1.0);
     assert!(matches!(&end[..], [(_, SlowStep::Closed(over))] if over.id == alarm.id), "{end:?}");
     assert_eq!(cluster.watch.open().count(), 0);
+}
+
+#[test]
+fn a_rise_is_measured_beside_a_pair_that_shares_an_end() {
+    // Requests of programs take longer than probes by so much, microseconds.
+    const METHOD_US: f64 = 60.0;
+    let mut cluster = Cluster::new(20, 5, 3);
+    cluster.run(0..DAY + 60, |_, _| 1.0);
+    let is_slow = |a: usize, b: usize| if a == 7 || b == 7 { 10.0 } else { 1.0 };
+    let rise = cluster.run(DAY + 60..DAY + 75, is_slow);
+    let [(_, SlowStep::Opened(alarm))] = &rise[..] else { panic!("{rise:?}") };
+    let suspect = Suspect::Host("n7".into());
+    let usable: Vec<usize> = (0..20).filter(|host| *host != 7).collect();
+    let deciding = cluster.watch.deciding(&suspect, &usable);
+    let ([pair], [control]) = (&deciding.pairs[..], &deciding.controls[..]) else { panic!("{deciding:?}") };
+    assert_eq!((pair.to, control.from), (7, pair.from));
+    assert!(control.to != 7 && control.usual_us > 0.0, "{deciding:?}");
+    // Without a host beside it there is nothing to measure with.
+    assert_eq!(cluster.watch.deciding(&suspect, &[]), DecidingRtts::default());
+    let rtt = |of: &UsualRtt, rtt_us: f64| DecidingRtt {
+        from: cluster.names[of.from].0.clone(),
+        to: cluster.names[of.to].0.clone(),
+        usual_us: of.usual_us,
+        rtt_us: rtt_us + METHOD_US,
+    };
+    let now = |of: &UsualRtt| {
+        let ends = [(of.from, of.to), (of.to, of.from)];
+        cluster.base_us[cluster.pairs.iter().position(|pair| ends.contains(pair)).unwrap()]
+    };
+    let verdict =
+        |of_pair: f64, of_control: f64| decide_rtts(&[rtt(pair, of_pair)], &[rtt(control, of_control)]);
+    let risen = now(pair) * is_slow(pair.from, pair.to);
+    assert_eq!(verdict(risen, now(control)), RttVerdict::Confirmed);
+    assert_eq!(verdict(now(pair), now(control)), RttVerdict::NotSeen);
+    let both = 5000.0;
+    assert_eq!(verdict(pair.usual_us + both, control.usual_us + both), RttVerdict::ControlRoseToo);
+    // What was measured stays with the alarm until its end; then there is nothing to report of it.
+    let decided = DecidedRtt::unmeasured("a test".into());
+    let measured = cluster.watch.decided(alarm.id, decided.clone()).unwrap();
+    assert_eq!((measured.id, measured.decided), (alarm.id, Some(decided.clone())));
+    cluster.run(DAY + 75..DAY + 100, |_, _| 1.0);
+    assert_eq!(cluster.watch.decided(alarm.id, decided), None);
 }
 
 #[test]

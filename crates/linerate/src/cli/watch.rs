@@ -313,7 +313,7 @@ fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
         WatchEvent::Opened { alarm, .. } | WatchEvent::Measured { alarm, .. } => {
             (hosts_of(inventory, &alarm.suspect), alarm.since_ms, alarm.reported_ms)
         }
-        WatchEvent::Slowed { alarm, .. } => {
+        WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => {
             let hosts = match &alarm.of {
                 SlowOf::Rtt(suspect) => hosts_of(inventory, suspect),
                 SlowOf::Download(of) => of.host.iter().cloned().collect(),

@@ -43,7 +43,7 @@ impl AlarmBook {
                 self.loss(alarm, now_ms);
             }
             WatchEvent::Closed { alarm } => self.loss(alarm, now_ms).ended_ms = Some(now_ms),
-            WatchEvent::Slowed { alarm, .. } => {
+            WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => {
                 changed.clone_into(&mut self.record(WatchAlarm::Slow(alarm.clone()), now_ms).changed);
             }
             WatchEvent::Recovered { alarm } => {
@@ -142,6 +142,7 @@ mod tests {
             usual_of: UsualOf::Peers,
             seen_with: 1,
             failure: None,
+            decided: None,
         };
         let mut taken = Vec::new();
         let mut handed_on = |book: &mut AlarmBook| {

@@ -22,20 +22,20 @@ use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Endpoint, GroupName, Host, HostName, Inventory, TransportSpec};
 use linerate_model::notice::FactNotice;
 use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest, RTTS_MAX};
-use linerate_model::slow::SlowAlarm;
+use linerate_model::slow::{SlowAlarm, SlowOf};
 use linerate_model::suspect::Suspect;
-use linerate_model::watch::{ChangeBefore, DecidedLoss, LossAlarm, WatchAlarm, WatchEvent, WatchTotals};
+use linerate_model::watch::{ChangeBefore, LossAlarm, WatchAlarm, WatchEvent, WatchTotals};
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{
     AlarmIds, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, RttWatch, SeenMinute, SlowStep, Step,
-    deciding_datagrams, deciding_pairs, partners,
+    deciding_datagrams, deciding_pairs, deciding_requests, partners,
 };
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
 use alarms::AlarmBook;
-use decide::{Decider, DecidingJob};
+use decide::{Decided, Decider, DecidingJob};
 use downloads::Downloads;
 use notify::DeliveryCounts;
 use record::Recorder;
@@ -197,7 +197,7 @@ impl Watch {
             Some(from_hosts) = self.from_hosts.recv() => from_hosts,
             Some(note) = self.notes.recv() => return vec![Output::Note(note)],
             Some((alarm, decided)) = self.decider.decided.recv() => {
-                return self.measured(alarm, decided).into_iter().map(Output::Event).collect();
+                return self.decided(alarm, decided).into_iter().map(Output::Event).collect();
             }
             (round, steps) = self.downloads.next() => {
                 return self.downloaded(round, steps).into_iter().map(Output::Event).collect();
@@ -281,7 +281,13 @@ impl Watch {
         let steps = self.rtt.learn(&minute);
         self.recorder.write(minute, self.downloads.unwritten());
         let at_ms = clock::now_ms();
-        steps.into_iter().map(|step| self.slow(at_ms, step)).collect()
+        let mut events = Vec::new();
+        for step in steps {
+            let opened = if let SlowStep::Opened(alarm) = &step { Some(alarm.clone()) } else { None };
+            events.push(self.slow(at_ms, step));
+            events.extend(opened.and_then(|alarm| self.measure_rtt(&alarm, at_ms)));
+        }
+        events
     }
 
     /// What Prometheus is shown.
@@ -432,19 +438,37 @@ impl Watch {
             &members(&self.hosts),
             &self.usable(&alarm.suspect),
         );
-        self.deciding.insert(alarm.id, changes);
-        let job = DecidingJob { alarm: alarm.id, pairs, datagrams: deciding_datagrams(alarm.share()) };
-        match self.decider.ask(job) {
-            Ok(()) => None,
-            Err(unmeasured) => self.measured(alarm.id, unmeasured),
-        }
+        let job = DecidingJob::Loss(pairs, deciding_datagrams(alarm.share()));
+        self.ask(alarm.id, changes, job)
+    }
+
+    /// The same of one of RTTs.
+    fn measure_rtt(&mut self, alarm: &SlowAlarm, at_ms: u64) -> Option<WatchEvent> {
+        let SlowOf::Rtt(suspect) = &alarm.of else { return None };
+        let pairs = self.rtt.deciding(suspect, &self.usable(suspect));
+        let changes = self.recent(at_ms);
+        self.ask(alarm.id, changes, DecidingJob::Rtt(pairs, deciding_requests(alarm.now)))
+    }
+
+    fn ask(&mut self, alarm: u64, changes: Vec<ChangeBefore>, job: DecidingJob) -> Option<WatchEvent> {
+        self.deciding.insert(alarm, changes);
+        let decided = self.decider.ask(alarm, job)?;
+        self.decided(alarm, decided)
     }
 
     /// An alarm was measured; one that is over meanwhile is of no interest.
-    fn measured(&mut self, alarm: u64, decided: DecidedLoss) -> Option<WatchEvent> {
+    fn decided(&mut self, alarm: u64, decided: Decided) -> Option<WatchEvent> {
         let changes = self.deciding.remove(&alarm)?;
-        let alarm = self.loss.open().find(|open| open.id == alarm)?.clone();
-        Some(WatchEvent::Measured { alarm, changes, decided })
+        match decided {
+            Decided::Loss(decided) => {
+                let alarm = self.loss.open().find(|open| open.id == alarm)?.clone();
+                Some(WatchEvent::Measured { alarm, changes, decided })
+            }
+            Decided::Rtt(decided) => {
+                let alarm = self.rtt.decided(alarm, decided)?;
+                Some(WatchEvent::Remeasured { alarm, changes })
+            }
+        }
     }
 
     /// Hosts to measure with: watched, without an alarm of their own, partners of the suspect first.
@@ -459,7 +483,7 @@ impl Watch {
     }
 
     fn healthy(&self, hosts: impl Iterator<Item = usize>) -> Vec<usize> {
-        let alarms: Vec<&Suspect> = self.loss.open().map(|open| &open.suspect).collect();
+        let alarms: Vec<Suspect> = self.open().filter_map(|alarm| alarm.suspect().cloned()).collect();
         let is_ill = |name: &HostName| {
             alarms.iter().any(|suspect| match suspect {
                 Suspect::Host(host) => host == name,

@@ -130,7 +130,7 @@ fn verdict(one: &AlarmRecord) -> String {
 
 fn measured(one: &AlarmRecord) -> String {
     if let WatchAlarm::Slow(alarm) = &one.alarm {
-        return watch::slow_rests_on(alarm);
+        return watch::slow_verdict(alarm);
     }
     let without = if one.ended_ms.is_some() { "not measured" } else { "not measured yet" };
     one.decided.as_ref().map_or_else(|| without.to_owned(), watch::verdict)
@@ -207,7 +207,7 @@ fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
                 WatchAlarm::Loss(alarm) => (loss(alarm)),
                 WatchAlarm::Slow(alarm) => {
                     dt { (if matches!(alarm.of, SlowOf::Rtt(_)) { "RTT" } else { "Downloads" }) }
-                    dd { (watch::how_slow(alarm)) }
+                    dd { (watch::how_slow(alarm)) ", " (watch::slow_rests_on(alarm)) }
                 }
             }
             dt { "Measured" }

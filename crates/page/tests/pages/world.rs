@@ -14,7 +14,9 @@ use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::finding::{Diagnosis, Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::shell::word;
-use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf, UsualOf};
+use linerate_model::slow::{
+    DecidedRtt, DecidingRtt, DownloadSuspect, RttVerdict, SlowAlarm, SlowOf, UsualOf,
+};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
 use linerate_model::watch::{DecidedLoss, DecidingFlow, LossAlarm, LossVerdict, WatchAlarm};
@@ -267,6 +269,7 @@ fn slow(of: &Recorded, id: u64, what: SlowOf) -> WatchAlarm {
     let LossAlarm { since_ms, reported_ms, .. } = open_alarm(of);
     let usual_of = UsualOf::Before;
     let (seen_with, failure) = (8, None);
+    let decided = matches!(what, SlowOf::Rtt(_)).then(|| rtts(of));
     WatchAlarm::Slow(SlowAlarm {
         id,
         of: what,
@@ -277,7 +280,23 @@ fn slow(of: &Recorded, id: u64, what: SlowOf) -> WatchAlarm {
         usual_of,
         seen_with,
         failure,
+        decided,
     })
+}
+
+fn rtts(of: &Recorded) -> DecidedRtt {
+    let pair = |to: &String, rtt_us| DecidingRtt {
+        from: of.machine.clone(),
+        to: to.clone(),
+        usual_us: 180.0,
+        rtt_us,
+    };
+    DecidedRtt {
+        verdict: RttVerdict::Confirmed,
+        pairs: vec![pair(&of.slow, 910.0)],
+        controls: vec![pair(&of.machine, 190.0)],
+        reason: String::new(),
+    }
 }
 
 /// What the slow host downloads through an address of a host; the name of a file may be any text.

@@ -13,6 +13,7 @@ use linerate_fleet::clock;
 use linerate_model::fact_change::FactChange;
 use linerate_model::inventory::Inventory;
 use linerate_model::notify::{Alert, NotifyTarget, NotifyVia};
+use linerate_model::slow::SlowOf;
 use linerate_model::watch::{DecidedLoss, WatchEvent};
 use linerate_report::watch as words;
 use linerate_watch::rules::{ALERTS_MAX, DELIVERY_MS};
@@ -101,7 +102,10 @@ impl Notifier {
                     .map(|known| std::mem::replace(&mut known.alert, alert.clone()));
                 self.replace(before, &alert);
             }
-            WatchEvent::Slowed { alarm, .. } => {
+            // Like a loss, one of RTTs is measured first.
+            WatchEvent::Slowed { alarm, .. }
+                if matches!(alarm.of, SlowOf::Rtt(_)) && !self.slow.contains_key(&alarm.id) => {}
+            WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => {
                 let mut alert = self.with_command(words::slow_alert(&self.cluster, alarm, changed));
                 if let Some(command) = words::slow_command(alarm) {
                     alert.annotations.insert("command".to_owned(), command);
