@@ -259,7 +259,7 @@ impl Receivers<'_> {
             Output::Note(text) => out::note(&text),
             Output::Event(event) => {
                 self.event(watch, &event)?;
-                if let WatchEvent::Changed { host, notice } = event {
+                if let WatchEvent::Changed { host, notice } = *event {
                     self.log.notice(&host, notice);
                 }
             }

@@ -51,7 +51,7 @@ const QUOTED_MS: u64 = 30 * 60 * 1000;
 /// What comes out of a watch.
 pub enum Output {
     /// Something happened.
-    Event(WatchEvent),
+    Event(Box<WatchEvent>),
     /// A host was read from where on its changes are reported.
     Read {
         /// Which.
@@ -197,10 +197,10 @@ impl Watch {
             Some(from_hosts) = self.from_hosts.recv() => from_hosts,
             Some(note) = self.notes.recv() => return vec![Output::Note(note)],
             Some((alarm, decided)) = self.decider.decided.recv() => {
-                return self.decided(alarm, decided).into_iter().map(Output::Event).collect();
+                return self.decided(alarm, decided).into_iter().map(Box::new).map(Output::Event).collect();
             }
             (round, steps) = self.downloads.next() => {
-                return self.downloaded(round, steps).into_iter().map(Output::Event).collect();
+                return self.downloaded(round, steps).into_iter().map(Box::new).map(Output::Event).collect();
             }
             else => return std::future::pending().await,
         };
@@ -208,7 +208,7 @@ impl Watch {
         if let FromHost::Read { facts, has_booted } = from_hosts {
             return vec![Output::Read { host, facts, has_booted }];
         }
-        self.events(number, host, from_hosts).into_iter().map(Output::Event).collect()
+        self.events(number, host, from_hosts).into_iter().map(Box::new).map(Output::Event).collect()
     }
 
     fn events(&mut self, number: usize, host: HostName, from_hosts: FromHost) -> Vec<WatchEvent> {
