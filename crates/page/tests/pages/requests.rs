@@ -223,7 +223,7 @@ fn events_follow_what_another_program_writes() {
     world::open_another(folder.path(), &recorded);
     until("data: 3\n\n");
     assert!(text.contains("text/event-stream") && text.contains("no-store"), "{text}");
-    assert!(get(&address, "/alarms").contains("2 open alarms"));
+    assert!(get(&address, "/alarms").contains("3 open alarms"));
     // A page that is opened now has the new run.
     linerate_testkit::wait_until("the new run", || get(&address, "/runs").contains("20261126-035599-aaaa"));
 }
