@@ -7,12 +7,12 @@ use tempfile::TempDir;
 
 use super::Found;
 
-const RULE: (&str, &str, &str) = ("linerate", "observe", "trial");
+const RULE: (&str, &str, &str) = ("operator", "observe", "trial");
 
-/// A crate called `linerate` of these files, and what was found in it.
+/// A crate called `operator` of these files, and what was found in it.
 fn found(files: &[(&str, &str)]) -> (TempDir, Found) {
     let folder = tempfile::tempdir().unwrap();
-    let package = folder.path().join("linerate");
+    let package = folder.path().join("operator");
     for (name, text) in files {
         let path = package.join("src").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -25,7 +25,7 @@ fn found(files: &[(&str, &str)]) -> (TempDir, Found) {
 /// The files of each circle, by their names below `src`.
 fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let (folder, found) = found(files);
-    let below = folder.path().join("linerate/src");
+    let below = folder.path().join("operator/src");
     let name = |file: &usize| name_below(&found, *file, &below);
     found.components.iter().map(|c| c.iter().map(name).collect()).collect()
 }
@@ -36,7 +36,7 @@ fn name_below(found: &Found, file: usize, below: &Path) -> String {
 
 fn layers(files: &[(&str, &str)]) -> Vec<String> {
     let (folder, found) = found(files);
-    let root = format!("{}/", folder.path().join("linerate/src").display());
+    let root = format!("{}/", folder.path().join("operator/src").display());
     found.layer_lines().iter().map(|l| l.trim().replace(&root, "")).collect()
 }
 
@@ -143,7 +143,7 @@ fn a_way_round_names_each_line_and_item() {
         ("a.rs", "\nuse crate::b::B;\npub struct A(B);"),
         ("b.rs", "\n\npub struct B(Option<Box<crate::a::A>>);"),
     ]);
-    let src = folder.path().join("linerate/src").display().to_string();
+    let src = folder.path().join("operator/src").display().to_string();
     let lines = found.circles(false);
     assert_eq!(lines[4].trim(), format!("{src}/a.rs:2 -> {src}/b.rs (B)"));
     assert_eq!(lines[5].trim(), format!("{src}/b.rs:3 -> {src}/a.rs (A)"));
