@@ -6,7 +6,7 @@
 //! value, starts no program but that of DRBD for keys that were asked for and that of the old iptables where
 //! the kernel has its tables, and never fails as a whole.
 //!
-//! Adding a fact: one file with a [`Fact`], one line in [`FACTS`]; a setting also one line in [`SETTINGS`]
+//! Adding a fact: one file with a `Fact`, one line in `FACTS`; a setting also one line in `SETTINGS`
 //! and its keys in `linerate_model::writable`.
 
 mod autoneg;

@@ -5,7 +5,7 @@
 //! sets one of them, a gap where a file or a line cannot be read; and for a value that is to be kept the file
 //! in which it counts. It writes nothing.
 //!
-//! Adding an owner: one file with an [`Owner`], one line in [`OWNERS`].
+//! Adding an owner: one file with an `Owner`, one line in `OWNERS`.
 
 mod declared;
 mod flow;

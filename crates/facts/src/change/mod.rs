@@ -3,9 +3,9 @@
 //! In: the changes of a trial. Out: values read back, files written, or a reason. It never writes a setting
 //! whose old value is not on the disk, and never says that something is done before it was read back.
 //!
-//! [`journal`] is what is on the disk, [`apply`] the steps, [`undo`] the way back, [`persist`] the files that
-//! survive a reboot, [`guardian`] the process that undoes when the node is gone, [`guardian_link`] the node's
-//! end of it, [`host`] everything that these touch.
+//! `journal` is what is on the disk, `apply` the steps, `undo` the way back, `persist` the files that
+//! survive a reboot, `guardian` the process that undoes when the node is gone, `guardian_link` the node's
+//! end of it, `host` everything that these touch.
 pub mod apply;
 #[cfg(test)]
 mod crash;
