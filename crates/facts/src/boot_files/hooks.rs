@@ -49,6 +49,12 @@ pub(super) fn is_run_part(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
 }
 
+/// A folder of the administrator and that of packages, which it hides.
+pub(super) fn folders(host: &HostFiles<'_>, below: &str) -> Vec<String> {
+    let own = Some(host.tree.etc(below));
+    [own, host.tree.beside(&format!("usr/lib/{below}"))].into_iter().flatten().collect()
+}
+
 /// Reads what may be executed in these folders, by name; what the first one has hides its name in the others.
 pub(super) fn read(
     host: &HostFiles<'_>,

@@ -53,13 +53,13 @@ const OWNERS: [&dyn Owner; 14] = [
     &sysctl_d::SysctlD,
     &networkd::Networkd,
     &netplan::Netplan,
-    &networkd_dispatcher::NetworkdDispatcher,
+    &networkd_dispatcher::NETWORKD_DISPATCHER,
     &ifupdown::Ifupdown,
     &ifcfg::Ifcfg,
     &network_manager::NetworkManager,
-    &nm_dispatcher::NmDispatcher,
+    &nm_dispatcher::NM_DISPATCHER,
     &tuned::Tuned,
-    &rc_local::RcLocal,
+    &rc_local::RC_LOCAL,
     &own::Own,
 ];
 

@@ -4,11 +4,11 @@
 use super::flow::Variables;
 use super::hooks;
 use super::network_manager::devices;
-use super::owner::{HostFiles, Line, Owner, Unclear, is_masked};
-use super::script::Script;
+use super::owner::{HostFiles, is_masked};
+use super::script::{OwnerOfScripts, Script};
 
 /// The owner.
-pub(super) struct NmDispatcher;
+pub(super) const NM_DISPATCHER: OwnerOfScripts = OwnerOfScripts { name: "NetworkManager dispatcher", read };
 
 const FOLDER: &str = "NetworkManager/dispatcher.d";
 const UNIT: &str = "NetworkManager-dispatcher.service";
@@ -17,24 +17,6 @@ const EVENTS: [(&str, &[&str]); 2] = [("pre-up", &["/pre-up.d"]), ("up", &["", "
 /// Ends of names that are not run.
 const COPIES: [&str; 9] =
     ["~", ".bak", ".rpmnew", ".rpmorig", ".rpmsave", ".swp", ".dpkg-dist", ".dpkg-new", ".dpkg-old"];
-
-impl Owner for NmDispatcher {
-    fn name(&self) -> &'static str {
-        "NetworkManager dispatcher"
-    }
-
-    fn sets(&self) -> &'static str {
-        "*"
-    }
-
-    fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
-        Ok(read(host)?.lines)
-    }
-
-    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
-        Ok(read(host)?.unclear)
-    }
-}
 
 fn is_run(name: &str) -> bool {
     !name.starts_with('.') && !COPIES.iter().any(|end| name.ends_with(end))
@@ -55,9 +37,7 @@ fn read(host: &HostFiles<'_>) -> Result<Script, String> {
                 ("NM_DISPATCHER_ACTION", event),
             ]);
             for part in below {
-                let own = Some(host.tree.etc(&format!("{FOLDER}{part}")));
-                let folders = [own, host.tree.beside(&format!("usr/lib/{FOLDER}{part}"))];
-                let folders: Vec<String> = folders.into_iter().flatten().collect();
+                let folders = hooks::folders(host, &format!("{FOLDER}{part}"));
                 whole.extend(hooks::read(host, &folders, is_run, &variables)?);
             }
         }

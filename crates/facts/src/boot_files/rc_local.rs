@@ -2,34 +2,16 @@
 //! (systemd-rc-local-generator(8)).
 
 use super::flow::Variables;
-use super::owner::{HostFiles, Line, Owner, Unclear};
-use super::script::Script;
+use super::owner::HostFiles;
+use super::script::{OwnerOfScripts, Script};
 
 /// The owner.
-pub(super) struct RcLocal;
+pub(super) const RC_LOCAL: OwnerOfScripts = OwnerOfScripts { name: "rc.local", read };
 
 /// Below `/etc`: of Debian and of Red Hat, where the former is a link to the latter.
 const FILES: [&str; 2] = ["rc.local", "rc.d/rc.local"];
 /// The unit, in the folders of units.
 const UNITS: [&str; 2] = ["rc-local.service", "rc.local.service"];
-
-impl Owner for RcLocal {
-    fn name(&self) -> &'static str {
-        "rc.local"
-    }
-
-    fn sets(&self) -> &'static str {
-        "*"
-    }
-
-    fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
-        Ok(read(host)?.lines)
-    }
-
-    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
-        Ok(read(host)?.unclear)
-    }
-}
 
 fn read(host: &HostFiles<'_>) -> Result<Script, String> {
     for path in FILES.map(|file| host.tree.etc(file)) {

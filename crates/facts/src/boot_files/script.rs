@@ -1,7 +1,7 @@
 //! The lines of a boot script that set settings, and those that may.
 
 use super::flow::{Variables, commands};
-use super::owner::{HostFiles, Line, Unclear, shown};
+use super::owner::{HostFiles, Line, Owner, Unclear, shown};
 use super::programs::{Effect, effects, of_file};
 use super::sysctl_d;
 use super::udev_rules::Attribute;
@@ -16,6 +16,31 @@ pub(super) struct Script {
     pub(super) lines: Vec<Line>,
     /// What cannot be known from here.
     pub(super) unclear: Vec<Unclear>,
+}
+
+/// An owner whose files are scripts.
+pub(super) struct OwnerOfScripts {
+    pub(super) name: &'static str,
+    /// Reads those that run at boot.
+    pub(super) read: fn(&HostFiles<'_>) -> Result<Script, String>,
+}
+
+impl Owner for OwnerOfScripts {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn sets(&self) -> &'static str {
+        "*"
+    }
+
+    fn lines(&self, host: &HostFiles<'_>) -> Result<Vec<Line>, String> {
+        Ok((self.read)(host)?.lines)
+    }
+
+    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
+        Ok((self.read)(host)?.unclear)
+    }
 }
 
 impl Script {
