@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use linerate_store::StoreError;
+use linerate_store::{DatabaseError, StoreError};
 
 /// What can go wrong with the history. No measurement and no trial depends on it.
 #[derive(Debug, thiserror::Error)]
@@ -24,14 +24,14 @@ pub enum HistoryError {
     },
     /// The file cannot be opened.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// The database refused.
     #[error("history: {doing}")]
     Database {
         /// At which step.
         doing: &'static str,
         /// Why.
-        source: rusqlite::Error,
+        source: DatabaseError,
     },
     /// The key of a series is of a shape that this program does not know.
     #[error("history: a key cannot be read")]
@@ -47,6 +47,9 @@ pub enum HistoryError {
         /// Why.
         source: serde_json::Error,
     },
+    /// A series is not there right after it was added.
+    #[error("history: a series was deleted while it was added")]
+    NotAdded,
     /// Stored values cannot be read.
     #[error("history: damaged values from minute {start}")]
     Damaged {
@@ -56,19 +59,27 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
+    /// Whether a server returned it: a new connection may do better.
+    #[must_use]
+    pub fn is_of_server(&self) -> bool {
+        matches!(self, Self::Database { source: DatabaseError::Postgres { .. }, .. })
+    }
+
     /// Whether there was no space.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Full { .. } => true,
-            Self::Database { source, .. } => {
-                source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
-            }
+            Self::Database { source, .. } => source.is_full(),
             _ => false,
         }
     }
 }
 
-/// An error of the database at this step.
-pub(crate) fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> HistoryError {
-    move |source| HistoryError::Database { doing, source }
+impl From<StoreError> for HistoryError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Database { doing, source } => Self::Database { doing, source },
+            other => Self::Store(other),
+        }
+    }
 }

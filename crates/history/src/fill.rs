@@ -7,7 +7,6 @@ use linerate_model::inventory::Layer;
 use linerate_model::random::Random;
 
 use super::codec::{self, Coded};
-use super::error::at;
 use super::{FILE_MAX, History, HistoryError, Limits, SeriesKey, Statistic, Tier, compact};
 
 /// What was written.
@@ -37,7 +36,7 @@ const METRICS: [Metric; 6] = [
 /// The file cannot be written.
 pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<Filled, HistoryError> {
     let history = History::open(path, Limits { reserve: 0, file_max: FILE_MAX * 2 })?;
-    let change = history.connection.unchecked_transaction().map_err(at("fill"))?;
+    let change = history.database.begin("fill")?;
     for number in 0..series {
         let key = SeriesKey {
             cluster: "cluster".into(),
@@ -49,7 +48,7 @@ pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<
         };
         history.series(&key)?;
     }
-    change.commit().map_err(at("fill"))?;
+    change.commit()?;
     let days = Tier::LONG.kept.div_ceil(24 * 60) / 5 * 5;
     // Blocks of all resolutions end together there.
     let end = (20_000 + days) / 5 * 5 * 24 * 60;
@@ -58,17 +57,17 @@ pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<
         progress(&format!("slots of {} min", tier.slot));
         let mut start = tier.start(end - tier.kept);
         while start < end {
-            let change = history.connection.unchecked_transaction().map_err(at("fill"))?;
+            let change = history.database.begin("fill")?;
             for number in 1..=series as i64 {
                 let block = made(tier, start, number as u64);
                 slots += block.len() as u64;
-                compact::insert(&history.connection, tier, start, number, &block)?;
+                compact::insert(&history.database, tier, start, number, &block)?;
             }
-            change.commit().map_err(at("fill"))?;
+            change.commit()?;
             start += tier.span();
         }
     }
-    history.connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(())).map_err(at("fill"))?;
+    history.database.checkpoint("fill")?;
     let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
     Ok(Filled { bytes, slots, end })
 }

@@ -27,18 +27,15 @@ use std::path::{Path, PathBuf};
 use linerate_model::download::THROUGH;
 use linerate_model::slow::DownloadSuspect;
 use linerate_model::suspect::Suspect;
-use linerate_store::database;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use linerate_store::database::Database;
+use rusqlite::params;
 
 pub use error::HistoryError;
-use error::at;
 pub use point::{HistoryPoint, SeriesId, SeriesKey, Statistic, Summary};
 pub use records::{AlarmRecord, DropsRecord, Recorded};
 use tier::MINUTE_MS;
 pub use tier::Tier;
 
-/// Name of the file in the user's data folder.
-const FILE: &str = "linerate-history.sqlite";
 /// Largest file, bytes: 2 years of [`SERIES_MAX`] series.
 pub const FILE_MAX: u64 = 2_000_000_000;
 /// Series that a writer adds at most: 12 of each of 1,000 hosts.
@@ -63,7 +60,8 @@ impl Default for Limits {
 /// The open file.
 #[derive(Debug)]
 pub struct History {
-    connection: Connection,
+    database: Database,
+    /// The file; empty where there is none, as on a server.
     path: PathBuf,
     reserve: u64,
     /// Start of the hour whose minutes are no blocks yet, minutes since 1970.
@@ -73,28 +71,29 @@ pub struct History {
 impl History {
     /// Opens the file of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, HistoryError> {
-        let connection = database::open_default(FILE, schema::STEPS)?;
-        Self::new(connection, Limits::default())
+        Self::new(Database::open_default(&schema::SCHEMA)?, Limits::default())
     }
 
     /// Opens the file of the user's data folder for reading; an empty one where there is none.
     pub fn open_to_read() -> Result<Self, HistoryError> {
-        let connection = database::open_to_read(FILE, schema::STEPS)?;
-        Ok(Self { connection, path: PathBuf::new(), reserve: 0, hour: None })
+        let database = Database::open_to_read(&schema::SCHEMA)?;
+        Ok(Self { database, path: PathBuf::new(), reserve: 0, hour: None })
     }
 
     /// Opens a file and brings it to the newest schema.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, HistoryError> {
-        Self::new(database::open(path, schema::STEPS)?, limits)
+        Self::new(Database::open(path, &schema::SCHEMA)?, limits)
     }
 
-    fn new(connection: Connection, limits: Limits) -> Result<Self, HistoryError> {
-        let page: i64 =
-            connection.pragma_query_value(None, "page_size", |row| row.get(0)).map_err(at("open"))?;
-        let pages = limits.file_max / u64::try_from(page).unwrap_or(4096).max(512);
-        connection.pragma_update(None, "max_page_count", pages as i64).map_err(at("open"))?;
-        let path = connection.path().map(PathBuf::from).unwrap_or_default();
-        Ok(Self { connection, path, reserve: limits.reserve, hour: None })
+    /// Opens a PostgreSQL database and brings it to the newest schema. Its space is bounded by the server.
+    pub fn connect(address: &str) -> Result<Self, HistoryError> {
+        Self::new(Database::connect(address, &schema::SCHEMA)?, Limits::default())
+    }
+
+    fn new(database: Database, limits: Limits) -> Result<Self, HistoryError> {
+        database.limit_file("open", limits.file_max)?;
+        let path = database.path().map(PathBuf::from).unwrap_or_default();
+        Ok(Self { database, path, reserve: limits.reserve, hour: None })
     }
 
     /// The series of this key, made when there is none.
@@ -103,21 +102,18 @@ impl History {
             return Ok(known);
         }
         self.check_free()?;
-        self.connection
-            .execute("insert into series (key) values (?1)", [text(key)?])
-            .map_err(|source| self.failed("add a series", source))?;
-        Ok(SeriesId(self.connection.last_insert_rowid()))
+        // Another program may have added it just now.
+        let add = "insert into series (key) values (?1) on conflict do nothing";
+        self.database
+            .execute("add a series", add, params![text(key)?])
+            .map_err(|error| self.full_or(error.into()))?;
+        self.find(key)?.ok_or(HistoryError::NotAdded)
     }
 
     /// The series of this key, where there is one.
     pub fn find(&self, key: &SeriesKey) -> Result<Option<SeriesId>, HistoryError> {
-        let text = text(key)?;
-        let found = self
-            .connection
-            .prepare_cached("select id from series where key = ?1")
-            .and_then(|mut find| find.query_row([&text], |row| row.get(0)).optional())
-            .map_err(at("find a series"))?;
-        Ok(found.map(SeriesId))
+        let query = "select id from series where key = ?1";
+        self.database.first("find a series", query, params![text(key)?], |row| Ok(SeriesId(row.get(0)?)))
     }
 
     /// All series, in the order in which they were added.
@@ -150,16 +146,12 @@ impl History {
 
     /// Those whose keys have this text: of thousands only few are parsed.
     fn list_with(&self, text: &str) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
-        let query = "select id, key from series where ?1 = '' or instr(key, ?1) > 0 order by id";
-        let mut statement = self.connection.prepare(query).map_err(at("list series"))?;
-        let mut rows = statement.query([text]).map_err(at("list series"))?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(at("list series"))? {
-            let text: String = row.get(1).map_err(at("list series"))?;
+        let query = "select id, key from series where ?1 = '' or replace(key, ?1, '') <> key order by id";
+        self.database.list("list series", query, params![text], |row| {
+            let text: String = row.get(1)?;
             let key = serde_json::from_str(&text).map_err(|source| HistoryError::Key { source })?;
-            all.push((SeriesId(row.get(0).map_err(at("list series"))?), key));
-        }
-        Ok(all)
+            Ok((SeriesId(row.get(0)?), key))
+        })
     }
 
     /// Writes what was measured in the minute of this moment (Unix milliseconds), in the unit of each series.
@@ -170,7 +162,7 @@ impl History {
         let minute = at_ms / MINUTE_MS;
         let hour = Tier::MINUTES.start(minute);
         if self.hour != Some(hour) {
-            compact::up_to(&mut self.connection, hour).map_err(|error| self.full_or(error))?;
+            compact::up_to(&self.database, hour).map_err(|error| self.full_or(error))?;
             self.hour = Some(hour);
         }
         let mut coded: Vec<(i64, u16)> =
@@ -183,12 +175,9 @@ impl History {
     /// The values beside those that the minute has.
     fn add(&mut self, minute: u64, values: Vec<(i64, u16)>) -> Result<(), HistoryError> {
         const DOING: &str = "add a minute";
-        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let change = change.map_err(at(DOING))?;
-        let known: Option<Vec<u8>> = change
-            .prepare_cached("select data from minute where at = ?1")
-            .and_then(|mut find| find.query_row([minute as i64], |row| row.get(0)).optional())
-            .map_err(at(DOING))?;
+        let change = self.database.begin(DOING)?;
+        let query = "select data from minute where at = ?1";
+        let known: Option<Vec<u8>> = change.first(DOING, query, params![minute as i64], |row| row.get(0))?;
         let mut all: BTreeMap<i64, u16> = match known {
             Some(data) => codec::decode_minute(&data)
                 .ok_or(HistoryError::Damaged { start: minute })?
@@ -198,11 +187,10 @@ impl History {
         };
         all.extend(values);
         let all: Vec<(i64, u16)> = all.into_iter().collect();
-        change
-            .prepare_cached("insert or replace into minute (at, data) values (?1, ?2)")
-            .and_then(|mut insert| insert.execute(params![minute as i64, codec::encode_minute(&all)]))
-            .map_err(at(DOING))?;
-        change.commit().map_err(at(DOING))
+        let put = "insert into minute (at, data) values (?1, ?2)
+                   on conflict (at) do update set data = excluded.data";
+        change.execute(DOING, put, params![minute as i64, codec::encode_minute(&all)])?;
+        Ok(change.commit()?)
     }
 
     /// A series from one moment to another (Unix milliseconds), in time order, each part in the finest
@@ -213,7 +201,7 @@ impl History {
         from_ms: u64,
         to_ms: u64,
     ) -> Result<Vec<HistoryPoint>, HistoryError> {
-        read::points(&self.connection, series, from_ms / MINUTE_MS, to_ms.div_ceil(MINUTE_MS))
+        read::points(&self.database, series, from_ms / MINUTE_MS, to_ms.div_ceil(MINUTE_MS))
     }
 
     /// Refuses to write where too little would be left.
@@ -224,10 +212,6 @@ impl History {
             return Ok(());
         }
         Err(HistoryError::Full { path: self.path.clone(), reserve: self.reserve })
-    }
-
-    fn failed(&self, doing: &'static str, source: rusqlite::Error) -> HistoryError {
-        self.full_or(at(doing)(source))
     }
 
     /// A write that found no space is the same as one that was not begun.

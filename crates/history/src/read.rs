@@ -1,16 +1,17 @@
 //! A series between two moments: the finest resolution that is kept of each part.
 
-use rusqlite::{Connection, params};
+use linerate_store::database::Database;
+use rusqlite::params;
 
 use super::codec::{self, Coded};
 use super::compact;
-use super::error::{HistoryError, at};
+use super::error::HistoryError;
 use super::point::{HistoryPoint, SeriesId};
 use super::tier::{MINUTE_MS, Tier};
 
 /// From one minute to another, in time order.
 pub(crate) fn points(
-    connection: &Connection,
+    database: &Database,
     series: SeriesId,
     from: u64,
     to: u64,
@@ -19,11 +20,11 @@ pub(crate) fn points(
     // The finest first: what it does not reach is left to the next.
     let mut until = to;
     for tier in Tier::ALL {
-        let oldest = oldest(connection, tier)?.max(tier.start(from));
+        let oldest = oldest(database, tier)?.max(tier.start(from));
         let mut blocks = Vec::new();
         let mut start = tier.start(oldest);
         while start < until {
-            blocks.extend(of_block(connection, tier, start, series)?);
+            blocks.extend(of_block(database, tier, start, series)?);
             start += tier.span();
         }
         blocks.retain(|point| point.start_ms < until * MINUTE_MS && point.start_ms >= from * MINUTE_MS);
@@ -38,9 +39,10 @@ pub(crate) fn points(
 }
 
 /// Start of the oldest block of a resolution of any series; of minutes also those of the current hour.
-fn oldest(connection: &Connection, tier: Tier) -> Result<u64, HistoryError> {
+fn oldest(database: &Database, tier: Tier) -> Result<u64, HistoryError> {
     let of = |query: &str, number: i64| -> Result<Option<i64>, HistoryError> {
-        connection.query_row(query, params![number], |row| row.get(0)).map_err(at("read"))
+        let oldest = database.first("read", query, params![number], |row| row.get(0));
+        Ok(oldest?.flatten())
     };
     let mut oldest = of("select min(start) from block where tier = ?1", tier.number)?;
     if tier == Tier::MINUTES && oldest.is_none() {
@@ -50,14 +52,14 @@ fn oldest(connection: &Connection, tier: Tier) -> Result<u64, HistoryError> {
 }
 
 fn of_block(
-    connection: &Connection,
+    database: &Database,
     tier: Tier,
     start: u64,
     series: SeriesId,
 ) -> Result<Vec<HistoryPoint>, HistoryError> {
-    let mut slots = compact::block(connection, tier, start, series.0)?;
+    let mut slots = compact::block(database, tier, start, series.0)?;
     if slots.is_none() && tier == Tier::MINUTES {
-        slots = current(connection, start, series)?;
+        slots = current(database, start, series)?;
     }
     let point = |start: u64, span: u64, coded: Option<Coded>| HistoryPoint {
         start_ms: start * MINUTE_MS,
@@ -71,24 +73,22 @@ fn of_block(
 
 /// Minutes that are no block yet.
 fn current(
-    connection: &Connection,
+    database: &Database,
     start: u64,
     series: SeriesId,
 ) -> Result<Option<Vec<Option<Coded>>>, HistoryError> {
     let tier = Tier::MINUTES;
     let query = "select at, data from minute where at >= ?1 and at < ?2";
-    let mut statement = connection.prepare_cached(query).map_err(at("read"))?;
     let range = params![start as i64, (start + tier.span()) as i64];
-    let mut rows = statement.query(range).map_err(at("read"))?;
     let mut slots = None;
-    while let Some(row) = rows.next().map_err(at("read"))? {
-        let (minute, data): (i64, Vec<u8>) =
-            (row.get(0).map_err(at("read"))?, row.get(1).map_err(at("read"))?);
+    database.each("read", query, range, |row| {
+        let (minute, data): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
         let values = codec::decode_minute(&data).ok_or(HistoryError::Damaged { start })?;
         let slots = slots.get_or_insert_with(|| vec![None; tier.block as usize]);
         if let Ok(found) = values.binary_search_by_key(&series.0, |(number, _)| *number) {
             slots[(minute as u64 - start) as usize] = Some(Coded::minute(values[found].1));
         }
-    }
+        Ok::<_, HistoryError>(())
+    })?;
     Ok(slots)
 }

@@ -4,12 +4,13 @@
 use linerate_model::drops::DropReport;
 use linerate_model::fact_change::FactChange;
 use linerate_model::watch::{DecidedLoss, WatchAlarm};
+use linerate_store::StoreError;
 use rusqlite::params;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::History;
-use super::error::{HistoryError, at};
+use super::error::HistoryError;
 
 /// What is kept as a whole.
 pub trait Recorded: Serialize + DeserializeOwned {
@@ -111,53 +112,48 @@ impl History {
         self.check_free()?;
         let json =
             serde_json::to_string(record).map_err(|source| HistoryError::Record { kind: R::KIND, source })?;
-        let change = self.connection.transaction().map_err(at(DOING))?;
         let put = || {
+            let change = self.database.begin(DOING)?;
             change.execute(
-                "insert or replace into record (kind, id, at_ms, json) values (?1, ?2, ?3, ?4)",
+                DOING,
+                "insert into record (kind, id, at_ms, json) values (?1, ?2, ?3, ?4)
+                 on conflict (kind, id) do update set at_ms = excluded.at_ms, json = excluded.json",
                 params![R::KIND, record.id(), record.at_ms() as i64, json],
             )?;
             change.execute(
-                "delete from record where kind = ?1 and id in (
-                     select id from record where kind = ?1 order by at_ms desc, id desc limit -1 offset ?2)",
+                DOING,
+                "delete from record where kind = ?1 and id not in (
+                     select id from record where kind = ?1 order by at_ms desc, id desc limit ?2)",
                 params![R::KIND, R::KEPT_MAX],
-            )
+            )?;
+            change.commit()
         };
-        let written = put().and_then(|_| change.commit());
-        written.map_err(|source| self.failed(DOING, source))
+        put().map_err(|error: StoreError| self.full_or(error.into()))
     }
 
     /// The records of a kind, newest first.
     pub fn records<R: Recorded>(&self) -> Result<Vec<R>, HistoryError> {
         const DOING: &str = "read records";
         let query = "select json from record where kind = ?1 order by at_ms desc, id desc";
-        let mut statement = self.connection.prepare(query).map_err(at(DOING))?;
-        let mut rows = statement.query(params![R::KIND]).map_err(at(DOING))?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next().map_err(at(DOING))? {
-            let json: String = row.get(0).map_err(at(DOING))?;
-            let record = serde_json::from_str(&json);
-            all.push(record.map_err(|source| HistoryError::Record { kind: R::KIND, source })?);
-        }
-        Ok(all)
+        self.database.list(DOING, query, params![R::KIND], |row| {
+            let record = serde_json::from_str(&row.get::<String>(0)?);
+            record.map_err(|source| HistoryError::Record { kind: R::KIND, source })
+        })
     }
 
     /// The identifiers of the records of a kind, newest first.
     pub fn record_ids<R: Recorded>(&self) -> Result<Vec<String>, HistoryError> {
         let query = "select id from record where kind = ?1 order by at_ms desc, id desc";
-        let mut statement = self.connection.prepare(query).map_err(at("list records"))?;
-        let ids = statement.query_map(params![R::KIND], |row| row.get(0)).map_err(at("list records"))?;
-        ids.collect::<Result<_, _>>().map_err(at("list records"))
+        self.database.list("list records", query, params![R::KIND], |row| Ok(row.get::<String>(0)?))
     }
 
     /// Another number whenever another process has written since this one asked last; `None` where there is
     /// no file.
     pub fn data_version(&self) -> Result<Option<i64>, HistoryError> {
-        if self.connection.path().is_none_or(str::is_empty) {
+        if self.database.is_in_memory() {
             return Ok(None);
         }
-        let version = self.connection.pragma_query_value(None, "data_version", |row| row.get(0));
-        version.map(Some).map_err(at("read the version of the file"))
+        Ok(Some(self.database.data_version("read the version of the history")?))
     }
 }
 
@@ -264,7 +260,7 @@ mod tests {
         let mut history = opened(folder.path(), 0);
         history.keep(&alarm(2)).unwrap();
         let put = "insert into record (kind, id, at_ms, json) values ('alarm', '1780000000000-1', 1, ?1)";
-        history.connection.execute(put, [OF_A_LOSS]).unwrap();
+        history.database.execute("keep", put, &[&OF_A_LOSS]).unwrap();
         assert_eq!(history.records::<AlarmRecord>().unwrap(), [alarm(2), alarm(1)]);
         // And what is neither a loss nor slow is an error, not one of them.
         let neither = OF_A_LOSS.replace("\"lost\"", "\"missing\"");

@@ -1,7 +1,13 @@
-//! The schema of the file, step by step. A step that was released is never edited; a new one is added below.
+//! The schema of the history, step by step, for each engine. A step that was released is never edited; a new
+//! one is added below, to both lists.
 
-/// Step `n` brings schema `n` to `n + 1`.
-pub(crate) const STEPS: &[&str] = &[
+use linerate_store::database::Schema;
+
+/// Series, their minutes and blocks, and records.
+pub(crate) const SCHEMA: Schema =
+    Schema { file: "linerate-history.sqlite", part: "history", sqlite: SQLITE, postgres: POSTGRES };
+
+const SQLITE: &[&str] = &[
     "
     create table series (
         id integer primary key,
@@ -37,3 +43,32 @@ pub(crate) const STEPS: &[&str] = &[
     ) strict;
 ",
 ];
+
+const POSTGRES: &[&str] = &["
+    create table series (
+        id bigint generated always as identity primary key,
+        key text not null unique
+    );
+    create table minute (
+        at bigint primary key,
+        data bytea not null
+    );
+    create table block (
+        tier bigint not null,
+        start bigint not null,
+        series bigint not null,
+        data bytea not null,
+        primary key (tier, start, series)
+    );
+    create table summed (
+        tier bigint primary key,
+        until bigint not null
+    );
+    create table record (
+        kind text not null,
+        id text collate \"C\" not null,
+        at_ms bigint not null,
+        json text not null,
+        primary key (kind, id)
+    );
+"];

@@ -28,7 +28,7 @@ fn key(host: usize, metric: Metric) -> SeriesKey {
 }
 
 fn opened(folder: &Path) -> History {
-    History::open(&folder.join(FILE), NO_LIMITS).unwrap()
+    History::open(&folder.join(schema::SCHEMA.file), NO_LIMITS).unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -78,7 +78,7 @@ fn minutes_come_back_and_what_was_not_measured_does_not() {
     assert!(losses.iter().all(|p| p.measured.is_some_and(|m| m.max == 0.0)), "{losses:?}");
     let listed: Vec<SeriesId> = history.list().unwrap().into_iter().map(|(id, _)| id).collect();
     assert_eq!(listed, [a, b]);
-    let mode = std::fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
+    let mode = std::fs::metadata(folder.path().join(schema::SCHEMA.file)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -89,7 +89,7 @@ fn old_parts_become_summaries_without_a_seam() {
     let folder = tempfile::tempdir().unwrap();
     let mut history = opened(folder.path());
     // A minute is a transaction of its own; what is tested needs no disk.
-    history.connection.pragma_update(None, "synchronous", "off").unwrap();
+    history.database.execute("", "pragma synchronous = off", &[]).unwrap();
     let series = history.series(&key(1, Metric::RttIdle)).unwrap();
     let value = |minute: u64| 100.0 + (minute % 120) as f64;
     // Every fourth minute is measured.
@@ -192,7 +192,7 @@ fn a_full_disk_stops_history_and_not_runs() {
     };
     let folder = Path::new(&folder);
     let limits = Limits { reserve: 6_000_000, file_max: FILE_MAX };
-    let mut history = History::open(&folder.join(FILE), limits).unwrap();
+    let mut history = History::open(&folder.join(schema::SCHEMA.file), limits).unwrap();
     let all: Vec<SeriesId> = (0..500).map(|i| history.series(&key(i, Metric::Loss)).unwrap()).collect();
     let mut random = Random(3);
     let mut minute = 0;
@@ -226,7 +226,7 @@ fn a_full_disk_stops_history_and_not_runs() {
 #[test]
 fn two_years_of_a_thousand_hosts_fit() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(FILE);
+    let path = folder.path().join(schema::SCHEMA.file);
     let series = 24;
     let filled = fill::fill(&path, series, &mut |_| {}).unwrap();
     let slots: u64 = Tier::ALL.iter().map(|tier| tier.slots_kept()).sum();

@@ -54,6 +54,8 @@ impl Site {
             .env("LINERATE", env!("CARGO_BIN_EXE_linerate"))
             .env("LINERATE_DATA", self.path("data"))
             .env("HOME", self.0.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("LINERATE_STORE")
             .stdin(Stdio::null())
             .output()
             .unwrap();
@@ -356,4 +358,31 @@ fn show_takes_trials_and_names_the_command_for_a_cause() {
     assert_eq!(hint(&page), format!("`linerate show {run} --html` writes its run, with its trials"));
     assert!(site.refused("linerate show nic-gro-overlay").contains("`linerate explain nic-gro-overlay`"));
     assert!(site.refused("linerate show nothing").contains("no run `nothing`"));
+}
+
+#[test]
+fn a_team_shares_runs_in_postgresql_and_a_lost_server_ends_a_command() {
+    let test = "a_team_shares_runs_in_postgresql_and_a_lost_server_ends_a_command";
+    let Some(mut server) = testkit::postgres::PostgresServer::start(test) else { return };
+    let (ann, bob) = (Site::new(), Site::new());
+    let store = format!("store = {:?}\n", server.database("team"));
+    for site in [&ann, &bob] {
+        std::fs::create_dir_all(site.path(".config/linerate")).unwrap();
+        std::fs::write(site.path(".config/linerate/config.toml"), &store).unwrap();
+    }
+    ann.stored("linerate import --host a sysctl.txt");
+    let runs = bob.good("linerate runs");
+    assert_eq!(runs, ann.good("linerate runs"));
+    assert!(!ann.database().exists() && !bob.database().exists(), "nothing in the folders");
+    // The file of the data folder, where it is named.
+    assert_ne!(runs, bob.good("LINERATE_STORE=sqlite linerate runs"));
+
+    server.stop();
+    for command in ["linerate runs", "linerate import --host a sysctl.txt", "linerate try some-remedy"] {
+        let lost = bob.shell(command);
+        assert_eq!(lost.code, Some(2), "{command}: {}{}", lost.out, lost.err);
+        assert!(lost.err.contains("no connection to postgres:///team"), "{command}: {}", lost.err);
+        assert!(lost.err.contains("hint: pg_isready -d "), "{command}: {}", lost.err);
+    }
+    assert!(!bob.database().exists(), "no other store instead");
 }

@@ -87,8 +87,11 @@ impl FollowedHistory {
     /// Whether it was written since this was asked last. One that cannot be read has not changed.
     fn has_changed(&mut self, source: &Source) -> bool {
         if let Some((history, known)) = &mut self.0 {
-            let version = history.data_version().ok().flatten().unwrap_or(*known);
-            return std::mem::replace(known, version) != version;
+            // A connection that is lost is opened again.
+            if let Ok(version) = history.data_version() {
+                let version = version.unwrap_or(*known);
+                return std::mem::replace(known, version) != version;
+            }
         }
         self.0 = opened(source);
         self.0.is_some()

@@ -11,11 +11,12 @@ use linerate_model::fact_change::{FactChange, QUOTED_MS, SeenBy};
 use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::{StoreError, at, from_json, to_json};
+use super::database::{Database, Row};
+use super::error::{StoreError, from_json, to_json};
 use super::known::{Changed, Known, ReadScope, ReadSpan};
 use super::{Store, facts};
 
@@ -95,7 +96,7 @@ impl Store {
         facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
     ) -> Result<Vec<FactChange>, StoreError> {
         let mut written = Vec::new();
-        let change = self.connection.transaction().map_err(at(WRITE))?;
+        let change = self.database.begin(WRITE)?;
         let when = ReadSpan { started_ms: reading.started_ms, ended_ms: reading.ended_ms };
         let mut trials: Option<Vec<(Trial, u64)>> = None;
         for (host, facts) in facts {
@@ -112,7 +113,7 @@ impl Store {
             }
             save_known(&change, reading.cluster, host, &known)?;
         }
-        change.commit().map_err(at(WRITE))?;
+        change.commit()?;
         Ok(written)
     }
 
@@ -128,24 +129,20 @@ impl Store {
             "select host, key, old, new, after_ms, seen_ms, run, who, seen_by, cluster from fact_change
                      where seen_ms >= ?1 and substr(key, 1, length(?2)) = ?2
                      order by seen_ms desc, cluster, host, after_ms desc, key";
-        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
-        let mut rows = statement.query(params![since_ms as i64, prefix]).map_err(at(READ))?;
         let mut log = ChangeLog::default();
-        while let Some(row) = rows.next().map_err(at(READ))? {
+        self.database.each(READ, query, params![since_ms as i64, prefix], |row| {
             let change = change_of(row)?;
             if wanted(&change.host) {
-                log.changes.push(LoggedChange { cluster: row.get(9).map_err(at(READ))?, change });
+                log.changes.push(LoggedChange { cluster: row.get(9)?, change });
             }
-        }
+            Ok::<_, StoreError>(())
+        })?;
         let query = "select cluster, host, seen_ms, count from fact_change_beyond
                      where seen_ms >= ?1 order by seen_ms desc, cluster, host";
-        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
-        let unlisted = statement.query_map([since_ms as i64], |row| {
+        log.unlisted = self.database.list(READ, query, params![since_ms as i64], |row| {
             let (seen_ms, count) = (unsigned(row.get(2)?), unsigned(row.get(3)?));
-            Ok(UnlistedChanges { cluster: row.get(0)?, host: row.get(1)?, seen_ms, count })
-        });
-        let unlisted: Result<Vec<_>, _> = unlisted.map_err(at(READ))?.collect();
-        log.unlisted = unlisted.map_err(at(READ))?;
+            Ok::<_, StoreError>(UnlistedChanges { cluster: row.get(0)?, host: row.get(1)?, seen_ms, count })
+        })?;
         log.unlisted.retain(|beyond| wanted(&beyond.host));
         Ok(log)
     }
@@ -159,15 +156,14 @@ impl Store {
         let from_ms = run.start_ms.saturating_sub(QUOTED_MS);
         let bounds =
             params![run.inventory.name, from_ms as i64, run.start_ms as i64, run.id, LOADED_MAX as i64];
-        let mut statement = self.connection.prepare(query).map_err(at(READ))?;
-        let mut rows = statement.query(bounds).map_err(at(READ))?;
         let (mut newest, mut known) = (Vec::new(), BTreeSet::new());
-        while let Some(row) = rows.next().map_err(at(READ))? {
+        self.database.each(READ, query, bounds, |row| {
             let change = change_of(row)?;
             if known.insert((change.host.clone(), change.key.clone())) {
                 newest.push(change);
             }
-        }
+            Ok::<_, StoreError>(())
+        })?;
         Ok(newest)
     }
 }
@@ -180,7 +176,7 @@ fn unsigned(number: i64) -> u64 {
 }
 
 fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
-    let text = |column: usize| row.get::<_, Option<String>>(column).map_err(at(READ));
+    let text = |column: usize| row.get::<Option<String>>(column);
     let value = |column| -> Result<Option<FactValue>, StoreError> {
         text(column)?.map(|json| from_json("a changed value", &json)).transpose()
     };
@@ -189,10 +185,10 @@ fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
         (None, Some(json)) => from_json("what saw a change", &json)?,
         (None, None) => SeenBy::Facts,
     };
-    let moment = |column: usize| row.get::<_, i64>(column).map_err(at(READ)).map(unsigned);
+    let moment = |column: usize| row.get::<i64>(column).map(unsigned);
     Ok(FactChange {
-        host: row.get(0).map_err(at(READ))?,
-        key: row.get(1).map_err(at(READ))?,
+        host: row.get(0)?,
+        key: row.get(1)?,
         from: value(2)?,
         to: value(3)?,
         after_ms: moment(4)?,
@@ -204,7 +200,7 @@ fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
 
 /// Writes what a reading changed of a host, up to the bound: changed values before what came and went.
 fn write(
-    connection: &Connection,
+    database: &Database,
     reading: &FactReading<'_>,
     host: &HostName,
     mut changed: Vec<Changed>,
@@ -224,30 +220,25 @@ fn write(
         seen_by: reading.seen_by.clone(),
     };
     let changes: Vec<FactChange> = changed.into_iter().map(of).collect();
-    let put = || -> rusqlite::Result<()> {
-        let mut insert = connection.prepare_cached(
-            "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who, seen_by)
-             values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-        )?;
-        let (run, seen_by) = match &reading.seen_by {
-            SeenBy::Run(run) => (Some(run), None),
-            other => (None, Some(to_json(other))),
-        };
-        for one in &changes {
-            let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
-            let (after, seen) = (one.after_ms as i64, one.seen_ms as i64);
-            let row = params![reading.cluster, host, one.key, old, new, after, seen, run, one.who, seen_by];
-            insert.execute(row)?;
-        }
-        if beyond > 0 {
-            connection.execute(
-                "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)",
-                params![reading.cluster, host, reading.ended_ms as i64, beyond as i64],
-            )?;
-        }
-        Ok(())
+    let put = "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who, seen_by)
+               values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)";
+    let (run, seen_by) = match &reading.seen_by {
+        SeenBy::Run(run) => (Some(run), None),
+        other => (None, Some(to_json(other))),
     };
-    put().map_err(at(WRITE))?;
+    for one in &changes {
+        let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
+        let (after, seen) = (one.after_ms as i64, one.seen_ms as i64);
+        let row = params![reading.cluster, host, one.key, old, new, after, seen, run, one.who, seen_by];
+        database.execute(WRITE, put, row)?;
+    }
+    if beyond > 0 {
+        database.execute(
+            WRITE,
+            "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)",
+            params![reading.cluster, host, reading.ended_ms as i64, beyond as i64],
+        )?;
+    }
     Ok(changes)
 }
 
@@ -278,29 +269,19 @@ fn same(a: &FactValue, b: &FactValue) -> bool {
 }
 
 /// The trials of runs of a cluster, with the moment in which each was saved last.
-fn load_trials(connection: &Connection, cluster: &str) -> Result<Vec<(Trial, u64)>, StoreError> {
+fn load_trials(database: &Database, cluster: &str) -> Result<Vec<(Trial, u64)>, StoreError> {
     let query = "select trial.json, trial.saved_ms from trial join run on run.id = trial.run
                  where run.cluster = ?1";
-    let mut statement = connection.prepare(query).map_err(at(READ))?;
-    let mut rows = statement.query([cluster]).map_err(at(READ))?;
-    let mut trials = Vec::new();
-    while let Some(row) = rows.next().map_err(at(READ))? {
-        let (json, saved): (String, i64) = (row.get(0).map_err(at(READ))?, row.get(1).map_err(at(READ))?);
-        trials.push((from_json("a trial", &json)?, unsigned(saved)));
-    }
-    Ok(trials)
+    database.list(READ, query, params![cluster], |row| {
+        Ok((from_json("a trial", &row.get::<String>(0)?)?, unsigned(row.get(1)?)))
+    })
 }
 
-fn load_known(connection: &Connection, cluster: &str, host: &str) -> Result<Option<Known>, StoreError> {
-    let row: Option<(String, String)> = connection
-        .query_row(
-            "select fact_keys.json, known_facts.json from known_facts
-             join fact_keys on known_facts.keys = digest where cluster = ?1 and host = ?2",
-            [cluster, host],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()
-        .map_err(at(READ))?;
+fn load_known(database: &Database, cluster: &str, host: &str) -> Result<Option<Known>, StoreError> {
+    let query = "select fact_keys.json, known_facts.json from known_facts
+                 join fact_keys on known_facts.keys = digest where cluster = ?1 and host = ?2";
+    let texts = |row: &Row<'_>| -> Result<(String, String), StoreError> { Ok((row.get(0)?, row.get(1)?)) };
+    let row = database.first(READ, query, params![cluster, host], texts)?;
     let Some((keys, json)) = row else { return Ok(None) };
     let what = format!("what is known of {host}");
     let keys: Vec<FactKey> = from_json(&*what, &keys)?;
@@ -310,7 +291,7 @@ fn load_known(connection: &Connection, cluster: &str, host: &str) -> Result<Opti
     Ok(Some(Known { facts, covered: covered.into_iter().collect(), unseen }))
 }
 
-fn save_known(connection: &Connection, cluster: &str, host: &str, known: &Known) -> Result<(), StoreError> {
+fn save_known(database: &Database, cluster: &str, host: &str, known: &Known) -> Result<(), StoreError> {
     let mut seen: Vec<(usize, u64)> = Vec::new();
     for (_, ms) in known.facts.values() {
         match seen.last_mut() {
@@ -324,11 +305,10 @@ fn save_known(connection: &Connection, cluster: &str, host: &str, known: &Known)
         covered: known.covered.iter().map(|(prefix, ms)| (prefix.clone(), *ms)).collect(),
         unseen: known.unseen.clone(),
     };
-    let digest = facts::add_keys(connection, known.facts.keys()).map_err(at(WRITE))?;
-    connection
-        .prepare_cached("insert or replace into known_facts (cluster, host, keys, json) values (?1,?2,?3,?4)")
-        .and_then(|mut insert| insert.execute(params![cluster, host, digest, to_json(&row)]))
-        .map_err(at(WRITE))?;
+    let digest = facts::add_keys(database, known.facts.keys())?;
+    let put = "insert into known_facts (cluster, host, keys, json) values (?1,?2,?3,?4)
+               on conflict (cluster, host) do update set keys = excluded.keys, json = excluded.json";
+    database.execute(WRITE, put, params![cluster, host, digest, to_json(&row)])?;
     Ok(())
 }
 

@@ -191,7 +191,7 @@ fn the_log_replayed_over_the_first_facts_gives_the_last() {
             }
             read(&mut store, 10 * step, scope, &seen);
         }
-        let known = load_known(&store.connection, "c", "a").unwrap().unwrap();
+        let known = load_known(&store.database, "c", "a").unwrap().unwrap();
         let mut log = store.list_changes(&[], 0, "").unwrap().changes;
         log.reverse();
         for LoggedChange { change, .. } in &log {

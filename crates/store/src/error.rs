@@ -39,7 +39,36 @@ pub enum StoreError {
         /// At which step.
         doing: &'static str,
         /// Why.
-        source: rusqlite::Error,
+        source: DatabaseError,
+    },
+    /// A server does not answer, or refuses the user.
+    #[error("no connection to {server}\nhint: pg_isready -d {}", shell::word(server))]
+    Unreachable {
+        /// Server and database.
+        server: String,
+        /// Why.
+        source: DatabaseError,
+    },
+    /// A file of the configuration cannot be read.
+    #[error("cannot read {}", path.display())]
+    Configuration {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the configuration is none that is read.
+    #[error(transparent)]
+    Input(#[from] linerate_input::InputError),
+    /// The tables of a server were made by a newer program.
+    #[error("{server} has schema {found}, this program knows up to {known}\nhint: use the newer linerate")]
+    NewerServer {
+        /// Server and database.
+        server: String,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
     },
     /// A stored value has a shape that this program does not know.
     #[error("database: {what} cannot be read")]
@@ -87,9 +116,47 @@ pub enum StoreError {
     },
 }
 
+/// What an engine returned.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// SQLite.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// PostgreSQL, or the connection to it.
+    #[error("{problem}")]
+    Postgres {
+        /// Server and database.
+        server: String,
+        /// Why.
+        problem: String,
+        /// Whether its disk is full.
+        is_full: bool,
+    },
+}
+
+impl DatabaseError {
+    /// Whether there was no space.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Sqlite(source) => source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::Postgres { is_full, .. } => *is_full,
+        }
+    }
+}
+
 /// The file and what to do, where the disk of the operator is full, or the file is damaged or cannot be
 /// written.
-fn advice(source: &rusqlite::Error) -> String {
+fn advice(source: &DatabaseError) -> String {
+    match source {
+        DatabaseError::Sqlite(source) => advice_of_file(source),
+        DatabaseError::Postgres { server, .. } => {
+            format!(" in {server}\nhint: pg_isready -d {}", shell::word(server))
+        }
+    }
+}
+
+fn advice_of_file(source: &rusqlite::Error) -> String {
     use rusqlite::ErrorCode::{
         CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly, SystemIoFailure,
     };
@@ -119,9 +186,14 @@ fn advice(source: &rusqlite::Error) -> String {
     }
 }
 
+/// What is refused, and a command that helps.
+pub(super) fn unusable(what: String, hint: String) -> StoreError {
+    StoreError::Place { what, hint }
+}
+
 /// An error of the database at this step.
-pub(super) fn at(doing: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
-    move |source| StoreError::Database { doing, source }
+pub(super) fn at<E: Into<DatabaseError>>(doing: &'static str) -> impl FnOnce(E) -> StoreError {
+    move |source| StoreError::Database { doing, source: source.into() }
 }
 
 /// A value of the model as JSON.

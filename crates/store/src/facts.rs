@@ -11,12 +11,13 @@ use std::sync::Arc;
 use linerate_model::fact::{FactKey, FactValue, Gap, HostFacts};
 use linerate_model::fact_map::{FactMap, KeyLists};
 use linerate_model::inventory::HostName;
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::error::{StoreError, at, from_json, to_json};
+use super::database::Database;
+use super::error::{StoreError, from_json, to_json};
 
 /// What a row has of a host beside its keys.
 #[derive(Serialize, JsonSchema)]
@@ -38,41 +39,35 @@ struct Read {
 
 /// Writes the facts of hosts.
 pub(super) fn add<'a>(
-    connection: &Connection,
+    database: &Database,
     run: &str,
     facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
 ) -> Result<(), StoreError> {
-    let write = at("write facts");
-    let put = || -> rusqlite::Result<()> {
-        let mut row = connection
-            .prepare_cached("insert or replace into facts (run, host, json, keys) values (?1,?2,?3,?4)")?;
-        // Hosts that share their keys: digested once.
-        let mut digests: HashMap<usize, String> = HashMap::new();
-        for (host, facts) in facts {
-            let HostFacts { readings, counters, gaps, tool_bps } = facts;
-            let digest = match digests.entry(readings.key_list()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(add_keys(connection, readings.keys())?),
-            };
-            let written =
-                Written { values: readings.values().collect(), counters, gaps, tool_bps: *tool_bps };
-            row.execute(params![run, host, to_json(&written), &*digest])?;
-        }
-        Ok(())
-    };
-    put().map_err(write)
+    let put = "insert into facts (run, host, json, keys) values (?1,?2,?3,?4)
+               on conflict (run, host) do update set json = excluded.json, keys = excluded.keys";
+    // Hosts that share their keys: digested once.
+    let mut digests: HashMap<usize, String> = HashMap::new();
+    for (host, facts) in facts {
+        let HostFacts { readings, counters, gaps, tool_bps } = facts;
+        let digest = match digests.entry(readings.key_list()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(add_keys(database, readings.keys())?),
+        };
+        let written = Written { values: readings.values().collect(), counters, gaps, tool_bps: *tool_bps };
+        database.execute("write facts", put, params![run, host, to_json(&written), &*digest])?;
+    }
+    Ok(())
 }
 
 /// Writes a list of keys, unless it is there; gives its digest.
 pub(super) fn add_keys<'a>(
-    connection: &Connection,
+    database: &Database,
     keys: impl Iterator<Item = &'a FactKey>,
-) -> rusqlite::Result<String> {
+) -> Result<String, StoreError> {
     let json = to_json(&keys.collect::<Vec<_>>());
     let digest = digest(&json);
-    connection
-        .prepare_cached("insert or ignore into fact_keys (digest, json) values (?1,?2)")?
-        .execute(params![digest, json])?;
+    let put = "insert into fact_keys (digest, json) values (?1,?2) on conflict do nothing";
+    database.execute("write keys of facts", put, params![digest, json])?;
     Ok(digest)
 }
 
@@ -85,30 +80,21 @@ fn digest(json: &str) -> String {
 }
 
 /// Reads the facts of all hosts of a run.
-pub(super) fn load(connection: &Connection, run: &str) -> Result<BTreeMap<HostName, HostFacts>, StoreError> {
+pub(super) fn load(database: &Database, run: &str) -> Result<BTreeMap<HostName, HostFacts>, StoreError> {
+    const READ: &str = "read facts";
     let (mut known, mut lists) = (HashMap::new(), KeyLists::default());
-    let mut statement = connection
-        .prepare(
-            "select distinct fact_keys.digest, fact_keys.json from facts join fact_keys on facts.keys = digest
-             where run = ?1",
-        )
-        .map_err(at("read facts"))?;
-    let rows = statement
-        .query_map([run], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
-        .map_err(at("read facts"))?;
-    for row in rows {
-        let (digest, json) = row.map_err(at("read facts"))?;
-        let keys: Vec<FactKey> = from_json(format!("keys of facts in run {run}"), &json)?;
-        known.insert(digest, Arc::new(keys));
-    }
+    let query = "select digest, json from fact_keys
+                 where digest in (select keys from facts where run = ?1)";
+    database.each(READ, query, params![run], |row| {
+        let keys: Vec<FactKey> = from_json(format!("keys of facts in run {run}"), &row.get::<String>(1)?)?;
+        known.insert(row.get::<String>(0)?, Arc::new(keys));
+        Ok::<_, StoreError>(())
+    })?;
     let mut all = BTreeMap::new();
-    let mut statement =
-        connection.prepare("select host, json, keys from facts where run = ?1").map_err(at("read facts"))?;
-    let mut rows = statement.query([run]).map_err(at("read facts"))?;
-    while let Some(row) = rows.next().map_err(at("read facts"))? {
-        let texts =
-            || Ok((row.get::<_, HostName>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?));
-        let (host, json, digest) = texts().map_err(at("read facts"))?;
+    let query = "select host, json, keys from facts where run = ?1";
+    database.each(READ, query, params![run], |row| {
+        let host: HostName = row.get(0)?;
+        let (json, digest): (String, Option<String>) = (row.get(1)?, row.get(2)?);
         let what = format!("facts of {host} in run {run}");
         let mut facts: HostFacts = match digest {
             None => from_json(&*what, &json)?,
@@ -123,6 +109,7 @@ pub(super) fn load(connection: &Connection, run: &str) -> Result<BTreeMap<HostNa
         };
         lists.share(&mut facts.readings);
         all.insert(host, facts);
-    }
+        Ok::<_, StoreError>(())
+    })?;
     Ok(all)
 }

@@ -9,6 +9,7 @@
 //! [`Store::open_to_read`]: it makes nothing, and works where nothing can be written.
 #![deny(missing_docs)]
 
+mod address;
 mod changes;
 pub mod database;
 mod error;
@@ -16,10 +17,12 @@ mod facts;
 mod known;
 mod migrations;
 mod paths;
+mod postgres;
 mod private;
 mod record;
 mod rollouts;
 mod schema;
+mod sqlite;
 mod surveys;
 mod trials;
 
@@ -33,18 +36,18 @@ use linerate_model::path_methods::PathMethods;
 use linerate_model::run_id::RunId;
 use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use changes::{ChangeLog, FactReading, LoggedChange, UnlistedChanges};
-pub use error::StoreError;
-use error::{at, from_json, to_json};
+use database::{Database, Row};
+pub use error::{DatabaseError, StoreError};
+use error::{from_json, to_json};
 pub use known::ReadScope;
-use paths::FILE;
 pub use record::Record;
 pub use rollouts::Rollouts;
-use schema::STEPS;
+use schema::SCHEMA;
 pub use surveys::StoredSurvey;
 pub use trials::TrialRow;
 
@@ -95,60 +98,59 @@ pub struct RunRow {
 /// The open database.
 #[derive(Debug)]
 pub struct Store {
-    connection: Connection,
+    database: Database,
 }
 
 impl Store {
     /// Opens the database of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, StoreError> {
-        Ok(Self { connection: database::open_default(FILE, STEPS)? })
+        Ok(Self { database: Database::open_default(&SCHEMA)? })
     }
 
     /// Opens the database of the user's data folder for reading. Where there is none, an empty one in memory:
     /// a command that only reads leaves nothing behind.
     pub fn open_to_read() -> Result<Self, StoreError> {
-        Ok(Self { connection: database::open_to_read(FILE, STEPS)? })
+        Ok(Self { database: Database::open_to_read(&SCHEMA)? })
     }
 
     /// Opens a database file and brings it to the newest schema.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: database::open(path, STEPS)? })
+        Ok(Self { database: Database::open(path, &SCHEMA)? })
+    }
+
+    /// Opens a PostgreSQL database and brings it to the newest schema.
+    pub fn connect(address: &str) -> Result<Self, StoreError> {
+        Ok(Self { database: Database::connect(address, &SCHEMA)? })
     }
 
     /// Starts a run: everything of the snapshot but what comes later.
     pub fn begin_run(&self, snapshot: &Snapshot, inventory_path: Option<&Path>) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "insert into run (id, parent, start_ms, cluster, inventory_path, json) values (?1,?2,?3,?4,?5,?6)",
-                params![
-                    snapshot.id,
-                    snapshot.parent,
-                    snapshot.start_ms as i64,
-                    snapshot.inventory.name,
-                    inventory_path.map(|p| p.to_string_lossy().into_owned()),
-                    to_json(&shell(snapshot)),
-                ],
-            )
-            .map_err(at("begin a run"))?;
+        self.database.execute(
+            "begin a run",
+            "insert into run (id, parent, start_ms, cluster, inventory_path, json) values (?1,?2,?3,?4,?5,?6)",
+            params![
+                snapshot.id,
+                snapshot.parent,
+                snapshot.start_ms as i64,
+                snapshot.inventory.name,
+                inventory_path.map(|p| p.to_string_lossy().into_owned()),
+                to_json(&shell(snapshot)),
+            ],
+        )?;
         Ok(())
     }
 
     /// Marks a run as a measurement by itself: it is never the last one that can be diagnosed.
     pub fn set_measurement(&self, run: &str) -> Result<(), StoreError> {
-        self.connection
-            .execute("update run set measurement = 1 where id = ?1", [run])
-            .map_err(at("mark a measurement"))?;
+        let mark = "update run set measurement = 1 where id = ?1";
+        self.database.execute("mark a measurement", mark, params![run])?;
         Ok(())
     }
 
     /// What a run has beside facts, samples and gaps: figures of storage, the announced load.
     pub fn set_shell(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "update run set json = ?2 where id = ?1",
-                params![snapshot.id, to_json(&shell(snapshot))],
-            )
-            .map_err(at("write a run"))?;
+        let row = params![snapshot.id, to_json(&shell(snapshot))];
+        self.database.execute("write a run", "update run set json = ?2 where id = ?1", row)?;
         Ok(())
     }
 
@@ -158,14 +160,15 @@ impl Store {
         run: &str,
         facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
     ) -> Result<(), StoreError> {
-        let change = self.connection.transaction().map_err(at("write facts"))?;
+        let change = self.database.begin("write facts")?;
         facts::add(&change, run, facts)?;
-        change.commit().map_err(at("write facts"))
+        change.commit()
     }
 
     /// The samples of a round, as soon as they are there; all or none of them.
     pub fn add_samples(&mut self, run: &str, samples: &[Sample]) -> Result<(), StoreError> {
-        let change = self.connection.transaction().map_err(at("write samples"))?;
+        const WRITE: &str = "write samples";
+        let change = self.database.begin(WRITE)?;
         for sample in samples {
             let throughput = match &sample.outcome {
                 Outcome::Measured(m) => m.throughput_bps,
@@ -173,109 +176,97 @@ impl Store {
                 Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
             };
             let test = &sample.test;
-            change
-                .prepare_cached(
-                    "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
-                     values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-                )
-                .and_then(|mut insert| {
-                    insert.execute(params![
-                        run,
-                        test.id,
-                        test.from,
-                        test.to,
-                        test.layer.to_string(),
-                        test.kind.name(),
-                        sample.start_ms as i64,
-                        outcome_name(&sample.outcome),
-                        throughput,
-                        to_json(sample),
-                    ])
-                })
-                .map_err(at("write samples"))?;
+            change.execute(
+                WRITE,
+                "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
+                 values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+                params![
+                    run,
+                    test.id,
+                    test.from,
+                    test.to,
+                    test.layer.to_string(),
+                    test.kind.name(),
+                    sample.start_ms as i64,
+                    outcome_name(&sample.outcome),
+                    throughput,
+                    to_json(sample),
+                ],
+            )?;
         }
-        change.commit().map_err(at("write samples"))
+        change.commit()
     }
 
     /// A sample again, after something was learned about it (a disturbance that was reported late).
     pub fn replace_sample(&self, run: &str, sample: &Sample) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "update sample set outcome = ?3, throughput_bps = null, json = ?4 where run = ?1 and test = ?2",
-                params![run, sample.test.id, outcome_name(&sample.outcome), to_json(sample)],
-            )
-            .map_err(at("write a sample"))?;
+        self.database.execute(
+            "write a sample",
+            "update sample set outcome = ?3, throughput_bps = null, json = ?4 where run = ?1 and test = ?2",
+            params![run, sample.test.id, outcome_name(&sample.outcome), to_json(sample)],
+        )?;
         Ok(())
     }
 
     /// Something that could not be seen.
     pub fn add_gap(&self, run: &str, gap: &Gap) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "insert into gap (run, what, reason) values (?1,?2,?3)",
-                params![run, gap.what.to_string(), gap.reason],
-            )
-            .map_err(at("write a gap"))?;
+        let add = "insert into gap (run, what, reason) values (?1,?2,?3)";
+        self.database.execute("write a gap", add, params![run, gap.what.to_string(), gap.reason])?;
         Ok(())
     }
 
     /// The end of a run with its diagnosis.
     pub fn finish(&mut self, snapshot: &Snapshot, diagnosis: &Diagnosis) -> Result<(), StoreError> {
-        let change = self.connection.transaction().map_err(at("finish a run"))?;
-        change
-            .execute(
-                "update run set finished = 1, headline = ?2, diagnosis = ?3, left_out = ?4 where id = ?1",
-                params![snapshot.id, diagnosis.headline, to_json(diagnosis), to_json(&snapshot.left_out)],
-            )
-            .map_err(at("finish a run"))?;
-        change.execute("delete from finding where run = ?1", [&snapshot.id]).map_err(at("write findings"))?;
+        let change = self.database.begin("finish a run")?;
+        change.execute(
+            "finish a run",
+            "update run set finished = 1, headline = ?2, diagnosis = ?3, left_out = ?4 where id = ?1",
+            params![snapshot.id, diagnosis.headline, to_json(diagnosis), to_json(&snapshot.left_out)],
+        )?;
+        let old = "delete from finding where run = ?1";
+        change.execute("write findings", old, params![snapshot.id])?;
         for (rank, finding) in diagnosis.findings.iter().enumerate() {
             let cause = finding.causes.first().map(|c| c.id.as_str());
-            change
-                .execute(
-                    "insert into finding (run, rank, cause, sentence, json) values (?1,?2,?3,?4,?5)",
-                    params![snapshot.id, rank as i64, cause, finding.sentence, to_json(finding)],
-                )
-                .map_err(at("write findings"))?;
+            change.execute(
+                "write findings",
+                "insert into finding (run, rank, cause, sentence, json) values (?1,?2,?3,?4,?5)",
+                params![snapshot.id, rank as i64, cause, finding.sentence, to_json(finding)],
+            )?;
         }
-        change.commit().map_err(at("finish a run"))
+        change.commit()
     }
 
     /// Removes a run that ended before it measured anything; the changes that it saw stay in the log. A
     /// finished run stays.
     pub fn discard(&mut self, run: &str) -> Result<(), StoreError> {
-        let failed = "discard a run";
-        let change = self.connection.transaction().map_err(at(failed))?;
-        let unfinished = change
-            .query_row("select finished = 0 from run where id = ?1", [run], |row| row.get::<_, bool>(0))
-            .optional()
-            .map_err(at(failed))?;
+        const DISCARD: &str = "discard a run";
+        let change = self.database.begin(DISCARD)?;
+        let found = "select finished = 0 from run where id = ?1";
+        let unfinished: Option<bool> = change.first(DISCARD, found, params![run], |row| row.get(0))?;
         if unfinished == Some(true) {
             for table in ["sample", "facts", "gap", "finding"] {
-                change.execute(&format!("delete from {table} where run = ?1"), [run]).map_err(at(failed))?;
+                change.execute(DISCARD, &format!("delete from {table} where run = ?1"), params![run])?;
             }
             let log = "update fact_change set run = null where run = ?1";
-            change.execute(log, [run]).map_err(at(failed))?;
-            change.execute("delete from run where id = ?1", [run]).map_err(at(failed))?;
+            change.execute(DISCARD, log, params![run])?;
+            change.execute(DISCARD, "delete from run where id = ?1", params![run])?;
         }
-        change.commit().map_err(at(failed))
+        change.commit()
     }
 
     /// All of a run that was written, also of one that was killed.
     pub fn load_snapshot(&self, run: &str) -> Result<Snapshot, StoreError> {
-        let (json, left_out) = self
-            .connection
-            .query_row("select json, left_out from run where id = ?1", [run], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-            })
-            .optional()
-            .map_err(at("read a run"))?
-            .ok_or_else(|| StoreError::Missing { kind: "run", id: run.to_owned() })?;
+        let query = "select json, left_out from run where id = ?1";
+        let texts = |row: &Row<'_>| -> Result<(String, Option<String>), StoreError> {
+            Ok((row.get(0)?, row.get(1)?))
+        };
+        let found = self.database.first("read a run", query, params![run], texts)?;
+        let (json, left_out) =
+            found.ok_or_else(|| StoreError::Missing { kind: "run", id: run.to_owned() })?;
         let mut snapshot: Snapshot = from_json(format!("run {run}"), &json)?;
         if let Some(left_out) = left_out {
             snapshot.left_out = from_json(format!("what run {run} left out"), &left_out)?;
         }
-        snapshot.facts = facts::load(&self.connection, run)?;
+        snapshot.facts = facts::load(&self.database, run)?;
         if snapshot.imported.is_none() {
             snapshot.changes = self.changes_before(&snapshot)?;
         }
@@ -294,12 +285,9 @@ impl Store {
 
     /// The diagnosis that was stored with a run, if it came to its end.
     pub fn load_diagnosis(&self, run: &str) -> Result<Option<Diagnosis>, StoreError> {
-        let json: Option<Option<String>> = self
-            .connection
-            .query_row("select diagnosis from run where id = ?1", [run], |row| row.get(0))
-            .optional()
-            .map_err(at("read a diagnosis"))?;
-        match json {
+        let query = "select diagnosis from run where id = ?1";
+        let json = |row: &Row<'_>| row.get::<Option<String>>(0);
+        match self.database.first("read a diagnosis", query, params![run], json)? {
             None => Err(StoreError::Missing { kind: "run", id: run.to_owned() }),
             Some(None) => Ok(None),
             Some(Some(json)) => from_json(format!("diagnosis of run {run}"), &json).map(Some),
@@ -311,22 +299,16 @@ impl Store {
     pub fn methods_of(&self, inventory: &Inventory, since_ms: u64) -> Result<Vec<PathMethods>, StoreError> {
         // Lists of hosts without a name of their own share one.
         let Some(host) = inventory.hosts.first() else { return Ok(Vec::new()) };
-        let mut statement = self
-            .connection
-            .prepare(
-                "select json_extract(json, '$.methods') from run
-                 where cluster = ?1 and start_ms >= ?2 and finished = 1
-                       and json_extract(json, '$.methods') is not null
-                       and exists (select 1 from facts where facts.run = run.id and facts.host = ?3)
-                 order by start_ms desc, id desc",
-            )
-            .map_err(at("read methods"))?;
-        let rows = statement
-            .query_map(params![inventory.name, since_ms as i64, host.name], |row| row.get::<_, String>(0))
-            .map_err(at("read methods"))?;
+        let query = "select json ->> 'methods' from run
+                     where cluster = ?1 and start_ms >= ?2 and finished = 1
+                           and json ->> 'methods' is not null
+                           and exists (select 1 from facts where facts.run = run.id and facts.host = ?3)
+                     order by start_ms desc, id desc";
+        let values = params![inventory.name, since_ms as i64, host.name];
+        let of_runs: Vec<String> = self.database.list("read methods", query, values, |row| row.get(0))?;
         let mut known: Vec<PathMethods> = Vec::new();
-        for json in rows {
-            let of_run: Vec<PathMethods> = from_json("methods of a run", &json.map_err(at("read methods"))?)?;
+        for json in of_runs {
+            let of_run: Vec<PathMethods> = from_json("methods of a run", &json)?;
             for methods in of_run.into_iter().filter(|methods| methods.compared_ms >= since_ms) {
                 if known.iter().all(|other| other.class != methods.class) {
                     known.push(methods);
@@ -338,39 +320,29 @@ impl Store {
 
     /// Another number whenever another process has written since this one asked last.
     pub fn data_version(&self) -> Result<i64, StoreError> {
-        self.connection
-            .pragma_query_value(None, "data_version", |row| row.get(0))
-            .map_err(at("read the version of the database"))
+        self.database.data_version("read the version of the database")
     }
 
     /// All runs, newest first.
     pub fn list_runs(&self) -> Result<Vec<RunRow>, StoreError> {
-        let mut statement = self
-            .connection
-            .prepare(
-                "select id, parent, start_ms, cluster, inventory_path, finished, coalesce(headline, ''),
-                        (select count(*) from sample where run = run.id),
-                        measurement = 0 and (json_extract(json, '$.imported') is not null
-                                             or exists (select 1 from facts where facts.run = run.id))
-                 from run order by start_ms desc, id desc",
-            )
-            .map_err(at("list runs"))?;
-        let rows = statement
-            .query_map([], |row| {
-                Ok(RunRow {
-                    id: row.get(0)?,
-                    parent: row.get(1)?,
-                    start_ms: row.get::<_, i64>(2)?.max(0) as u64,
-                    cluster: row.get(3)?,
-                    inventory_path: row.get::<_, Option<String>>(4)?.map(PathBuf::from),
-                    finished: row.get(5)?,
-                    headline: row.get(6)?,
-                    samples: row.get::<_, i64>(7)?.max(0) as u64,
-                    diagnosable: row.get(8)?,
-                })
+        let query = "select id, parent, start_ms, cluster, inventory_path, finished, coalesce(headline, ''),
+                            (select count(*) from sample where sample.run = run.id),
+                            measurement = 0 and (json ->> 'imported' is not null
+                                                 or exists (select 1 from facts where facts.run = run.id))
+                     from run order by start_ms desc, id desc";
+        self.database.list("list runs", query, &[], |row| {
+            Ok(RunRow {
+                id: row.get(0)?,
+                parent: row.get(1)?,
+                start_ms: row.get::<i64>(2)?.max(0) as u64,
+                cluster: row.get(3)?,
+                inventory_path: row.get::<Option<String>>(4)?.map(PathBuf::from),
+                finished: row.get(5)?,
+                headline: row.get(6)?,
+                samples: row.get::<i64>(7)?.max(0) as u64,
+                diagnosable: row.get(8)?,
             })
-            .map_err(at("list runs"))?;
-        rows.collect::<Result<_, _>>().map_err(at("list runs"))
+        })
     }
 
     /// The newest run, or the one whose id begins with the text.
@@ -393,10 +365,7 @@ impl Store {
     }
 
     fn pairs(&self, query: &str, run: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let mut statement = self.connection.prepare(query).map_err(at("read a run"))?;
-        let rows =
-            statement.query_map([run], |row| Ok((row.get(0)?, row.get(1)?))).map_err(at("read a run"))?;
-        rows.collect::<Result<_, _>>().map_err(at("read a run"))
+        self.database.list("read a run", query, params![run], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 

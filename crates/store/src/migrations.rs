@@ -1,10 +1,24 @@
-//! Brings a database to the newest schema: step `n` of its list brings schema `n` to `n + 1`.
+//! The schema of a part of the store, and a SQLite file brought to the newest one.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
 use super::error::{StoreError, at};
+
+/// The tables of one part of the store, in both dialects. Step `n` of a list brings schema `n` to `n + 1`; a
+/// step that was released is never edited.
+#[derive(Debug)]
+pub struct Schema {
+    /// Name of the SQLite file in the data folder.
+    pub file: &'static str,
+    /// Name of the part where all parts share one database.
+    pub part: &'static str,
+    /// Steps for SQLite.
+    pub sqlite: &'static [&'static str],
+    /// Steps for PostgreSQL. The first makes what the tables were when it was written.
+    pub postgres: &'static [&'static str],
+}
 
 /// Runs the steps that the file lacks, each in a transaction of its own.
 pub(super) fn run(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), StoreError> {

@@ -17,6 +17,13 @@ pub(super) fn data_dir() -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|d| d.join(".local/share/linerate")))
 }
 
+/// The operator's configuration: `XDG_CONFIG_HOME/linerate/config.toml`, `~/.config/linerate/config.toml`.
+pub(super) fn config_file() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
+    folder.map(|folder| folder.join("linerate/config.toml"))
+}
+
 /// Whether this process may write there: asked of the kernel, because mounts and capabilities count too.
 pub(super) fn is_writable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use linerate_sys::ancestors::{self, Exchangeable, FolderIssue, Trusted};
 
-use super::error::StoreError;
+use super::error::{StoreError, unusable};
 use super::paths::{FILE, beside, copy};
 use linerate_model::shell;
 
@@ -69,10 +69,7 @@ fn check_above(folder: &Path) -> Result<(), StoreError> {
         FolderIssue::Mode => format!("chmod go-w {}", shell::path(&refused.path)),
         _ => "set LINERATE_DATA to a folder of your own".to_owned(),
     };
-    Err(StoreError::Place {
-        what: format!("{} {}", refused.path.display(), refused.problem("the store")),
-        hint,
-    })
+    Err(unusable(format!("{} {}", refused.path.display(), refused.problem("the store")), hint))
 }
 
 /// Whether a folder has no entries but those of a store.
@@ -126,10 +123,10 @@ pub(super) fn is_log_empty(path: &Path) -> bool {
 
 /// A log that has to be replayed cannot be read where nothing can be written.
 pub(super) fn needs_copy(path: &Path, source: &rusqlite::Error) -> StoreError {
-    StoreError::Place {
-        what: format!("database {} cannot be read where it cannot be written: {source}", path.display()),
-        hint: copy(path),
-    }
+    unusable(
+        format!("database {} cannot be read where it cannot be written: {source}", path.display()),
+        copy(path),
+    )
 }
 
 /// What is there, without following a link; `None` where nothing is.
@@ -157,7 +154,7 @@ fn not_what(path: &Path, found: &Metadata, wanted: &str) -> StoreError {
         }
         _ => format!("mv {} {}", shell::path(path), shell::path(&beside(path, ".bad"))),
     };
-    StoreError::Place { what: format!("{} is {what}, not {wanted} ({})", path.display(), owner(found)), hint }
+    unusable(format!("{} is {what}, not {wanted} ({})", path.display(), owner(found)), hint)
 }
 
 fn owner(found: &Metadata) -> String {
@@ -168,16 +165,16 @@ fn owner(found: &Metadata) -> String {
 fn refuse_stray(path: &Path, found: &Metadata, mode: u32) -> Result<(), StoreError> {
     let own = rustix::process::geteuid().as_raw();
     if found.uid() != own {
-        return Err(StoreError::Place {
-            what: format!("{} belongs to another user ({}; you are uid {own})", path.display(), owner(found)),
-            hint: "set LINERATE_DATA to a folder of your own".to_owned(),
-        });
+        return Err(unusable(
+            format!("{} belongs to another user ({}; you are uid {own})", path.display(), owner(found)),
+            "set LINERATE_DATA to a folder of your own".to_owned(),
+        ));
     }
     if found.mode() & 0o022 != 0 {
-        return Err(StoreError::Place {
-            what: format!("{} can be written by other users ({})", path.display(), owner(found)),
-            hint: format!("ls -la {0} && chmod {mode:04o} {0}", shell::path(path)),
-        });
+        return Err(unusable(
+            format!("{} can be written by other users ({})", path.display(), owner(found)),
+            format!("ls -la {0} && chmod {mode:04o} {0}", shell::path(path)),
+        ));
     }
     Ok(())
 }

@@ -1,8 +1,13 @@
-//! The schema of runs and trials, step by step. A step that was released is never edited; a new one is added
-//! below.
+//! The schema of runs and trials, step by step, for each engine. A step that was released is never edited; a
+//! new one is added below, to both lists.
 
-/// Step `n` brings schema `n` to `n + 1`.
-pub(super) const STEPS: &[&str] = &[
+use super::migrations::Schema;
+use super::paths::FILE;
+
+/// Runs and trials.
+pub(super) const SCHEMA: Schema = Schema { file: FILE, part: "runs", sqlite: SQLITE, postgres: POSTGRES };
+
+const SQLITE: &[&str] = &[
     "
     create table run (
         id text primary key,
@@ -106,3 +111,96 @@ pub(super) const STEPS: &[&str] = &[
     alter table fact_change add column seen_by text;
 ",
 ];
+
+// Texts in the order of their bytes, as SQLite has them; JSON as the text that was written.
+const POSTGRES: &[&str] = &["
+    create table run (
+        id text collate \"C\" primary key,
+        parent text,
+        start_ms bigint not null,
+        cluster text collate \"C\" not null,
+        inventory_path text,
+        finished bigint not null default 0,
+        headline text,
+        left_out text,
+        json json not null,
+        diagnosis json,
+        measurement bigint not null default 0
+    );
+    create table sample (
+        seq bigint generated always as identity primary key,
+        run text not null references run(id),
+        test bigint not null,
+        from_host text not null,
+        to_host text not null,
+        layer text not null,
+        kind text not null,
+        start_ms bigint not null,
+        outcome text not null,
+        throughput_bps double precision,
+        json text not null
+    );
+    create index sample_run on sample (run, test);
+    create table fact_keys (
+        digest text primary key,
+        json text not null
+    );
+    create table facts (
+        run text not null references run(id),
+        host text not null,
+        json text not null,
+        keys text references fact_keys(digest),
+        primary key (run, host)
+    );
+    create table gap (
+        rowid bigint generated always as identity primary key,
+        run text not null references run(id),
+        what text not null,
+        reason text not null
+    );
+    create index gap_run on gap (run);
+    create table finding (
+        run text not null references run(id),
+        rank bigint not null,
+        cause text,
+        sentence text not null,
+        json text not null,
+        primary key (run, rank)
+    );
+    create table trial (
+        id text collate \"C\" primary key,
+        run text not null,
+        remedy text not null,
+        status text not null,
+        saved_ms bigint not null,
+        json text not null
+    );
+    create table known_facts (
+        cluster text not null,
+        host text not null,
+        keys text not null references fact_keys(digest),
+        json text not null,
+        primary key (cluster, host)
+    );
+    create table fact_change (
+        seq bigint generated always as identity primary key,
+        cluster text collate \"C\" not null,
+        host text collate \"C\" not null,
+        key text collate \"C\" not null,
+        old text,
+        new text,
+        after_ms bigint not null,
+        seen_ms bigint not null,
+        run text,
+        who text,
+        seen_by text
+    );
+    create index fact_change_seen on fact_change (seen_ms);
+    create index fact_change_cluster on fact_change (cluster, seen_ms);
+    create table fact_change_beyond (
+        cluster text collate \"C\" not null,
+        host text collate \"C\" not null,
+        seen_ms bigint not null,
+        count bigint not null
+    );
+"];

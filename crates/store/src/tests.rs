@@ -163,7 +163,7 @@ fn opening_again_keeps_the_schema_and_a_newer_one_is_refused() {
     let path = folder.path().join("s.sqlite");
     drop(Store::open(&path).unwrap());
     drop(Store::open(&path).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 99, .. })));
 }
 
@@ -224,20 +224,20 @@ fn keys_of_facts_are_kept_once_and_older_rows_are_read() {
         run.facts.insert(format!("h{number}"), facts);
     }
     store.add_facts("r1", &run.facts).unwrap();
-    let lists: i64 =
-        store.connection.query_row("select count(*) from fact_keys", [], |row| row.get(0)).unwrap();
-    assert_eq!(lists, 1);
+    let lists: Result<Option<i64>, StoreError> =
+        store.database.first("", "select count(*) from fact_keys", &[], |row| row.get(0));
+    assert_eq!(lists.unwrap(), Some(1));
     let old =
         HostFacts { readings: [("cpu.count".to_owned(), FactValue::Int(2))].into(), ..HostFacts::default() };
     let row = params!["r1", "old", to_json(&old)];
-    store.connection.execute("insert into facts (run, host, json) values (?1,?2,?3)", row).unwrap();
+    store.database.execute("", "insert into facts (run, host, json) values (?1,?2,?3)", row).unwrap();
     run.facts.insert("old".to_owned(), old);
     let read = store.load_snapshot("r1").unwrap();
     assert_eq!(read, run);
     assert_eq!(read.facts["h0"].readings.key_list(), read.facts["h19"].readings.key_list());
     // Fewer values than keys: an error, not other facts.
     let cut = "update facts set json = json_replace(json, '$.values', json('[1500]')) where host = 'h3'";
-    store.connection.execute(cut, []).unwrap();
+    store.database.execute("", cut, &[]).unwrap();
     assert!(store.load_snapshot("r1").unwrap_err().to_string().contains("facts of h3 in run r1"));
 }
 

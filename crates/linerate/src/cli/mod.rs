@@ -108,6 +108,7 @@ Exit codes:
 
 Files:
   LINERATE_DATA, or ~/.local/share/linerate    runs and trials
+  LINERATE_STORE, or ~/.config/linerate/config.toml    a PostgreSQL store
   LINERATE_INVENTORY, or ./cluster.toml, or ~/.config/linerate/cluster.toml    inventory without -i";
 
 /// The commands in the order of the help. One that is in no group is hidden.

@@ -179,8 +179,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         done
     })?;
-    store.save_trial(&trial, clock::now_ms())?;
+    // What was measured is shown also where the store went away meanwhile.
+    let saved = store.save_trial(&trial, clock::now_ms());
     show(&trial, args.json)?;
+    saved?;
     Ok(code(&trial))
 }
 

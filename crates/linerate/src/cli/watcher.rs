@@ -11,15 +11,19 @@ pub(super) struct Watcher<'a> {
     store: &'a Store,
     progress: &'a dyn Progress,
     steps: usize,
+    /// Whether a step could not be saved: noted once.
+    is_unsaved: bool,
 }
 
 impl<'a> Watcher<'a> {
     pub(super) fn new(store: &'a Store, progress: &'a dyn Progress) -> Self {
-        Self { store, progress, steps: 0 }
+        Self { store, progress, steps: 0, is_unsaved: false }
     }
 
     pub(super) fn step(&mut self, trial: &Trial, step: &str, left: usize) {
-        if let Err(error) = self.store.save_trial(trial, clock::now_ms()) {
+        if let Err(error) = self.store.save_trial(trial, clock::now_ms())
+            && !std::mem::replace(&mut self.is_unsaved, true)
+        {
             self.progress.note(&format!("the trial could not be saved: {error}"));
         }
         if left + 1 > self.steps {

@@ -153,7 +153,7 @@ impl Writer {
         let written = self
             .values(&history, minute, downloads)
             .and_then(|values| history.append(minute.start_ms, &values));
-        self.history = Some(history);
+        self.history = Some(history).filter(|_| !written.as_ref().is_err_and(HistoryError::is_of_server));
         written
     }
 
@@ -176,6 +176,9 @@ impl Writer {
             if let Err(error) = history.keep(alarm) {
                 if self.missing == 0 {
                     self.note(format!("alarms are not kept for the page yet: {error}"));
+                }
+                if error.is_of_server() {
+                    return;
                 }
                 break;
             }
