@@ -7,6 +7,7 @@
 //! the server sends.
 
 mod dial;
+mod get;
 mod message;
 mod tls;
 mod url;
@@ -21,6 +22,7 @@ use linerate_model::kind::HttpPlan;
 use linerate_model::load::LoadReport;
 
 use self::dial::Until;
+pub use self::get::{GetAnswer, GetLimits, get};
 use self::message::{Body, Incoming};
 use self::url::{Authority, Failure, Url};
 use crate::job::{Job, LoadError};
@@ -134,6 +136,17 @@ fn follow(
     }
 }
 
+/// The request for a URL.
+fn request(url: &Url) -> String {
+    format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: linerate/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n\
+         Connection: close\r\n\r\n",
+        url.path,
+        url.host_header(),
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
 /// One request. Returns where it leads when it is a redirect.
 fn one(
     plan: &HttpPlan,
@@ -171,16 +184,9 @@ fn one(
     } else {
         Box::new(stream)
     };
-    let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: linerate/{}\r\nAccept: */*\r\nAccept-Encoding: identity\r\n\
-         Connection: close\r\n\r\n",
-        url.path,
-        url.host_header(),
-        env!("CARGO_PKG_VERSION")
-    );
     let begun = Instant::now();
     stream
-        .write_all(request.as_bytes())
+        .write_all(request(url).as_bytes())
         .and_then(|()| stream.flush())
         .map_err(|e| until.words("send the request", &e))?;
     let mut incoming = Incoming::new(stream);

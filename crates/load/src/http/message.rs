@@ -1,8 +1,8 @@
 //! Answers of HTTP/1.1: head and body, read with bounds.
 //!
 //! What comes in: bytes of a server that may be broken or hostile. What goes out: status, length, where a
-//! redirect leads, and the count of the body's bytes. The body itself is thrown away. A head has at most 64
-//! kB, a chunk's header 256 bytes.
+//! redirect leads, and the count of the body's bytes. The body itself is thrown away unless it is to be kept.
+//! A head has at most 64 kB, a chunk's header 256 bytes.
 //!
 //! The crate `httparse` would save no line: the bounds, the lines of chunks and the meaning of the fields are
 //! what is long here, and it reads none of them.
@@ -48,11 +48,29 @@ pub(super) struct Incoming<S> {
     buffer: Vec<u8>,
     at: usize,
     filled: usize,
+    /// The body, where it is to be kept.
+    kept: Option<Vec<u8>>,
 }
 
 impl<S: Read> Incoming<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, buffer: vec![0; READ_BYTES], at: 0, filled: 0 }
+        Self { stream, buffer: vec![0; READ_BYTES], at: 0, filled: 0, kept: None }
+    }
+
+    /// Reads a body as [`Self::body`] does, and keeps it.
+    pub(super) fn kept_body(&mut self, length: Length, most: u64) -> io::Result<(Body, Vec<u8>)> {
+        self.kept = Some(Vec::new());
+        let end = self.body(length, most, &mut 0)?;
+        Ok((end, self.kept.take().unwrap_or_default()))
+    }
+
+    /// Passes over bytes of a body in the buffer.
+    fn pass(&mut self, count: usize) {
+        let end = self.filled.min(self.at + count);
+        if let Some(kept) = &mut self.kept {
+            kept.extend_from_slice(&self.buffer[self.at..end]);
+        }
+        self.at = end;
     }
 
     /// Reads once into an empty buffer; 0 at the end.
@@ -165,7 +183,8 @@ impl<S: Read> Incoming<S> {
                     };
                 }
                 let here = ((self.filled - self.at) as u64).min(most - *bytes);
-                (self.at, *bytes) = (self.at + here as usize, *bytes + here);
+                self.pass(here as usize);
+                *bytes += here;
                 if *bytes >= most {
                     return Ok(Body::Cut);
                 }
@@ -218,7 +237,7 @@ impl<S: Read> Incoming<S> {
                 }
             }
             let here = ((self.filled - self.at) as u64).min(left);
-            self.at += here as usize;
+            self.pass(here as usize);
             left -= here;
             *bytes += here;
         }
@@ -254,6 +273,22 @@ mod tests {
         for (answer, expected) in cases {
             assert_eq!(read(answer, 20), Ok(expected), "{}", String::from_utf8_lossy(answer));
         }
+    }
+
+    #[test]
+    fn a_body_is_kept_without_its_chunks_and_within_its_bound() {
+        let kept = |answer: &[u8], most: u64| {
+            let mut incoming = Incoming::new(answer);
+            let head = incoming.head().unwrap();
+            incoming.kept_body(head.body, most).map_err(|e| e.to_string())
+        };
+        let chunked =
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+        assert_eq!(kept(chunked, 20), Ok((Body::Whole, b"abcde".to_vec())));
+        assert_eq!(kept(b"HTTP/1.0 200 OK\r\n\r\nto the end", 20), Ok((Body::Whole, b"to the end".to_vec())));
+        let long = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789";
+        assert_eq!(kept(long, 4), Ok((Body::Cut, b"1234".to_vec())));
+        assert!(kept(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1", 20).is_err());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use linerate_model::load::{LoadReport, LoadSpec, Role};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::{LoadControl, run};
+use crate::{GetLimits, LoadControl, get, run};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -292,4 +292,23 @@ fn senseless_plans_are_values() {
         let report = fetch_all(wrong);
         assert!(report.stopped.as_ref().unwrap().contains(words) && report.http.is_empty(), "{report:?}");
     }
+}
+
+#[test]
+fn one_answer_comes_with_its_body_and_within_its_bounds() {
+    let (pem, config) = certificate("127.0.0.1");
+    let hello = |line: &str, stream: &mut dyn Both| {
+        let status = if line.starts_with("GET /a?b=c ") { "200 OK" } else { "404 No" };
+        let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nhello").as_bytes());
+    };
+    let (plain, sealed) = (Server::start(None, hello), Server::start(Some(config), hello));
+    let limits = |bytes, trusted_pem| GetLimits { bytes, time: LONG, trusted_pem };
+    let got = get(&plain.url("/a?b=c"), &limits(5, None)).unwrap();
+    assert_eq!((got.status, got.body.as_slice()), (200, b"hello".as_slice()));
+    assert_eq!(get(&plain.url("/x"), &limits(5, None)).unwrap().status, 404);
+    assert!(get(&plain.url("/a"), &limits(4, None)).unwrap_err().contains("longer than"));
+    let url = format!("https://{}/a?b=c", sealed.address);
+    assert_eq!(get(&url, &limits(100, Some(pem))).unwrap().body, b"hello");
+    let (other, _) = certificate("127.0.0.1");
+    assert!(get(&url, &limits(100, Some(other))).unwrap_err().contains("certificate"));
 }
