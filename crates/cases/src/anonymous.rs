@@ -52,6 +52,10 @@ pub fn anonymous(snapshot: &Snapshot) -> (Snapshot, Renamer) {
         watched.host = renamer.host(&watched.host);
         watched.key = renamer.key(&watched.key);
     }
+    for stored in &mut copy.stored {
+        stored.host = renamer.host(&stored.host);
+        stored.key = renamer.key(&stored.key);
+    }
     for gap in &mut copy.gaps {
         *gap.what.name_mut() = renamer.text(gap.what.name_mut());
         gap.reason = renamer.text(&gap.reason);

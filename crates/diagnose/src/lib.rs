@@ -42,6 +42,7 @@ pub mod drops;
 pub mod front_ends;
 pub mod history;
 mod other_traffic;
+mod outliers;
 pub mod profile;
 mod remarks;
 pub mod replica_limits;
@@ -181,6 +182,7 @@ fn remarks(
     let disks = storage::remarks(context.facts.snapshot, &context.facts.rules.disks);
     remarks.extend(disks.into_iter().map(Remark::Disk));
     remarks.extend(together::remarks(&context.facts));
+    remarks.extend(outliers::remarks(&context.facts));
     remarks.extend(together::sent_again(&context.facts, report, findings));
     remarks.extend(connections::remarks(context));
     remarks.extend(other_traffic::remarks(context));

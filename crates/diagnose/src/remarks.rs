@@ -31,7 +31,7 @@ pub(crate) fn summary(context: &Context<'_>, report: &[Cell], judged: &[Judged<'
         Some(share) if share >= rules.at_ceiling => Overall::AtCeiling(share),
         Some(share) => Overall::OfCeiling(share),
         None if !context.cells.is_empty() => Overall::NoCeiling,
-        None if !snapshot.watched.is_empty() => Overall::Counters,
+        None if !snapshot.watched.is_empty() || !snapshot.stored.is_empty() => Overall::Counters,
         None if !snapshot.storage.is_empty() => Overall::Figures(snapshot.storage.len()),
         None => Overall::Nothing,
     };

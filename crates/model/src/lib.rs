@@ -45,6 +45,7 @@ pub mod load;
 pub mod names;
 pub mod notice;
 pub mod notify;
+pub mod outlier;
 pub mod path_methods;
 pub mod path_mtu;
 pub mod plan;

@@ -7,6 +7,7 @@ use crate::clue::Clue;
 use crate::difference::{Difference, FixProof};
 use crate::http::HttpStep;
 use crate::inventory::{HostName, Layer};
+use crate::outlier::HostOutlier;
 use crate::path_methods::{MethodPair, PathClass};
 use crate::snapshot::{StorageFigure, StoragePattern};
 use crate::suspect::{AtRest, Direction, Suspect};
@@ -284,6 +285,8 @@ pub enum Remark {
     Disk(DiskRemark),
     /// Hosts whose counters count the same packets.
     Together(Box<Together>),
+    /// A host that stands out among its equals in what a database stored of them.
+    Outlier(Box<HostOutlier>),
     /// A host to which every sender retransmits, while its throughput does not suffer.
     SentAgain {
         /// Receiver.
@@ -378,12 +381,13 @@ impl Remark {
     }
 
     /// Whether it names something that is wrong, without a finding: a symptom that is a fault, a slow front
-    /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same.
+    /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same, a host
+    /// that stands out among its equals.
     #[must_use]
     pub fn blames(&self) -> bool {
         match self {
             Self::Symptom(symptom) => symptom.sign.is_fault(),
-            Self::FrontEnds { .. } | Self::SentAgain { .. } | Self::Together(_) => true,
+            Self::FrontEnds { .. } | Self::SentAgain { .. } | Self::Together(_) | Self::Outlier(_) => true,
             Self::Disk(disk) => matches!(disk, DiskRemark::Saturated { .. }),
             _ => false,
         }

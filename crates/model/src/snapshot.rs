@@ -11,6 +11,7 @@ use crate::fact::{Gap, HostFacts};
 use crate::fact_change::FactChange;
 use crate::imported::Imported;
 use crate::inventory::{HostName, Inventory};
+use crate::outlier::StoredSeries;
 use crate::path_methods::PathMethods;
 use crate::run_id::RunId;
 use crate::sample::Sample;
@@ -49,6 +50,9 @@ pub struct Snapshot {
     /// Counters that were watched over a time, at several hosts in the same intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<CounterWatch>,
+    /// What a time series database stored of the hosts, in the same intervals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stored: Vec<StoredSeries>,
     /// What could not be seen at all.
     #[serde(default)]
     pub gaps: Vec<Gap>,

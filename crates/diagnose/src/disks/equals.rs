@@ -41,7 +41,7 @@ pub(super) fn groups(layout: &Layout) -> Vec<(&Disk, Vec<&str>)> {
 /// What the others of a group would wait at this rate of requests: a line through their waits over their
 /// rates by the median of all slopes (Theil and Sen), which a few odd ones cannot turn; the median where they
 /// all have the same rate.
-pub(super) fn expected(others: &[(f64, f64)], rate: f64, rules: &DiskRules) -> Option<f64> {
+pub(crate) fn expected(others: &[(f64, f64)], rate: f64, rules: &DiskRules) -> Option<f64> {
     let middle = |values: Vec<f64>| median(&values);
     let slopes: Vec<f64> = others
         .iter()

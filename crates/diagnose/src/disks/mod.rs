@@ -6,7 +6,7 @@
 //! did reach, in `volume` and `reach`.
 
 mod degraded;
-mod equals;
+pub(crate) mod equals;
 pub(crate) mod figures;
 mod findings;
 mod history;

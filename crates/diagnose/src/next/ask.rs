@@ -41,6 +41,10 @@ const TABLE: &[Line] = &[
     (S(is_one_cpu), "which CPU serves the stream", "`grep NIC /proc/interrupts` twice and `mpstat -P ALL 1` on {to}, during a transfer"),
     (S(|s| matches!(s, Sign::Window { .. })), "what keeps the window small", "`sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` at both ends; `ss -ti` on {from} during a transfer; a larger `-w`"),
     (R(|r| matches!(r, Remark::Shared { .. })), "how flows spread over the links between", "counters of each port of the trunk, and its hash: `ethtool -S NIC` or the switch's `show interfaces counters`"),
+    (R(|r| is_outlier(r, "nic.")), "what the NIC and its driver count", "`ethtool -S NIC; ethtool -g NIC; ethtool -a NIC` on {to} and on a host that is fine"),
+    (R(|r| is_outlier(r, "snmp.Tcp.")), "to whom it sends again", "`ss -ti; nstat -az; ip -s link` on {to}; `linerate drops {to}` with reasons"),
+    (R(|r| is_outlier(r, "disk.")), "health and waits of its drives", "`smartctl -a /dev/DRIVE; iostat -x 1` on {to}"),
+    (R(|r| is_outlier(r, "")), "what it does beside the others", "`top; mpstat -P ALL 1; nstat -az` on {to}"),
     (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", "`findmnt --verify; cat /etc/fstab; dmesg` on {to}; `scontrol show config | grep HealthCheck`"),
     (F(into_group), "offloads of the NIC behind which it is slow", "`ethtool -k NIC` on {to} and on a machine that is fine; `ethtool -i NIC` on both"),
     (R(is_block), "offloads of the NIC of the machine below", "`ethtool -k NIC` on the machine under {to} and on one that is fine"),
@@ -101,6 +105,11 @@ fn is_overlay(finding: &Finding) -> bool {
     finding.causes.iter().any(|cause| cause.id.contains("overlay"))
 }
 
+/// A host that stands out in a counter of such a key.
+fn is_outlier(remark: &Remark, head: &str) -> bool {
+    matches!(remark, Remark::Outlier(seen) if seen.key.starts_with(head))
+}
+
 fn is_block(remark: &Remark) -> bool {
     matches!(remark, Remark::Blocks { .. })
 }
@@ -153,6 +162,7 @@ fn applies(
         R(fits) => remarks.iter().find(|r| fits(r)).map(|remark| match remark {
             Remark::SentAgain { host, .. } => (SIGN, ["the others".to_owned(), host.clone()]),
             Remark::Node { host, .. } => (SIGN, [host.clone(), host.clone()]),
+            Remark::Outlier(seen) => (SIGN, [seen.host.clone(), seen.host.clone()]),
             Remark::Blocks { from, to } => (SIGN, [from.join(", "), to.join(", ")]),
             _ => (SIGN, unknown()),
         }),

@@ -17,6 +17,7 @@ mod metrics;
 mod next;
 mod notes;
 mod number;
+mod outliers;
 mod symptoms;
 mod trials;
 
@@ -34,6 +35,7 @@ pub use metrics::MetricRules;
 pub use next::NextRules;
 pub use notes::NoteRules;
 pub use number::Rule;
+pub use outliers::OutlierRules;
 pub use symptoms::SymptomRules;
 pub use trials::TrialRules;
 
@@ -76,6 +78,7 @@ rules! {
     trials: TrialRules, "The effect of a change; not part of a diagnosis, so not varied.";
     history: HistoryRules, "What moved over many runs; not part of a diagnosis, so not varied.";
     drops: DropRules, "Hosts that drop the same packets; not part of a diagnosis, so not varied.";
+    outliers: OutlierRules, "Hosts that stand out in stored series; not part of a survey, so not varied.";
 }
 
 impl Rules {

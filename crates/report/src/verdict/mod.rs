@@ -40,7 +40,7 @@ pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
         diagnosis.findings.iter().map(|finding| item(finding, snapshot, diagnosis, &shell)).collect();
     let signs = diagnosis.remarks.iter().filter(|remark| remark.suspects());
     // What a finding has located is more than the symptom.
-    let signs = signs.filter(|remark| findings.is_empty() || matches!(remark, Remark::FrontEnds { .. }));
+    let signs = signs.filter(|remark| findings.is_empty() || is_beside(remark));
     let signs: Vec<VerdictItem> =
         sign::together(signs).into_iter().map(|of| sign::item(of, &shell)).collect();
     findings.extend(signs);
@@ -93,6 +93,11 @@ fn replica(item: &VerdictItem) -> Option<(&str, &str)> {
         _ => None,
     })?;
     hit.key.starts_with("drbd.").then_some((cause.id.as_str(), hit.key.as_str()))
+}
+
+/// Whether a sign is of something else than what a finding has located.
+fn is_beside(sign: &Remark) -> bool {
+    matches!(sign, Remark::FrontEnds { .. } | Remark::Outlier(_))
 }
 
 /// What imported evidence lacks; `NIC` becomes the name of it where the hosts of the command have one only.

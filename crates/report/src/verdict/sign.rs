@@ -11,6 +11,7 @@ use linerate_model::verdict::{
 
 use super::command::Shell;
 use crate::names;
+use crate::words::outlier;
 
 /// Names in a line.
 const NAMES_MAX: usize = 4;
@@ -102,6 +103,7 @@ fn of_one(remark: &Remark) -> String {
             )
         }
         Remark::Disk(disk) => of_disk(disk),
+        Remark::Outlier(seen) => outlier::line(seen),
         other => crate::words::note(other),
     }
 }
@@ -211,6 +213,7 @@ fn cause(remark: &Remark) -> Option<VerdictCause> {
             };
             cause(format!("more requests than a rotating disk serves{merged}"), Certainty::Possible)
         }
+        Remark::Outlier(_) => cause("unknown; counters name the host alone".to_owned(), Certainty::Unknown),
         Remark::Disk(DiskRemark::Slow { .. }) => {
             cause("the drive itself, if all are of one kind".to_owned(), Certainty::Possible)
         }
@@ -235,6 +238,7 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
         }
         Remark::SentAgain { host, .. } => Some(shell.on(host, "ip -s link show")),
         Remark::Together(seen) => Some(shell.reads(&seen.most.0, &seen.key)),
+        Remark::Outlier(seen) => Some(shell.on(&seen.host, &outlier::check(seen))),
         Remark::Disk(DiskRemark::Slow { host, .. } | DiskRemark::Saturated { host, .. })
             if !host.is_empty() =>
         {

@@ -83,8 +83,9 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
             });
             format!("nothing stands out among the peers; no ceiling is known{}", ports.unwrap_or_default())
         }
-        Overall::Counters => first(|r| matches!(r, Remark::Together(_)))
-            .unwrap_or_else(|| "no pair was measured, and no counters move together".to_owned()),
+        Overall::Counters => first(|r| matches!(r, Remark::Together(_) | Remark::Outlier(_)))
+            .or_else(|| first(drive))
+            .unwrap_or_else(|| "no pair was measured, and no counters stand out".to_owned()),
         Overall::Figures(1) => {
             first(drive).unwrap_or_else(|| "one figure of disks, not at its limit".to_owned())
         }

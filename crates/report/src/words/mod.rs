@@ -10,6 +10,7 @@ pub mod disks;
 pub mod drbd;
 mod finding;
 mod headline;
+pub(crate) mod outlier;
 mod remark;
 mod symptom;
 mod trial;
