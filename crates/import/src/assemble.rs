@@ -11,6 +11,7 @@ use linerate_model::imported::{Earlier, Imported};
 use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SshSpec, TransportSpec};
 use linerate_model::kind::{HttpPlan, TestKind};
 use linerate_model::load::LoadReport;
+use linerate_model::outlier::StoredSeries;
 use linerate_model::plan::Test;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{CounterWatch, Snapshot, StorageFigure, StoragePattern, StorageSubject};
@@ -87,6 +88,7 @@ pub(crate) fn snapshot(
     }
     account.notes = sink.notes.into_iter().collect();
     let watched = sink.watched.into_iter().map(|w| CounterWatch { host: names.host(&w.host), ..w }).collect();
+    let stored = sink.stored.into_iter().map(|s| StoredSeries { host: names.host(&s.host), ..s }).collect();
     Snapshot {
         schema: linerate_model::SCHEMA,
         inventory,
@@ -94,6 +96,7 @@ pub(crate) fn snapshot(
         samples,
         storage,
         watched,
+        stored,
         ..Snapshot::default()
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Pure: no file, no clock, no socket. A text may hold several pieces in sequence, as in a pasted terminal
 //! session; prompts between them name the host on which a command ran. Unrecognised lines are quoted and
-//! never stop the import. One file per format in `formats`, and one line for each in `READERS` there.
+//! never stop the import. One file per format in `formats`, and one line for each in `READERS` there. What
+//! Prometheus stored of hosts is read in `prometheus`.
 #![deny(missing_docs)]
 
 mod assemble;
@@ -16,6 +17,7 @@ mod limits;
 mod missing;
 mod names;
 mod options;
+pub mod prometheus;
 mod prompt;
 mod prose;
 mod reader;
@@ -24,7 +26,8 @@ mod states;
 mod units;
 mod walk;
 
-use linerate_model::imported::{Imported, UNREAD_MAX};
+use linerate_model::fact::Gap;
+use linerate_model::imported::{Imported, Missing, UNREAD_MAX};
 use linerate_model::snapshot::Snapshot;
 
 pub use document::{BYTES_MAX, Document};
@@ -45,10 +48,14 @@ pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
     let mut snapshot = assemble::snapshot(sink, &text, options, &mut account);
     account.words = prose::words(&text);
     account.missing = missing::of(&snapshot);
-    snapshot.gaps.extend(account.missing.iter().map(|m| linerate_model::fact::Gap {
-        what: m.what.clone().into(),
-        reason: format!("not in what was read; {}", m.command),
-    }));
+    snapshot.gaps.extend(as_gaps(&account.missing));
     snapshot.imported = Some(Box::new(account));
     snapshot
+}
+
+/// What is missing, as gaps.
+fn as_gaps(missing: &[Missing]) -> impl Iterator<Item = Gap> + '_ {
+    missing
+        .iter()
+        .map(|m| Gap { what: m.what.clone().into(), reason: format!("not in what was read; {}", m.command) })
 }

@@ -13,6 +13,8 @@ use linerate_model::snapshot::{Snapshot, StorageSubject};
 
 /// Names that are listed; the rest is counted.
 const NAMES_MAX: usize = 4;
+/// Names that a command is given.
+const TYPED_MAX: usize = 12;
 /// Fewer hosts than this need no groups.
 const GROUPS_FROM: usize = 3;
 /// Fewer intervals than this do not show how a transfer goes on.
@@ -133,6 +135,10 @@ fn any_transfer(evidence: &Evidence<'_>) -> Option<Missing> {
     Some(missing(
         "throughput between hosts".to_owned(),
         match hosts[..] {
+            // A command with a thousand names is none to type.
+            [a, b, ..] if hosts.len() > TYPED_MAX => format!(
+                "`iperf3 -s` on {a}, then `iperf3 -c {a} -t 20 -J` on {b}; or `linerate survey -i FILE` for all"
+            ),
             [a, b, ..] => format!("`iperf3 -s` on {a}, then `iperf3 -c {a} -t 20 -J` on {b}; or `linerate survey {}` for all", hosts.join(" ")),
             _ => "`iperf3 -s` on one host, then `iperf3 -c HOST -t 20 -J` on another; or `linerate survey HOST HOST` for all".to_owned(),
         },

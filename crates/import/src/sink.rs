@@ -6,6 +6,7 @@ use linerate_model::fact::{FactKey, FactValue, check_key};
 use linerate_model::http::HttpFetch;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TestKind;
+use linerate_model::outlier::StoredSeries;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::{CounterWatch, StorageFigure};
 
@@ -98,6 +99,8 @@ pub(crate) struct Sink {
     pub downloads: Vec<Download>,
     /// Counters by interval.
     pub watched: Vec<CounterWatch>,
+    /// What a time series database stored.
+    pub stored: Vec<StoredSeries>,
     /// Address to name.
     pub aliases: BTreeMap<String, String>,
     /// Address and the word of a file's name that may be its host.
