@@ -167,11 +167,28 @@ impl VmLab {
     /// # Errors
     /// It is on, or does not come up.
     pub fn boot(&mut self, name: &str) -> Result<()> {
+        self.power_on(name)?;
+        self.wait_up(name)
+    }
+
+    /// Powers a guest on again, with its drives; it boots meanwhile.
+    ///
+    /// # Errors
+    /// It is on.
+    pub fn power_on(&mut self, name: &str) -> Result<()> {
         let index = self.topology.guest(name)?;
         if self.guests[index].has_ended() {
             self.guests[index].power_cut(Keep::All, 0)?;
         }
-        self.switch_on(index)?;
+        self.switch_on(index)
+    }
+
+    /// Waits until a guest that was powered on is up.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn wait_up(&mut self, name: &str) -> Result<()> {
+        let index = self.topology.guest(name)?;
         self.wait_ready(index, &|| false)
     }
 

@@ -109,7 +109,7 @@ fn work_begins_with_the_kept_set(scene: &mut Scene) {
         "scontrol update nodename=server state=down reason=reboot; sbatch -J first -o /root/first --wrap='{JOB}'"
     );
     scene.sh(GUEST, &submit);
-    boot(scene, true);
+    boot(scene, &[GUEST], true);
     let found = result(scene, "first");
     let lines: Vec<&str> = found.lines().collect();
     assert_eq!(lines[..3], ["33554432", "5", "1400"], "{found}");
@@ -134,7 +134,7 @@ fn no_work_without_it(scene: &mut Scene) {
         "echo net.core.rmem_max=212992 >{OTHER}; sbatch --hold -J second -o /root/second --wrap='{JOB}'"
     );
     scene.sh(GUEST, &submit);
-    boot(scene, true);
+    boot(scene, &[GUEST], true);
     assert_eq!(scene.sh(GUEST, "systemctl is-system-running --wait || true"), "degraded\n");
     assert_eq!(of(scene, "linerate-kept", "Result"), "exit-code");
     assert_eq!(of(scene, "slurmd", "ActiveState"), "inactive");
@@ -161,7 +161,7 @@ fn no_work_without_it(scene: &mut Scene) {
 /// Files, units in memory and the requirement of slurmd are gone; slurmd runs on meanwhile, and starts again.
 fn nothing_is_left(scene: &Scene) {
     let begun = at(scene, "slurmd", "ExecMainStartTimestampMonotonic");
-    let shown = check(scene, &["uninstall"]);
+    let shown = check(scene, &[GUEST], &["uninstall"]);
     assert_eq!(at(scene, "slurmd", "ExecMainStartTimestampMonotonic"), begun, "slurmd was stopped");
     edit_conf(scene, &shown[shown.find("--- ").unwrap_or_else(|| panic!("{shown}"))..]);
     let left = "set +e; exec 2>/dev/null; ls -A /etc/linerate /usr/local/sbin | grep -v :; \
@@ -187,7 +187,7 @@ fn a_node_of_slurm_takes_no_work_before_its_kept_set_is_in_force() {
     let kept = scene.lab.folder().join("kept.toml");
     std::fs::write(&kept, KEPT).unwrap();
     drift(&scene, &["--put-back"], &[0, 1]);
-    let shown = check(&scene, &["install", "--slurm", "--kept", kept.to_str().unwrap()]);
+    let shown = check(&scene, &[GUEST], &["install", "--slurm", "--kept", kept.to_str().unwrap()]);
     edit_conf(&scene, &shown[shown.find("--- ").unwrap_or_else(|| panic!("{shown}"))..]);
 
     work_begins_with_the_kept_set(&mut scene);
