@@ -9,6 +9,7 @@
 
 mod cli;
 mod import;
+mod prometheus;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -207,8 +207,8 @@ impl<'a> Group<'a> {
         };
         // The last time that it stood out, which may have several levels.
         let levels: Vec<&[usize]> = bounds.windows(2).collect();
-        let last = levels.iter().rposition(|level| is_high(&level))?;
-        let first = levels[..last].iter().rposition(|level| !is_high(&level)).map_or(0, |low| low + 1);
+        let last = levels.iter().rposition(&is_high)?;
+        let first = levels[..last].iter().rposition(|level| !is_high(level)).map_or(0, |low| low + 1);
         let (from, to) = (levels[first][0], levels[last][1]);
         if to - from < rules.outliers.intervals_min {
             return None;

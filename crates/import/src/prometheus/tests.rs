@@ -52,7 +52,10 @@ fn counters_facts_and_settings_have_the_keys_of_the_nodes() {
         ("node_netstat_TcpExt_ListenDrops", vec![one(&[A], |at| if at < 6 { 100.0 } else { 30.0 })]),
         ("node_cpu_seconds_total", vec![one(&[A, ("cpu", "3"), ("mode", "steal")], |at| at as f64)]),
         ("node_ethtool_received_crc_errors", vec![one(&eth0, |at| at as f64)]),
-        ("node_sysctl_net_ipv4_tcp_rmem", vec![sysctl("0", 4096.0), sysctl("2", 6e6), sysctl("1", 131072.0)]),
+        (
+            "node_sysctl_net_ipv4_tcp_rmem",
+            vec![sysctl("0", 4096.0), sysctl("2", 6e6), sysctl("1", 131_072.0)],
+        ),
         ("node_sysctl_net_ipv4_conf_all_rp_filter", vec![one(&[A], |_| 1.0)]),
         (
             "node_filesystem_readonly",

@@ -1,22 +1,25 @@
 //! `linerate diagnose`: the reasoning again, on a stored run, a snapshot file, a case file, or on what other
-//! tools printed.
+//! tools printed or Prometheus stored.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use linerate_import::prometheus::StoredRange;
 use linerate_knowledge::Knowledge;
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 
-use super::{import, open, out};
+use super::{import, open, out, quantity};
+use crate::prometheus;
 use linerate_input as input;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Diagnose a stored run, a snapshot, a case, or the output of other tools.
+/// Diagnose a stored run, a snapshot, a case, the output of other tools, or what Prometheus stored.
 #[derive(Debug, clap::Args)]
 #[command(
+    group = clap::ArgGroup::new("evidence").args(["what", "prometheus"]),
     after_help = AFTER_HELP,
     after_long_help = import::INPUTS.to_owned() + AFTER_HELP
 )]
@@ -25,10 +28,19 @@ pub(super) struct Args {
     /// the last run
     #[arg(value_name = "RUN|FILE")]
     what: Vec<String>,
+    /// Read what Prometheus stored of node_exporter
+    #[arg(long, value_name = "URL", conflicts_with_all = ["host", "format", "layer"])]
+    prometheus: Option<String>,
+    /// How long ago it begins, e.g. 24h, or begin and end (UTC), e.g. 2026-11-20/2026-11-21T06:00
+    #[arg(long, value_name = "TIME[/TIME]", requires = "prometheus", default_value = "24h", value_parser = range)]
+    range: Range,
+    /// Certificates to trust instead of those of this host (PEM), for https
+    #[arg(long, value_name = "FILE", requires = "prometheus")]
+    ca: Option<PathBuf>,
     #[command(flatten)]
     reading: import::Reading,
     /// Store the evidence as a run, for `show`, `diff` and `try`
-    #[arg(long, requires = "what")]
+    #[arg(long, requires = "evidence")]
     save: bool,
     /// Parent run of the stored run
     #[arg(long, value_name = "RUN", requires = "save")]
@@ -47,20 +59,59 @@ Examples:
   linerate diagnose snapshot.json
   linerate diagnose mail.txt iperf3.json evidence/   output of other tools, a folder of it
   linerate diagnose --save sosreport-arc-1/          the same, stored as a run
+  linerate diagnose --prometheus http://prom:9090    the last 24 hours of node_exporter
   xclip -o | linerate diagnose -                     a copied terminal session";
+
+/// Begin and end of what is read of Prometheus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    from: quantity::Since,
+    /// None for now.
+    to: Option<quantity::Since>,
+}
+
+fn range(text: &str) -> Result<Range, String> {
+    let (from, to) = match text.split_once('/') {
+        Some((from, to)) => (from, Some(quantity::since(to)?)),
+        None => (text, None),
+    };
+    Ok(Range { from: quantity::since(from)?, to })
+}
+
+/// Reads what Prometheus stored into a snapshot without a name.
+fn stored(url: &str, args: &Args) -> anyhow::Result<Snapshot> {
+    let now_ms = linerate_fleet::clock::now_ms();
+    let from_ms = args.range.from.unix_ms(now_ms);
+    let to_ms = args.range.to.map_or(now_ms, |to| to.unix_ms(now_ms)).min(now_ms);
+    let range = StoredRange::new(from_ms, to_ms).map_err(anyhow::Error::msg)?;
+    let trusted_pem =
+        args.ca.as_deref().map(|path| input::text(path, input::CERTIFICATES_BYTES_MAX)).transpose()?;
+    prometheus::read(url, range, trusted_pem, args.reading.known()?)
+}
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let knowledge = open::knowledge()?;
     if args.save {
         let paths: Vec<PathBuf> = args.what.iter().map(PathBuf::from).collect();
-        let (snapshot, diagnosis) = import::save(&paths, &args.reading, args.parent.as_deref(), &knowledge)?;
+        let read = || match &args.prometheus {
+            Some(url) => stored(url, args),
+            None => import::read(&paths, &args.reading),
+        };
+        let (snapshot, diagnosis) = import::save(read, &args.reading, args.parent.as_deref(), &knowledge)?;
         show(args, &snapshot, &diagnosis)?;
         if !args.json {
             out::note(&format!("run {0}; all of it: linerate show {0}", snapshot.id));
         }
         return Ok(open::verdict_code(&snapshot, &diagnosis));
     }
-    let (snapshot, diagnosis) = diagnosed(&args.what, &args.reading, &knowledge)?;
+    let (snapshot, diagnosis) = match &args.prometheus {
+        Some(url) => {
+            let snapshot = stored(url, args)?;
+            let diagnosis = linerate_report::words::diagnose(&snapshot, &knowledge);
+            (snapshot, diagnosis)
+        }
+        None => diagnosed(&args.what, &args.reading, &knowledge)?,
+    };
     show(args, &snapshot, &diagnosis)?;
     Ok(open::verdict_code(&snapshot, &diagnosis))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use linerate_import::ImportOptions;
 use linerate_knowledge::Knowledge;
 use linerate_model::finding::Diagnosis;
-use linerate_model::inventory::Layer;
+use linerate_model::inventory::{Inventory, Layer};
 use linerate_model::snapshot::Snapshot;
 
 use super::{open, out};
@@ -31,6 +31,13 @@ pub(super) struct Reading {
     inventory: Option<PathBuf>,
 }
 
+impl Reading {
+    /// The inventory that was named.
+    pub(super) fn known(&self) -> anyhow::Result<Option<Inventory>> {
+        self.inventory.as_deref().map(|path| open::inventory(path, &[])).transpose()
+    }
+}
+
 fn layer(text: &str) -> Result<Layer, String> {
     match text {
         "underlay" => Ok(Layer::Underlay),
@@ -53,15 +60,15 @@ Host names are taken from prompts and file names. Unrecognised input is quoted.
 
 ";
 
-/// Reads files and stores them as a run.
+/// Stores what `read` returns as a run; the store is opened first, so that nothing is read in vain.
 pub(super) fn save(
-    files: &[PathBuf],
+    read: impl FnOnce() -> anyhow::Result<Snapshot>,
     reading: &Reading,
     parent: Option<&str>,
     knowledge: &Knowledge,
 ) -> anyhow::Result<(Snapshot, Diagnosis)> {
     let mut store = Store::open_default()?;
-    let mut snapshot = read(files, reading)?;
+    let mut snapshot = read()?;
     snapshot.id = linerate_operator::run_id::new_id();
     snapshot.start_ms = linerate_fleet::clock::now_ms();
     snapshot.parent = parent.map(|id| store.find_run(Some(id))).transpose()?.map(|run| run.id);
@@ -82,7 +89,7 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Snaps
     for remark in &collected.remarks {
         out::note(&format!("left out: {remark}"));
     }
-    let known = reading.inventory.as_deref().map(|path| open::inventory(path, &[])).transpose()?;
+    let known = reading.known()?;
     let options = ImportOptions {
         host: reading.host.clone(),
         format: reading.format.clone(),
