@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "part of tests alone")]
 
 mod meter;
+mod probing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -25,6 +26,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::meter::Meter;
+use self::probing::Probing;
 use super::pipes::Pipes;
 use super::{Fleet, HELLO_WAIT, NodeLink, OPENING_MAX};
 use linerate_model::random::Random;
@@ -43,6 +45,8 @@ const SYSCTLS: usize = 480;
 const NICS: usize = 4;
 const NIC_READINGS: usize = 110;
 const COUNTERS: usize = 600;
+/// A node answers so late that nothing was noticed.
+const NOTICES_AFTER: Duration = Duration::from_secs(30);
 
 /// All nodes.
 pub struct SimulatedFleet {
@@ -53,6 +57,8 @@ pub struct SimulatedFleet {
     flows: Mutex<HashMap<[u8; 16], oneshot::Sender<LoadReport>>>,
     /// What the nodes themselves cost.
     meter: Meter,
+    /// Whether nodes die, are silent and refuse tests.
+    fails: bool,
 }
 
 /// What one node is like.
@@ -105,7 +111,15 @@ impl SimulatedFleet {
     /// A world in which the host of this number has a receive buffer that is too small.
     pub fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
         let numbers = (0..hosts).map(|number| (address(number), number)).collect();
-        Arc::new(Self { seed, sick, numbers, flows: Mutex::default(), meter: Meter::default() })
+        let (flows, meter) = (Mutex::default(), Meter::default());
+        Arc::new(Self { seed, sick, numbers, flows, meter, fails: true })
+    }
+
+    /// A world in which nothing fails.
+    pub fn healthy(hosts: usize, seed: u64) -> Arc<Self> {
+        let numbers = (0..hosts).map(|number| (address(number), number)).collect();
+        let (flows, meter) = (Mutex::default(), Meter::default());
+        Arc::new(Self { seed, sick: usize::MAX, numbers, flows, meter, fails: false })
     }
 
     /// Time that this process has spent as the nodes, not as their operator.
@@ -150,7 +164,7 @@ impl SimulatedFleet {
 
     fn character(&self, number: usize) -> Character {
         let mut random = self.random(1, number);
-        let well = number == self.sick;
+        let well = number == self.sick || !self.fails;
         let hello_after = Duration::from_millis(5 + random.below(300) as u64);
         let silent = random.below(SILENT_ONE_IN) == 0 && !well;
         let dies = random.below(DYING_ONE_IN) == 0 && !well;
@@ -212,9 +226,8 @@ async fn node(world: Arc<SimulatedFleet>, number: usize, stream: DuplexStream) {
     let death = begun + character.dies_after.unwrap_or(Duration::from_secs(86_400));
     let mut session = NodeSession::new(hello());
     let (answers, mut answered) = mpsc::unbounded_channel::<(RequestId, Event)>();
-    let mut stops: HashMap<RequestId, oneshot::Sender<()>> = HashMap::new();
+    let mut node = Node::new(world, number, answers);
     let mut buffer = vec![0; 2048];
-    let mut loads = 0;
     let now_ms = || begun.elapsed().as_millis() as u64;
     loop {
         session.tick(now_ms());
@@ -233,34 +246,86 @@ async fn node(world: Arc<SimulatedFleet>, number: usize, stream: DuplexStream) {
         }
         while let Some(event) = session.poll_event() {
             let NodeEvent::Request { id, body } = event else { return };
-            match body {
-                Request::Observe(ObserveRequest::Facts { prefixes, .. }) => {
-                    session.respond(now_ms(), id, Event::Facts(Box::new(world.facts(number, &prefixes))));
-                }
-                Request::Observe(ObserveRequest::Load(spec)) => {
-                    loads += 1;
-                    let mut random = world.random(3 + loads, number);
-                    if random.below(REFUSED_ONE_IN) == 0 {
-                        let error = "no memory for the streams".to_owned();
-                        let event = Event::Failed { error, hint: String::new(), undo_failed: false };
-                        session.respond(now_ms(), id, event);
-                        continue;
-                    }
-                    let (stop, stopped) = oneshot::channel();
-                    stops.insert(id, stop);
-                    load(&world, (id, spec), random, &answers, stopped);
-                    continue;
-                }
-                Request::Session(SessionRequest::StopLoad { load }) => drop(stops.remove(&load)),
-                Request::Session(SessionRequest::Bye) => {
-                    session.respond(now_ms(), id, Event::Done);
-                    let _ = to_operator.write_all(&session.take_output()).await;
-                    return;
-                }
-                _ => {}
+            let is_end = matches!(body, Request::Session(SessionRequest::Bye));
+            for event in node.answer(id, body, now_ms()) {
+                session.respond(now_ms(), id, event);
             }
-            session.respond(now_ms(), id, Event::Done);
+            if is_end {
+                let _ = to_operator.write_all(&session.take_output()).await;
+                return;
+            }
         }
+    }
+}
+
+/// What a node does for its operator.
+struct Node {
+    world: Arc<SimulatedFleet>,
+    number: usize,
+    /// What it answers later.
+    answers: mpsc::UnboundedSender<(RequestId, Event)>,
+    stops: HashMap<RequestId, oneshot::Sender<()>>,
+    loads: usize,
+    probing: Probing,
+}
+
+impl Node {
+    fn new(
+        world: Arc<SimulatedFleet>,
+        number: usize,
+        answers: mpsc::UnboundedSender<(RequestId, Event)>,
+    ) -> Self {
+        Self { world, number, answers, stops: HashMap::new(), loads: 0, probing: Probing::default() }
+    }
+
+    /// What it answers at once; nothing where that comes later.
+    fn answer(&mut self, id: RequestId, body: Request, now_ms: u64) -> Vec<Event> {
+        match body {
+            Request::Observe(
+                ObserveRequest::Facts { prefixes, .. } | ObserveRequest::Follow { prefixes, .. },
+            ) => {
+                vec![Event::Facts(Box::new(self.world.facts(self.number, &prefixes))), Event::Done]
+            }
+            Request::Observe(ObserveRequest::Notices) => {
+                self.later(id, Event::Noticed(Vec::new()), NOTICES_AFTER)
+            }
+            Request::Observe(ObserveRequest::Probe(request)) => match self.probing.report(&request, now_ms) {
+                Some((report, after)) => self.later(id, Event::Probed(report), after),
+                None => vec![Event::Done],
+            },
+            Request::Observe(ObserveRequest::Load(spec)) => self.load(id, spec),
+            Request::Session(SessionRequest::StopLoad { load }) => {
+                drop(self.stops.remove(&load));
+                vec![Event::Done]
+            }
+            _ => vec![Event::Done],
+        }
+    }
+
+    fn load(&mut self, id: RequestId, spec: LoadSpec) -> Vec<Event> {
+        self.loads += 1;
+        let mut random = self.world.random(3 + self.loads, self.number);
+        if self.world.fails && random.below(REFUSED_ONE_IN) == 0 {
+            let error = "no memory for the streams".to_owned();
+            return vec![Event::Failed { error, hint: String::new(), undo_failed: false }];
+        }
+        let (stop, stopped) = oneshot::channel();
+        self.stops.insert(id, stop);
+        load(&self.world, (id, spec), random, &self.answers, stopped);
+        Vec::new()
+    }
+
+    /// Answers in the background after some time.
+    fn later(&self, id: RequestId, event: Event, after: Duration) -> Vec<Event> {
+        let answers = self.answers.clone();
+        tokio::spawn(self.world.meter.clone().over(async move {
+            sleep(after).await;
+            // A node that is gone answers nobody.
+            if answers.send((id, event)).is_ok() {
+                let _ = answers.send((id, Event::Done));
+            }
+        }));
+        Vec::new()
     }
 }
 

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::missing_panics_doc)]
 
 pub mod chromium;
+pub mod cost;
 pub mod postgres;
 pub mod schemas;
 

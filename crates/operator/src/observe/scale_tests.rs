@@ -15,6 +15,7 @@ use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_fleet::simulated::{self, SimulatedFleet};
 use linerate_report::{self as report, Format, Material};
 use linerate_store::Store;
+use linerate_testkit::cost::{cpu_s, memory_mb};
 
 /// Hosts of the test; a scale run sets more.
 const NODES: usize = 500;
@@ -53,23 +54,6 @@ impl Phases {
         println!("{phase:<34} {seconds:8.2} s {cpu_s:8.2} CPU s   peak {:>6} MB", memory_mb("VmHWM:"));
         *self = Self(Instant::now(), cpu_s + self.1);
     }
-}
-
-/// CPU time of all threads of this process so far, of its running ones only as far as the kernel has counted.
-fn cpu_s() -> f64 {
-    let threads = std::fs::read_dir("/proc/self/task").map_or(0.0, |tasks| {
-        let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();
-        let ns = |text: String| text.split_ascii_whitespace().next()?.parse::<f64>().ok();
-        tasks.flatten().filter_map(|task| ns(of(task)?)).sum()
-    });
-    threads / 1e9
-}
-
-/// A size in the status of this process.
-fn memory_mb(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with(name)).unwrap_or_default();
-    line.split_ascii_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
 fn surveyed(hosts: usize, sick: usize, store: &Path, phases: &mut Phases) -> (Snapshot, Diagnosis) {
