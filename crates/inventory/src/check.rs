@@ -18,6 +18,7 @@ use super::http;
 use super::notify;
 use super::place;
 use super::tables::{File, RawEndpoint, RawGroup, RawHost};
+use super::throughput;
 use linerate_input::quoted;
 
 const TRANSPORTS: [&str; 4] = ["local", "netns", "ssh", "slurm"];
@@ -82,6 +83,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
     }
     problems.keep(http::once_each(&file.http));
     let targets = file.notify.iter().filter_map(|raw| problems.keep(notify::target(raw))).collect();
+    let rounds = file.throughput.as_ref().and_then(|raw| problems.keep(throughput::rounds(raw)));
     if !problems.0.is_empty() {
         problems.0.sort_by_key(|problem| problem.at);
         return Err(problems.0);
@@ -93,6 +95,7 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
         disturbances: file.disturbances,
         notify: targets,
         downloads,
+        throughput: rounds,
         ..Inventory::default()
     })
 }

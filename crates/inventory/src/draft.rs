@@ -13,6 +13,7 @@ use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
 use linerate_model::notify::NotifyTarget;
+use linerate_model::throughput::ThroughputRounds;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -126,6 +127,9 @@ pub struct Understood {
     /// See [`Inventory::downloads`].
     #[serde(skip)]
     pub downloads: Vec<DownloadSpec>,
+    /// See [`Inventory::throughput`].
+    #[serde(skip)]
+    pub throughput: Option<ThroughputRounds>,
     /// What was left out, and why.
     pub ignored: Vec<ListRemark>,
     /// Worth knowing, but without a key in an inventory.
@@ -152,6 +156,7 @@ impl Understood {
             disturbances: inventory.disturbances,
             notify: inventory.notify,
             downloads: inventory.downloads,
+            throughput: inventory.throughput,
             ignored: Vec::new(),
             notes: Vec::new(),
         }
@@ -177,6 +182,7 @@ impl Understood {
             disturbances: self.disturbances,
             notify: self.notify,
             downloads: self.downloads,
+            throughput: self.throughput,
             ..Inventory::default()
         })
     }
@@ -460,6 +466,7 @@ impl Draft {
             disturbances: None,
             notify: Vec::new(),
             downloads: Vec::new(),
+            throughput: None,
             ignored: self.ignored,
             notes: self.notes,
         })

@@ -8,6 +8,7 @@ use linerate_model::http::FRONT_ENDS_MAX;
 
 use super::error::{Problem, problem};
 use super::tables::RawHttp;
+use super::value::millis;
 use linerate_input::quoted;
 
 /// URLs of a table at most.
@@ -96,27 +97,4 @@ fn front_end(text: &Spanned<String>) -> Result<String, Problem> {
     }
     let what = format!("front end `{}` is not allowed", quoted(name));
     Err(problem(text, what, "a name or address, with a port where it is not the URL's: 192.0.2.11:8080"))
-}
-
-/// A time such as `500ms`, `20s`, `5m`, `12h`.
-fn millis(
-    key: &str,
-    text: Option<&Spanned<String>>,
-    (default, least, most): (u64, u64, u64),
-) -> Result<u64, Problem> {
-    let Some(text) = text else { return Ok(default) };
-    let word = text.get_ref().trim();
-    let (number, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
-    let each = match unit {
-        "ms" => Some(1),
-        "s" => Some(1000),
-        "m" | "min" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let value = number.parse::<u64>().ok().zip(each).and_then(|(number, each)| number.checked_mul(each));
-    value.filter(|value| (least..=most).contains(value)).ok_or_else(|| {
-        let what = format!("{key} is `{}`", quoted(word));
-        problem(text, what, format!("{} s to {} s, such as 30s, 5m, 1h", least as f64 / 1e3, most / 1000))
-    })
 }

@@ -27,7 +27,9 @@ pub mod seen;
 mod slurm;
 mod ssh_config;
 mod tables;
+mod throughput;
 mod toml;
+mod value;
 pub mod write;
 pub mod yaml;
 

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use ::toml::Spanned;
-use linerate_model::notify::{NotifyTarget, NotifyVia, QuietHours, WebhookUrl};
+use linerate_model::notify::{NotifyTarget, NotifyVia, WebhookUrl};
 
 use super::error::{Problem, problem};
 use super::tables::RawNotify;
+use super::value::hours;
 use linerate_input::quoted;
 
 /// Where every mail program puts it.
@@ -41,12 +42,8 @@ pub(super) fn target(raw: &Spanned<RawNotify>) -> Result<NotifyTarget, Problem> 
     if matches!(&via, NotifyVia::Mail { to, .. } if to.is_empty()) {
         return Err(problem(raw, "mail has no address", "at least one, such as ops@example.org"));
     }
-    let quiet = quiet.as_ref().map(|text| {
-        let what = || format!("quiet is `{}`", quoted(text.get_ref()));
-        let hint = "hours of the day in UTC, such as 22:00-07:00";
-        QuietHours::parse(text.get_ref()).ok_or_else(|| problem(text, what(), hint))
-    });
-    Ok(NotifyTarget { via, quiet: quiet.transpose()? })
+    let quiet = quiet.as_ref().map(|text| hours("quiet", text)).transpose()?;
+    Ok(NotifyTarget { via, quiet })
 }
 
 /// An address that sendmail takes for nothing else.

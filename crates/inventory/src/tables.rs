@@ -19,6 +19,15 @@ pub(super) struct File {
     pub(super) notify: Vec<Spanned<RawNotify>>,
     #[serde(default)]
     pub(super) http: Vec<Spanned<RawHttp>>,
+    pub(super) throughput: Option<Spanned<RawThroughput>>,
+}
+
+/// `[throughput]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawThroughput {
+    pub(super) windows: Spanned<Vec<Spanned<String>>>,
+    pub(super) every: Option<Spanned<String>>,
 }
 
 /// `[[http]]`.

@@ -171,6 +171,31 @@ fn downloads_are_written_as_they_are_read_and_stay_out_of_what_is_stored() {
 }
 
 #[test]
+fn rounds_of_throughput_are_written_as_they_are_read() {
+    let host = "[[host]]\nname = \"a\"\ntransport = \"ssh\"\n[throughput]\n";
+    let text = format!("{host}windows = [\"01:00-05:00\", \"22:00-00:30\"]\nevery = \"20m\"\n");
+    let inventory = parse("cluster.toml", &text).unwrap();
+    let rounds = inventory.throughput.clone().unwrap();
+    assert_eq!((rounds.windows.len(), rounds.every_s), (2, 1200));
+    let (day_ms, hour_ms) = (20_000 * 86_400_000, 3_600_000);
+    assert!(rounds.allow(day_ms + hour_ms) && rounds.allow(day_ms + hour_ms / 3));
+    assert!(!rounds.allow(day_ms + 5 * hour_ms));
+    let again = parse("again.toml", &write::toml(&Understood::ours("toml", inventory.clone()))).unwrap();
+    assert_eq!(again.throughput, inventory.throughput);
+    assert!(!serde_json::to_string(&inventory).unwrap().contains("throughput"));
+    let cases: [(&str, &[&str]); 4] = [
+        ("windows = []", &["windows has 0 windows", "01:00-05:00"]),
+        ("windows = [\"night\"]", &["window is `night`", "UTC"]),
+        ("windows = [\"01:00-05:00\"]\nevery = \"1m\"", &["every is `1m`", "600 s to 86400 s"]),
+        ("every = \"1h\"", &["windows"]),
+    ];
+    for (lines, parts) in cases {
+        let (_, message) = refused(&format!("{host}{lines}\n"));
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+}
+
+#[test]
 fn a_folder_that_depends_on_the_working_folder_is_refused() {
     all_refused(&[
         (

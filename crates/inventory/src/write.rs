@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
 use linerate_model::notify::{NotifyTarget, NotifyVia};
+use linerate_model::throughput::ThroughputRounds;
 
 use super::draft::{ConnectMethod, HostRead, SshAccess, Understood};
 
@@ -28,6 +29,7 @@ pub fn toml(understood: &Understood) -> String {
     understood.hosts.iter().for_each(|host| write_host(&mut text, host));
     understood.notify.iter().for_each(|target| write_notify(&mut text, target));
     understood.downloads.iter().for_each(|spec| write_downloads(&mut text, spec));
+    understood.throughput.iter().for_each(|rounds| write_throughput(&mut text, rounds));
     text
 }
 
@@ -42,6 +44,13 @@ fn write_downloads(text: &mut String, spec: &DownloadSpec) {
     pair(text, "every", &format!("{}s", spec.every_s));
     pair(text, "time", &format!("{}ms", spec.timeout_ms));
     let _ = writeln!(text, "max_bytes = {}", spec.bytes_max);
+}
+
+fn write_throughput(text: &mut String, rounds: &ThroughputRounds) {
+    text.push_str("\n[throughput]\n");
+    let windows: Vec<String> = rounds.windows.iter().map(ToString::to_string).collect();
+    let _ = writeln!(text, "windows = {}", list(&windows));
+    pair(text, "every", &format!("{}s", rounds.every_s));
 }
 
 fn list(words: &[String]) -> ::toml::Value {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::download::DownloadSpec;
 use crate::notify::NotifyTarget;
+use crate::throughput::ThroughputRounds;
 
 /// Name of a host; unique in an inventory.
 pub type HostName = String;
@@ -39,6 +40,9 @@ pub struct Inventory {
     /// What a watch downloads; never stored with a run, for a URL may hold a secret.
     #[serde(skip)]
     pub downloads: Vec<DownloadSpec>,
+    /// When a watch measures throughput; it is not stored with a run, which measures by itself.
+    #[serde(skip)]
+    pub throughput: Option<ThroughputRounds>,
     /// The file as a command that follows has to name it in this folder; `None` where it is found unnamed.
     #[serde(skip)]
     pub typed: Option<PathBuf>,

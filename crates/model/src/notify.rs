@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Minutes of a day.
-const DAY: u16 = 24 * 60;
+use crate::day_hours::DayHours;
 
 /// A target of the inventory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct NotifyTarget {
     /// How.
     pub via: NotifyVia,
     /// When not.
-    pub quiet: Option<QuietHours>,
+    pub quiet: Option<DayHours>,
 }
 
 /// How an alarm is delivered.
@@ -96,45 +95,6 @@ impl fmt::Display for WebhookUrl {
     }
 }
 
-/// A part of each day, UTC, that may go over midnight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuietHours {
-    from: u16,
-    to: u16,
-}
-
-impl QuietHours {
-    /// Reads `22:00-07:00`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let minute = |text: &str| {
-            let (hours, minutes) = text.trim().split_once(':')?;
-            let number =
-                |text: &str| text.parse::<u16>().ok().filter(|_| text.len() == 2 && !text.starts_with('+'));
-            let (hours, minutes) = (number(hours)?, number(minutes)?);
-            (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
-        };
-        let (from, to) = text.split_once('-')?;
-        let (from, to) = (minute(from)?, minute(to)?);
-        (from != to).then_some(Self { from, to })
-    }
-
-    /// Whether a moment, Unix milliseconds, lies in it.
-    #[must_use]
-    pub fn holds(self, at_ms: u64) -> bool {
-        let minute = (at_ms / 60_000 % u64::from(DAY)) as u16;
-        let since = |from: u16| (minute + DAY - from) % DAY;
-        since(self.from) < (self.to + DAY - self.from) % DAY
-    }
-}
-
-impl fmt::Display for QuietHours {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, to } = self;
-        write!(f, "{:02}:{:02}-{:02}:{:02}", from / 60, from % 60, to / 60, to % 60)
-    }
-}
-
 /// An alert as Alertmanager reads it. Its labels are what it is of: the same in each report of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -174,23 +134,6 @@ mod tests {
             "http://a/#b",
         ] {
             assert!(WebhookUrl::parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn quiet_hours_go_over_midnight() {
-        let at = |hour: u64, minute: u64| (20_000 * 1440 + hour * 60 + minute) * 60_000;
-        let night = QuietHours::parse("22:00-07:30").unwrap();
-        for (hour, minute, is_quiet) in
-            [(21, 59, false), (22, 0, true), (0, 0, true), (7, 29, true), (7, 30, false)]
-        {
-            assert_eq!(night.holds(at(hour, minute)), is_quiet, "{hour}:{minute}");
-        }
-        let day = QuietHours::parse("08:00 - 18:00").unwrap();
-        assert!(day.holds(at(12, 0)) && !day.holds(at(18, 0)) && !day.holds(at(7, 59)));
-        assert_eq!(day.to_string(), "08:00-18:00");
-        for wrong in ["", "22:00", "22:00-22:00", "24:00-01:00", "1:00-02:00", "22:60-01:00", "+1:00-02:00"] {
-            assert_eq!(QuietHours::parse(wrong), None, "{wrong}");
         }
     }
 }

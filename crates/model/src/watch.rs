@@ -8,6 +8,7 @@ use crate::inventory::HostName;
 use crate::notice::FactNotice;
 use crate::slow::{DownloadSuspect, SlowAlarm, SlowOf};
 use crate::suspect::{Direction, Suspect};
+use crate::throughput::ThroughputRound;
 
 /// Something loses more than is normal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -151,6 +152,11 @@ pub enum WatchEvent {
     Downloaded {
         /// Each host, URL and front end.
         seen: Vec<DownloadSeen>,
+    },
+    /// What a round of throughput showed.
+    Throughput {
+        /// It.
+        round: ThroughputRound,
     },
     /// Something has become slow; the same number again: it is more than was reported.
     Slowed {

@@ -31,8 +31,10 @@ const CHANGES_MAX: usize = 5;
 pub fn event(event: &WatchEvent, at_ms: u64, width: usize) -> String {
     let line = |text: &str| names::cut(&format!("{} {text}", clock(at_ms)), width) + "\n";
     match event {
-        // Rounds of downloads are for programs and the history.
-        WatchEvent::Watched { gap_ms: None, .. } | WatchEvent::Downloaded { .. } => String::new(),
+        // Rounds are for programs and the history.
+        WatchEvent::Watched { gap_ms: None, .. }
+        | WatchEvent::Downloaded { .. }
+        | WatchEvent::Throughput { .. } => String::new(),
         WatchEvent::Watched { host, gap_ms: Some(gap_ms) } => {
             line(&format!("{}: watched again after {}", one_line(host), span(*gap_ms)))
         }
@@ -115,6 +117,7 @@ pub fn event_verdict(event: &WatchEvent) -> Verdict {
         WatchEvent::Watched { .. }
         | WatchEvent::Changed { .. }
         | WatchEvent::Downloaded { .. }
+        | WatchEvent::Throughput { .. }
         | WatchEvent::Recovered { .. }
         | WatchEvent::Closed { .. } => None,
     };

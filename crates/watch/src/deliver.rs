@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::notify::{Alert, QuietHours};
+use linerate_model::day_hours::DayHours;
+use linerate_model::notify::Alert;
 
 use crate::rules::{ALERTS_MAX, DELIVERIES_MAX, REDELIVER_MS, RESEND_MS};
 
@@ -26,7 +27,7 @@ struct Kept {
 /// The alerts of a target.
 #[derive(Debug, Clone, Default)]
 pub struct Deliveries {
-    quiet: Option<QuietHours>,
+    quiet: Option<DayHours>,
     /// The target forgets what is not repeated.
     repeats: bool,
     kept: BTreeMap<Labels, Kept>,
@@ -45,7 +46,7 @@ pub enum DeliveryOutcome {
 
 impl Deliveries {
     /// Of a target with these quiet hours; `repeats`: alerts that last are delivered again and again.
-    pub fn new(quiet: Option<QuietHours>, repeats: bool) -> Self {
+    pub fn new(quiet: Option<DayHours>, repeats: bool) -> Self {
         Self { quiet, repeats, kept: BTreeMap::new() }
     }
 
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn quiet_hours_hold_back_what_is_not_known_and_drop_what_ends_in_them() {
-        let quiet = QuietHours::parse("22:00-07:00");
+        let quiet = DayHours::parse("22:00-07:00");
         let mut all = Deliveries::new(quiet, true);
         all.learn(alert("before", None), EVENING);
         assert_eq!(deliver(&mut all, EVENING).len(), 1);

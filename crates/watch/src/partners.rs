@@ -19,21 +19,25 @@ pub struct Member<'a> {
 
 /// Pairs of indices that probe each other, the smaller one first, in order. With few hosts it is all pairs.
 pub fn partners(members: &[Member<'_>]) -> Vec<(usize, usize)> {
-    let mut pairs = BTreeSet::new();
-    for ring in 0..PARTNERS / 2 {
-        let mut order: Vec<usize> = (0..members.len()).collect();
-        order.sort_by_cached_key(|at| {
-            let member = members[*at];
-            let group = member.group.filter(|_| ring == 0).map(|group| (hash(ring, group), group));
-            (group, hash(ring, member.name), member.name)
-        });
-        for (at, one) in order.iter().enumerate() {
-            let next = order[(at + 1) % order.len()];
-            if *one != next {
-                pairs.insert((*one.min(&next), *one.max(&next)));
-            }
-        }
-    }
+    let pairs: BTreeSet<(usize, usize)> =
+        (0..PARTNERS / 2).flat_map(|number| partners_of_round(members, number)).collect();
+    pairs.into_iter().collect()
+}
+
+/// Those of one ring: each host with two others. Four rounds have all of [`partners`].
+pub fn partners_of_round(members: &[Member<'_>], round: usize) -> Vec<(usize, usize)> {
+    let ring = round % (PARTNERS / 2);
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by_cached_key(|at| {
+        let member = members[*at];
+        let group = member.group.filter(|_| ring == 0).map(|group| (hash(ring, group), group));
+        (group, hash(ring, member.name), member.name)
+    });
+    let next = |at: usize| order[(at + 1) % order.len()];
+    let pairs: BTreeSet<(usize, usize)> = (order.iter().enumerate())
+        .map(|(at, one)| (*one.min(&next(at)), *one.max(&next(at))))
+        .filter(|(one, other)| one != other)
+        .collect();
     pairs.into_iter().collect()
 }
 
@@ -90,6 +94,8 @@ mod tests {
     fn few_hosts_probe_all_others() {
         let four = names(4);
         assert_eq!(pairs(&four).len(), 6);
+        let two = [("a", None), ("b", None)].map(|(name, group)| Member { name, group });
+        assert_eq!(partners_of_round(&two, 7), [(0, 1)]);
         assert_eq!(pairs(&names(1)).len(), 0);
         assert_eq!(partners(&[]).len(), 0);
     }

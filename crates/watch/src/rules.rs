@@ -188,3 +188,9 @@ pub const SLOT_MINUTES: u64 = 30;
 pub const SLOT_SEEN: usize = 10;
 /// Levels of a day.
 pub const SLOTS_OF_DAY: u64 = 24 * 60 / SLOT_MINUTES;
+
+/// A link is in use from this share of its speed on. Probes of a watch are 50 kbit/s a host, its agents and
+/// time servers less than that: 1 % of 10 Mbit/s.
+pub const IN_USE_SHARE: f64 = 0.01;
+/// The same where its speed is not known, bit/s: 1 % of 1 Gbit/s.
+pub const IN_USE_BPS: f64 = 10e6;

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_lab::faults;
@@ -17,17 +17,7 @@ use linerate_model::units;
 use linerate_testkit::{TestPrograms, has, run, wait_until};
 use serde_json::Value;
 
-use super::{Watch, is_of_node_2};
-
-/// A program that ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use super::{Running, Watch, is_of_node_2};
 
 /// A webhook that accepts everything; what was posted comes out.
 fn webhook() -> (SocketAddr, Receiver<Value>) {

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod alarms;
+mod rounds;
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
@@ -57,6 +58,16 @@ impl Watch {
             seen.push(event);
         }
         panic!("it never reported: {seen:#?}");
+    }
+}
+
+/// A program that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -108,7 +108,7 @@ pub(super) struct WatchedSeries {
     pub(super) unit: MetricUnit,
     /// In time order, in the finest resolution that is kept of each part.
     pub(super) points: Vec<HistoryPoint>,
-    /// When the level changed; searched in rates of downloads alone.
+    /// When the level changed; searched in throughput and rates of downloads alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) moved: Vec<WatchedMove>,
 }

@@ -142,13 +142,12 @@ fn watched(
     Ok(all)
 }
 
-/// Change points of what was downloaded, over all of it at once.
+/// Change points of what rounds measured, downloads and throughput, over all of them at once.
 fn find_moves(all: &mut [WatchedSeries]) {
     let rules = &Rules::DEFAULT.history;
-    let is_download =
-        |one: &&mut WatchedSeries| matches!(&one.key.suspect, Suspect::Pair(from, _) if is_source(from));
-    let mut downloads: Vec<&mut WatchedSeries> = all.iter_mut().filter(is_download).collect();
-    let rounds: Vec<Vec<(u64, f64)>> = downloads
+    let mut of_rounds: Vec<&mut WatchedSeries> =
+        all.iter_mut().filter(|one| one.key.metric == Metric::Throughput).collect();
+    let rounds: Vec<Vec<(u64, f64)>> = of_rounds
         .iter()
         .map(|one| one.points.iter().filter_map(|p| Some((p.start_ms, p.measured?.median))).collect())
         .collect();
@@ -158,7 +157,7 @@ fn find_moves(all: &mut [WatchedSeries]) {
         .collect();
     let steps: Vec<Steps<'_>> =
         levels.iter().map(|values| Steps { values, effect_min: rules.throughput_min }).collect();
-    for ((one, rounds), points) in downloads.iter_mut().zip(&rounds).zip(change_points(&steps, rules)) {
+    for ((one, rounds), points) in of_rounds.iter_mut().zip(&rounds).zip(change_points(&steps, rules)) {
         one.moved = points
             .iter()
             .map(|point| WatchedMove {

@@ -49,8 +49,6 @@ pub(super) struct Downloads {
     from_tables: mpsc::Receiver<FromTables>,
     watch: DownloadWatch,
     counts: BTreeMap<DownloadPath, Counts>,
-    /// Rates that are not in the history yet.
-    unwritten: Vec<(DownloadPath, f64)>,
 }
 
 impl Downloads {
@@ -76,7 +74,7 @@ impl Downloads {
             tokio::spawn(table.download(to_us.clone()));
         }
         let (watch, counts) = (DownloadWatch::new(ids), BTreeMap::new());
-        Self { from_tables, watch, counts, unwritten: Vec::new() }
+        Self { from_tables, watch, counts }
     }
 
     /// What was downloaded next, and what is to be reported of it; waits for it.
@@ -104,13 +102,7 @@ impl Downloads {
             counts.rate_bps = seen.rate_bps();
             counts.downloads += seen.rates_bps.len() as u64;
             counts.failed += u64::from(seen.failed);
-            self.unwritten.push((seen.path.clone(), counts.rate_bps));
         }
-    }
-
-    /// Rates since the last time, for the history.
-    pub(super) fn unwritten(&mut self) -> Vec<(DownloadPath, f64)> {
-        std::mem::take(&mut self.unwritten)
     }
 
     pub(super) fn watch(&self) -> &DownloadWatch {

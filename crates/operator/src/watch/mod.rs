@@ -11,6 +11,7 @@ mod downloads;
 pub mod metrics;
 pub mod notify;
 mod record;
+mod rounds;
 mod session;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +25,7 @@ use linerate_model::notice::FactNotice;
 use linerate_model::probe::{PARTNERS_MAX, PartnerCounts, ProbePartner, ProbeReport, ProbeRequest, RTTS_MAX};
 use linerate_model::slow::{SlowAlarm, SlowOf};
 use linerate_model::suspect::Suspect;
+use linerate_model::throughput::ThroughputRound;
 use linerate_model::watch::{ChangeBefore, LossAlarm, WatchAlarm, WatchEvent, WatchTotals};
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
@@ -38,7 +40,8 @@ use alarms::AlarmBook;
 use decide::{Decided, Decider, DecidingJob};
 use downloads::Downloads;
 use notify::DeliveryCounts;
-use record::Recorder;
+use record::{Recorder, SeenRate};
+use rounds::Placed;
 pub use session::{FromHost, Session};
 use session::{ORDER_WAIT, Probing};
 
@@ -105,6 +108,9 @@ pub struct Watch {
     minute: MinuteCounts,
     recorder: Recorder,
     downloads: Downloads,
+    rounds: mpsc::Receiver<ThroughputRound>,
+    /// Rates of rounds and downloads that are not in the history yet.
+    unwritten: Vec<SeenRate>,
     notes: mpsc::UnboundedReceiver<String>,
     decider: Decider,
     /// Changes before each alarm that is being measured.
@@ -170,11 +176,19 @@ impl Watch {
         let members = members(&hosts);
         let ends: Vec<_> =
             probed.iter().map(|(host, endpoint)| (host.name.clone(), endpoint.layer)).collect();
+        let placed = probed.iter().map(|(host, endpoint)| Placed {
+            name: host.name.clone(),
+            group: host.groups.first().cloned(),
+            layer: endpoint.layer,
+        });
+        let placed = placed.collect();
         let (to_notes, notes) = mpsc::unbounded_channel();
         let ids = AlarmIds::default();
         Ok(Self {
             minute: MinuteCounts::default(),
             downloads: Downloads::begin(fleet, inventory, ids.clone(), &to_notes),
+            rounds: rounds::begin(fleet, inventory, placed),
+            unwritten: Vec::new(),
             recorder: Recorder::begin(inventory.name.clone(), ends.clone(), to_notes)?,
             decider: Decider::begin(Arc::clone(fleet), inventory.clone(), ends),
             deciding: BTreeMap::new(),
@@ -201,6 +215,10 @@ impl Watch {
             }
             (round, steps) = self.downloads.next() => {
                 return self.downloaded(round, steps).into_iter().map(Box::new).map(Output::Event).collect();
+            }
+            Some(round) = self.rounds.recv() => {
+                self.unwritten.extend(round.seen.iter().map(SeenRate::of_pair));
+                return vec![Output::Event(Box::new(WatchEvent::Throughput { round }))];
             }
             else => return std::future::pending().await,
         };
@@ -253,6 +271,7 @@ impl Watch {
 
     /// A round of downloads, and what is slow in it.
     fn downloaded(&mut self, round: DownloadRound, steps: Vec<SlowStep>) -> Vec<WatchEvent> {
+        self.unwritten.extend(round.seen.iter().map(SeenRate::of_download));
         let events = std::iter::once(WatchEvent::Downloaded { seen: round.seen });
         let slow: Vec<WatchEvent> = steps.into_iter().map(|step| self.slow(round.at_ms, step)).collect();
         events.chain(slow).collect()
@@ -279,7 +298,7 @@ impl Watch {
     /// A minute is over: what is slow in it.
     fn record(&mut self, minute: SeenMinute) -> Vec<WatchEvent> {
         let steps = self.rtt.learn(&minute);
-        self.recorder.write(minute, self.downloads.unwritten());
+        self.recorder.write(minute, std::mem::take(&mut self.unwritten));
         let at_ms = clock::now_ms();
         let mut events = Vec::new();
         for step in steps {
@@ -322,12 +341,12 @@ impl Watch {
 
     /// The minute that is not over goes into the history.
     pub fn end(mut self) {
-        let downloads = self.downloads.unwritten();
+        let rates = std::mem::take(&mut self.unwritten);
         // Also where nothing was probed in it.
         let unseen = || SeenMinute { start_ms: clock::now_ms(), values: Vec::new() };
-        let minute = self.minute.end().or_else(|| (!downloads.is_empty()).then(unseen));
+        let minute = self.minute.end().or_else(|| (!rates.is_empty()).then(unseen));
         if let Some(minute) = minute {
-            self.recorder.write(minute, downloads);
+            self.recorder.write(minute, rates);
         }
         self.recorder.end();
     }

@@ -13,9 +13,10 @@ use std::time::Duration;
 use linerate_history::{
     AlarmRecord, History, HistoryError, Recorded as _, SERIES_MAX, SeriesId, SeriesKey, Statistic,
 };
-use linerate_model::download::DownloadPath;
+use linerate_model::download::DownloadSeen;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
+use linerate_model::throughput::PairThroughput;
 use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -24,10 +25,32 @@ const WAITING_MAX: usize = 4;
 /// How long the end of a watch waits for the last minute.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// A minute, and the rates of downloads that ended in it, bit/s.
+/// A rate of a round that ended in a minute.
+pub(super) struct SeenRate {
+    path: RatePath,
+    rate_bps: f64,
+}
+
+/// Sender, receiver, and over which addresses.
+type RatePath = (String, HostName, Layer);
+
+impl SeenRate {
+    /// What a front end sends to a host.
+    pub(super) fn of_download(seen: &DownloadSeen) -> Self {
+        let path = (seen.path.source(), seen.path.host.clone(), Layer::Underlay);
+        Self { path, rate_bps: seen.rate_bps() }
+    }
+
+    /// What a host sends to another.
+    pub(super) fn of_pair(seen: &PairThroughput) -> Self {
+        Self { path: (seen.from.clone(), seen.to.clone(), seen.layer), rate_bps: seen.throughput_bps }
+    }
+}
+
+/// A minute, and the rates of what ended in it.
 struct Written {
     minute: SeenMinute,
-    downloads: Vec<(DownloadPath, f64)>,
+    rates: Vec<SeenRate>,
 }
 
 /// What is written.
@@ -63,7 +86,7 @@ impl Recorder {
             for one in waiting {
                 match one {
                     ToWrite::Minute(one) => {
-                        writer.write(&one.minute, &one.downloads);
+                        writer.write(&one.minute, &one.rates);
                         writer.write_alarms();
                     }
                     ToWrite::Alarms(alarms) => writer.alarms(alarms),
@@ -75,8 +98,8 @@ impl Recorder {
         Ok(Self { to_write, ended, notes, is_behind: false, missing })
     }
 
-    pub(super) fn write(&mut self, minute: SeenMinute, downloads: Vec<(DownloadPath, f64)>) {
-        match self.to_write.try_send(ToWrite::Minute(Written { minute, downloads })) {
+    pub(super) fn write(&mut self, minute: SeenMinute, rates: Vec<SeenRate>) {
+        match self.to_write.try_send(ToWrite::Minute(Written { minute, rates })) {
             Ok(()) => self.is_behind = false,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 if !self.is_behind {
@@ -113,7 +136,7 @@ struct Writer {
     notes: Option<UnboundedSender<String>>,
     history: Option<History>,
     known: BTreeMap<(SeenOf, SeenFigure), Option<SeriesId>>,
-    downloads: BTreeMap<DownloadPath, Option<SeriesId>>,
+    rates: BTreeMap<RatePath, Option<SeriesId>>,
     /// Alarms that could not be written yet.
     left: Vec<AlarmRecord>,
     /// Series of the file.
@@ -125,8 +148,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, minute: &SeenMinute, downloads: &[(DownloadPath, f64)]) {
-        match self.try_write(minute, downloads) {
+    fn write(&mut self, minute: &SeenMinute, rates: &[SeenRate]) {
+        match self.try_write(minute, rates) {
             Ok(()) if self.missing > 0 => {
                 self.note(format!("history is written again; {} minutes are missing", self.missing));
                 self.missing = 0;
@@ -144,15 +167,10 @@ impl Writer {
         }
     }
 
-    fn try_write(
-        &mut self,
-        minute: &SeenMinute,
-        downloads: &[(DownloadPath, f64)],
-    ) -> Result<(), HistoryError> {
+    fn try_write(&mut self, minute: &SeenMinute, rates: &[SeenRate]) -> Result<(), HistoryError> {
         let mut history = self.take_history()?;
-        let written = self
-            .values(&history, minute, downloads)
-            .and_then(|values| history.append(minute.start_ms, &values));
+        let written =
+            self.values(&history, minute, rates).and_then(|values| history.append(minute.start_ms, &values));
         self.history = Some(history).filter(|_| !written.as_ref().is_err_and(HistoryError::is_of_server));
         written
     }
@@ -200,17 +218,17 @@ impl Writer {
         &mut self,
         history: &History,
         minute: &SeenMinute,
-        downloads: &[(DownloadPath, f64)],
+        rates: &[SeenRate],
     ) -> Result<Vec<(SeriesId, f64)>, HistoryError> {
-        let mut values = Vec::with_capacity(minute.values.len() + downloads.len());
+        let mut values = Vec::with_capacity(minute.values.len() + rates.len());
         let mut left_out = 0;
-        for (path, rate_bps) in downloads {
-            let series = if let Some(known) = self.downloads.get(path) {
+        for SeenRate { path, rate_bps } in rates {
+            let series = if let Some(known) = self.rates.get(path) {
                 *known
             } else {
-                let series = self.series(history, &self.download_key(path))?;
+                let series = self.series(history, &self.rate_key(path))?;
                 left_out += usize::from(series.is_none());
-                self.downloads.insert(path.clone(), series);
+                self.rates.insert(path.clone(), series);
                 series
             };
             values.extend(series.map(|series| (series, *rate_bps)));
@@ -261,13 +279,12 @@ impl Writer {
         SeriesKey { cluster, suspect, direction, layer, metric, statistic }
     }
 
-    /// What a front end sends to a host.
-    fn download_key(&self, path: &DownloadPath) -> SeriesKey {
+    fn rate_key(&self, (from, to, layer): &RatePath) -> SeriesKey {
         SeriesKey {
             cluster: self.cluster.clone(),
-            suspect: Suspect::Pair(path.source(), path.host.clone()),
+            suspect: Suspect::Pair(from.clone(), to.clone()),
             direction: Direction::Tx,
-            layer: Layer::Underlay,
+            layer: *layer,
             metric: Metric::Throughput,
             statistic: Statistic::Typical,
         }
@@ -284,6 +301,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use linerate_history::Limits;
+    use linerate_model::download::DownloadPath;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
@@ -314,6 +332,7 @@ mod tests {
         let file = folder.path().join("history.sqlite");
         let open = |reserve| History::open(&file, Limits { reserve, ..Limits::default() }).unwrap();
         let path = DownloadPath { host: "arc-1".into(), url: "http://a/b".into(), via: "192.0.2.1".into() };
+        let seen = DownloadSeen { path: path.clone(), rates_bps: vec![256e3], failed: 0, failure: None };
         let (mut writer, mut notes) = writer(open(0));
         writer.write(&minute(0), &[]);
         assert_eq!(noted(&mut notes), [""; 0]);
@@ -324,7 +343,7 @@ mod tests {
         assert!(text.len() == 1 && text[0].starts_with("the watch goes on without history: "), "{text:?}");
         assert_eq!(writer.all_missing.load(Ordering::Relaxed), 2);
         writer.history = Some(open(0));
-        writer.write(&minute(3), &[(path.clone(), 256e3)]);
+        writer.write(&minute(3), &[SeenRate::of_download(&seen)]);
         assert_eq!(noted(&mut notes), ["history is written again; 2 minutes are missing"]);
         let history = open(0);
         let listed = history.list().unwrap();
