@@ -83,7 +83,7 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Surveys at full size: simulated nodes in virtual time, and real node programs in network namespaces
+    /// Surveys and watches at full size: simulated nodes in virtual time, and real node programs in network namespaces
     /// (root).
     Scale {
         /// Simulated nodes.
@@ -92,7 +92,7 @@ enum Task {
         /// Real ones.
         #[arg(long, default_value_t = 300)]
         hosts: usize,
-        /// Time budget of the survey of the real ones.
+        /// Time of the survey of the real ones, and of their watch.
         #[arg(long, default_value = "60s")]
         time: String,
     },

@@ -1,4 +1,4 @@
-//! The figures of scale: one survey of thousands of simulated nodes, and one of hundreds of real node
+//! The figures of scale: a survey and a watch of thousands of simulated nodes, and of hundreds of real node
 //! programs on this machine.
 //!
 //! In: how many of each. Out: what the tests print, with times and memory. They are the same tests as in
@@ -14,9 +14,12 @@ pub(crate) fn run(nodes: usize, hosts: usize, time: &str) -> Result<()> {
         "cargo",
         &["build", "--release", "--locked", "-p", "linerate", "-p", "linerate-node", "-p", "linerate-lab"],
     )?;
-    test("linerate-operator", &["--lib"], "one_sick_host_of_many", &[("NODES", nodes.to_string())])?;
+    let simulated = [("NODES", nodes.to_string())];
+    test("linerate-operator", &["--lib"], "one_sick_host_of_many", &simulated)?;
+    test("linerate-operator", &["--lib"], "many_hosts_are_watched", &simulated)?;
     let real = [("HOSTS", hosts.to_string()), ("TIME", time.to_owned())];
-    test("linerate-lab", &["--test", "scale"], "many_hosts_in_one_survey", &real)
+    test("linerate-lab", &["--test", "scale"], "many_hosts_in_one_survey", &real)?;
+    test("linerate-lab", &["--test", "scale"], "many_hosts_are_watched", &real)
 }
 
 fn test(package: &str, target: &[&str], name: &str, sizes: &[(&str, String)]) -> Result<()> {

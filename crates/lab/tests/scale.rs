@@ -1,6 +1,6 @@
 //! Many hosts on one machine: each a network namespace with a `linerate-node` of its own behind a process of
-//! its own, in one survey with a time budget, and one of them frozen in the middle. `LINERATE_SCALE_HOSTS`
-//! sets how many (`cargo xtask scale`); what the operator needed is printed.
+//! its own, in one survey with a time budget, and one of them frozen in the middle; and in one watch.
+//! `LINERATE_SCALE_HOSTS` sets how many (`cargo xtask scale`); what the operator needed is printed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write as _;
@@ -23,6 +23,11 @@ const LINK_MBIT: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two samples of the operator.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How many hosts a test has.
+fn count() -> usize {
+    std::env::var("LINERATE_SCALE_HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(HOSTS)
+}
 
 fn programs() -> TestPrograms {
     TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"))
@@ -139,7 +144,7 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
         println!("SKIPPED many_hosts_in_one_survey_and_one_of_them_freezes: {reason}");
         return;
     }
-    let count = std::env::var("LINERATE_SCALE_HOSTS").ok().and_then(|n| n.parse().ok()).unwrap_or(HOSTS);
+    let count = count();
     let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "40s".to_owned());
     let folder = Folder::create().unwrap();
     let (_switch, hosts) = hosts(count);
@@ -186,6 +191,88 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     }
     println!("    {measured} of {all} tests of the others were measured");
     assert!(measured * 2 > all, "{measured} of {all}");
+    for host in &hosts {
+        let inode = host.inode().unwrap();
+        let what = format!("nothing runs in {}", host.name);
+        linerate_testkit::wait_until(&what, || processes_in(inode).is_empty());
+    }
+}
+
+/// CPU time of a process, seconds; `None` once it has ended.
+fn cpu_s(pid: u32) -> Option<f64> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();
+    let ns = |text: String| text.split_ascii_whitespace().next()?.parse::<f64>().ok();
+    let all: f64 = tasks.flatten().filter_map(|task| ns(of(task)?)).sum();
+    (all > 0.0).then_some(all / 1e9)
+}
+
+#[test]
+fn many_hosts_are_watched_by_one_operator() {
+    if let Some(reason) = programs().missing() {
+        println!("SKIPPED many_hosts_are_watched_by_one_operator: {reason}");
+        return;
+    }
+    let count = count();
+    let time = std::env::var("LINERATE_SCALE_TIME").ok();
+    let time_s: u64 = time.map_or(10, |text| text.trim_end_matches('s').parse().unwrap());
+    let folder = Folder::create().unwrap();
+    let (_switch, hosts) = hosts(count);
+    let mut operator = Operator(
+        Command::new(programs().linerate)
+            .args(["watch", "--json", "--for", "30m", "-i"])
+            .arg(inventory(folder.path(), &hosts))
+            .env("LINERATE_DATA", folder.path().join("data"))
+            .env("LINERATE_NODE", programs().node)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let pid = operator.0.id();
+    let (sender, events) = mpsc::channel::<String>();
+    let stdout = std::io::BufReader::new(operator.0.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        use std::io::BufRead as _;
+        stdout.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
+    });
+    let (mut watched, mut needed, begun) = (0, Needed::default(), Instant::now());
+    // Since all are watched: when, and the CPU time until then.
+    let (mut since, mut last): (Option<(Instant, f64)>, _) = (None, None);
+    let mut is_asked_to_end = false;
+    loop {
+        assert!(begun.elapsed() < PATIENCE, "the watch does not end");
+        needed.sample(pid);
+        last = cpu_s(pid).map(|cpu_s| (Instant::now(), cpu_s)).or(last);
+        if !is_asked_to_end && since.is_some_and(|(from, _)| from.elapsed().as_secs() >= time_s) {
+            linerate_testkit::run("kill", &["-INT", &pid.to_string()]);
+            is_asked_to_end = true;
+        }
+        match events.recv_timeout(SAMPLE_INTERVAL) {
+            Ok(line) => {
+                let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+                watched += usize::from(event["event"] == "watched");
+                if watched == count && since.is_none() {
+                    since = last;
+                }
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+    }
+    reader.join().unwrap();
+    operator.0.wait().unwrap();
+    assert!(watched >= count, "{watched} of {count} hosts were watched");
+    if let (Some((from, cpu_from_s)), Some((to, cpu_to_s))) = (since, last) {
+        let seconds = (to - from).as_secs_f64();
+        println!(
+            "{count} hosts watched for {seconds:.0} s: {:.1} % of a core, at most {} open files and {} MB",
+            (cpu_to_s - cpu_from_s) * 100.0 / seconds.max(0.001),
+            needed.files,
+            needed.memory_kb / 1024
+        );
+    }
     for host in &hosts {
         let inode = host.inode().unwrap();
         let what = format!("nothing runs in {}", host.name);

@@ -12,6 +12,8 @@ pub mod metrics;
 pub mod notify;
 mod record;
 mod rounds;
+#[cfg(test)]
+mod scale_tests;
 mod session;
 
 use std::collections::{BTreeMap, VecDeque};
