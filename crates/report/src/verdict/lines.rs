@@ -66,7 +66,7 @@ pub fn text(verdict: &Verdict, whole: &str, more: &str, style: Style) -> String 
 /// A line of a finding below its first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LabelledLine {
-    /// Cause, Check, Fix or Next.
+    /// When, Cause, Check, Fix or Next.
     pub label: &'static str,
     /// What stands behind it.
     pub text: String,
@@ -116,6 +116,9 @@ pub(crate) fn finding_lines(
     if let Some(same) = same {
         found.rows.push(row("Cause", format!("as in {}", same + 1), false));
         return found;
+    }
+    if let VerdictSubject::Signs(remarks) = &item.what {
+        found.rows.extend(sign::when(remarks).map(|text| row("When", text, false)));
     }
     let was_read = matches!(&item.what, VerdictSubject::Loss(loss) if loss.basis == LossBasis::Reading);
     found.rows.extend(cause(item, was_read, columns).map(|text| row("Cause", text, false)));

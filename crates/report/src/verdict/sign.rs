@@ -68,6 +68,14 @@ pub(super) fn line(remarks: &[Remark]) -> String {
     }
 }
 
+/// When it was so, where that is known: a line of its own, so that the first one is never cut for it.
+pub(super) fn when(remarks: &[Remark]) -> Option<String> {
+    match remarks {
+        [Remark::Outlier(seen)] => Some(outlier::when(seen)),
+        _ => None,
+    }
+}
+
 fn of_one(remark: &Remark) -> String {
     match remark {
         Remark::Symptom(symptom) => of_symptom(symptom),

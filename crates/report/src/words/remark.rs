@@ -53,7 +53,9 @@ pub(crate) fn note(remark: &Remark) -> String {
         }
         Remark::Disk(remark) => disk(remark),
         Remark::Together(seen) => together(seen),
-        Remark::Outlier(seen) => super::outlier::line(seen),
+        Remark::Outlier(seen) => {
+            format!("{}; {}", super::outlier::line(seen), super::outlier::when(seen))
+        }
         Remark::SentAgain { host, per_s, at_rest: rest } => format!(
             "host {host}, what it receives: every sender retransmits, {} segments a second, and none does elsewhere.{}",
             short(*per_s),
