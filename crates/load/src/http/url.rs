@@ -59,8 +59,15 @@ impl Authority {
     }
 }
 
-/// Something that may be hostile, for an error text.
+/// Something that may be hostile, for an error text; without a user and password.
 fn shown(text: &str) -> String {
+    let text = match text.rsplit_once('@') {
+        Some((head, host)) => {
+            let scheme = head.split_once("://").map_or("", |(scheme, _)| scheme);
+            format!("{scheme}{}…@{host}", if scheme.is_empty() { "" } else { "://" })
+        }
+        None => text.to_owned(),
+    };
     text.chars().take(80).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
@@ -149,6 +156,10 @@ mod tests {
             ["x", "ftp://x", "http://", "http://a b/", "http://a/\r\nX: y", "http://u:p@x/", "http://x:0/"]
         {
             assert!(Url::parse(wrong).is_err(), "{wrong}");
+        }
+        for secret in ["http://u:secret@x/", "u:secret@x", "http://u:secret@x y/", "ftp://u:secret@x@y"] {
+            let error = Url::parse(secret).unwrap_err();
+            assert!(!error.contains("secret") && error.contains("…@"), "{error}");
         }
     }
 
