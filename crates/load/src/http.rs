@@ -22,7 +22,7 @@ use linerate_model::kind::HttpPlan;
 use linerate_model::load::LoadReport;
 
 use self::dial::Until;
-pub use self::get::{GetAnswer, GetLimits, get};
+pub use self::get::{GetAnswer, GetError, GetLimits, get};
 use self::message::{Body, Incoming};
 use self::url::{Authority, Failure, Url};
 use crate::job::{Job, LoadError};

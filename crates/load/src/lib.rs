@@ -38,7 +38,7 @@ use linerate_sys::cpu;
 use self::endpoint::{add_host_load, stopped};
 
 pub use disk::guard;
-pub use http::{GetAnswer, GetLimits, get};
+pub use http::{GetAnswer, GetError, GetLimits, get};
 pub use job::{Job, LoadControl, LoadError, enter};
 pub use load::{AnyLoad, Load};
 pub use probe::Probing;

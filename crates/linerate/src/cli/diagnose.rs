@@ -10,8 +10,8 @@ use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 
-use super::{import, open, out, quantity};
-use crate::prometheus;
+use super::{import, open, out, progress, quantity};
+use crate::prometheus::{self, Trusted};
 use linerate_input as input;
 use linerate_report as report;
 use linerate_store::Store;
@@ -84,9 +84,11 @@ fn stored(url: &str, args: &Args) -> anyhow::Result<Snapshot> {
     let from_ms = args.range.from.unix_ms(now_ms);
     let to_ms = args.range.to.map_or(now_ms, |to| to.unix_ms(now_ms)).min(now_ms);
     let range = StoredRange::new(from_ms, to_ms).map_err(anyhow::Error::msg)?;
-    let trusted_pem =
-        args.ca.as_deref().map(|path| input::text(path, input::CERTIFICATES_BYTES_MAX)).transpose()?;
-    prometheus::read(url, range, trusted_pem, args.reading.known()?)
+    let trusted = |path: &PathBuf| -> anyhow::Result<Trusted> {
+        Ok(Trusted { path: path.clone(), pem: input::text(path, input::CERTIFICATES_BYTES_MAX)? })
+    };
+    let trusted = args.ca.as_ref().map(trusted).transpose()?;
+    prometheus::read(url, range, trusted, args.reading.known()?, &*progress::start(false, args.json))
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {

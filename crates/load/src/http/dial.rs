@@ -26,6 +26,16 @@ impl<'a> Until<'a> {
         Self { job, end: Instant::now() + limit, limit }
     }
 
+    /// For one of so many steps that are left: its part of the time.
+    fn part(&self, steps: usize) -> Self {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX).max(1);
+        let now = Instant::now();
+        let limit = self.end.saturating_duration_since(now) / steps;
+        // As it is printed: in tenths of a second.
+        let tenths = (limit.as_secs_f64() * 10.0).round().max(1.0);
+        Self { job: self.job, end: now + limit, limit: Duration::from_secs_f64(tenths / 10.0) }
+    }
+
     /// Whether it may go on.
     fn check(&self) -> io::Result<()> {
         self.job.check("downloading").map_err(io::Error::other)?;
@@ -81,8 +91,29 @@ pub(super) fn resolve(host: &str, port: u16, until: &Until<'_>) -> Result<Vec<So
 
 /// A TCP connection to the peer.
 pub(super) fn connect<'a>(peer: SocketAddr, until: &'a Until<'a>) -> Result<Timed<'a>, Failure> {
-    let step = format!("connect to {peer}");
-    let words = |error: io::Error| until.words(&step, &error);
+    connect_within(peer, until, until)
+}
+
+/// A TCP connection to the first of these that answers. One that does not leaves time for the others.
+pub(super) fn connect_any<'a>(peers: &[SocketAddr], until: &'a Until<'a>) -> Result<Timed<'a>, Failure> {
+    let mut last = Err("the host has no address".to_owned());
+    for (number, peer) in peers.iter().enumerate() {
+        last = connect_within(*peer, until, &until.part(peers.len() - number));
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+/// Connects by the end of `step`, for a stream that lives until `until`.
+fn connect_within<'a>(
+    peer: SocketAddr,
+    until: &'a Until<'a>,
+    step: &Until<'_>,
+) -> Result<Timed<'a>, Failure> {
+    let name = format!("connect to {peer}");
+    let words = |error: io::Error| step.words(&name, &error);
     let bind = match (until.job.spec.bind, peer) {
         (own, peer) if own.is_ipv4() == peer.is_ipv4() => own,
         (_, SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
@@ -90,8 +121,8 @@ pub(super) fn connect<'a>(peer: SocketAddr, until: &'a Until<'a>) -> Result<Time
     };
     let stream = socket::connect_start(bind, peer).map_err(words)?;
     loop {
-        until.check().map_err(words)?;
-        if socket::wait(&[stream.as_fd()], Ready::Writable, until.slice()).map_err(words)? {
+        step.check().map_err(words)?;
+        if socket::wait(&[stream.as_fd()], Ready::Writable, step.slice()).map_err(words)? {
             break;
         }
     }
@@ -143,5 +174,54 @@ impl Write for Timed<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use linerate_model::kind::{HttpPlan, TestKind};
+    use linerate_model::load::{LoadSpec, Role};
+
+    use super::*;
+    use crate::job::LoadControl;
+
+    #[test]
+    fn an_address_that_does_not_answer_leaves_time_for_the_next() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let live = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (silent_at, live_at) = (silent.local_addr().unwrap(), live.local_addr().unwrap());
+        // A full queue of connections: the kernel no longer answers.
+        let fill = || socket::connect_start(Ipv4Addr::UNSPECIFIED.into(), silent_at).unwrap();
+        let queued: Vec<TcpStream> = (0..300).map(|_| fill()).collect();
+        let plan = HttpPlan {
+            url: String::new(),
+            via: Vec::new(),
+            repeat: 1,
+            max_bytes: 1,
+            timeout_ms: 60_000,
+            trusted_pem: None,
+            insecure: false,
+        };
+        let spec = LoadSpec {
+            kind: TestKind::from(plan),
+            role: Role::Sender { peer: live_at },
+            bind: Ipv4Addr::UNSPECIFIED.into(),
+            netns: None,
+            token: [0; 16],
+            deadline_ms: 60_000,
+            same_host: false,
+            tuning: Box::default(),
+        };
+        let control = LoadControl { stop: std::sync::Arc::default(), listening: Box::new(|_| {}) };
+        let job = Job::new(&spec, &control);
+        let until = Until::new(&job, Duration::from_secs(4));
+        let stream = connect_any(&[silent_at, live_at], &until).map_err(|error| panic!("{error}")).unwrap();
+        assert_eq!(stream.stream.peer_addr().unwrap(), live_at);
+        let last = connect_any(&[silent_at], &Until::new(&job, Duration::from_millis(100))).err().unwrap();
+        assert!(last.contains(&format!("connect to {silent_at} within 0.1 s")), "{last}");
+        assert!(connect_any(&[], &until).is_err());
+        drop(queued);
     }
 }

@@ -1,7 +1,7 @@
 //! One answer of a web server with its body: an interface that is asked, not a download that is measured.
 //!
 //! What comes in: a URL, bounds of bytes and time. What goes out: the status and the body, or what failed.
-//! Redirects are not followed: what is asked for is where the user says it is.
+//! Redirects are not followed: what is asked for is at the URL that the user gave.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use linerate_model::kind::{HttpPlan, TestKind};
 use linerate_model::load::{LoadSpec, Role};
+use thiserror::Error;
 
 use super::dial::{self, Until};
-use super::message::{Body, Incoming};
+use super::message::{Body, Incoming, Length};
 use super::tls;
 use super::url::{Failure, Url};
 use crate::job::{Job, LoadControl};
@@ -37,8 +38,28 @@ pub struct GetAnswer {
     pub body: Vec<u8>,
 }
 
-/// Gets a URL; what failed is a sentence without the URL.
-pub fn get(url: &str, limits: &GetLimits) -> Result<GetAnswer, String> {
+/// Why there is no answer: a sentence without the URL.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GetError {
+    /// The server was not reached, or did not answer as one of HTTP does.
+    #[error("{0}")]
+    Failed(String),
+    /// Its answer is beyond the bound.
+    #[error("the answer is longer than {} MB", .bytes_max >> 20)]
+    TooLong {
+        /// Most bytes of a body.
+        bytes_max: u64,
+    },
+}
+
+impl From<Failure> for GetError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Gets a URL.
+pub fn get(url: &str, limits: &GetLimits) -> Result<GetAnswer, GetError> {
     let url = Url::parse(url)?;
     let plan = HttpPlan {
         url: String::new(),
@@ -64,20 +85,8 @@ pub fn get(url: &str, limits: &GetLimits) -> Result<GetAnswer, String> {
     answer(&url, &plan, &Until::new(&job, limits.time))
 }
 
-/// Connects to the first address that answers.
-fn connected<'a>(url: &Url, until: &'a Until<'a>) -> Result<dial::Timed<'a>, Failure> {
-    let mut last = format!("{} has no address", url.host);
-    for peer in dial::resolve(&url.host, url.port, until)? {
-        match dial::connect(peer, until) {
-            Ok(stream) => return Ok(stream),
-            Err(failure) => last = failure,
-        }
-    }
-    Err(last)
-}
-
-fn answer(url: &Url, plan: &HttpPlan, until: &Until<'_>) -> Result<GetAnswer, Failure> {
-    let stream = connected(url, until)?;
+fn answer(url: &Url, plan: &HttpPlan, until: &Until<'_>) -> Result<GetAnswer, GetError> {
+    let stream = dial::connect_any(&dial::resolve(&url.host, url.port, until)?, until)?;
     let mut stream: Box<dyn dial::Stream + '_> = if url.https {
         Box::new(tls::shake_hands(&tls::config(plan)?, &url.host, stream)?.0)
     } else {
@@ -87,9 +96,12 @@ fn answer(url: &Url, plan: &HttpPlan, until: &Until<'_>) -> Result<GetAnswer, Fa
     sent.map_err(|e| until.words("send the request", &e))?;
     let mut incoming = Incoming::new(stream);
     let head = incoming.head().map_err(|e| until.words("read the answer's head", &e))?;
+    if matches!(head.body, Length::Bytes(bytes) if bytes > plan.max_bytes) {
+        return Err(GetError::TooLong { bytes_max: plan.max_bytes });
+    }
     let read = incoming.kept_body(head.body, plan.max_bytes);
     match read.map_err(|e| until.words("read the answer", &e))? {
         (Body::Whole, body) => Ok(GetAnswer { status: head.status, body }),
-        (Body::Cut, _) => Err(format!("the answer is longer than {} MB", plan.max_bytes >> 20)),
+        (Body::Cut, _) => Err(GetError::TooLong { bytes_max: plan.max_bytes }),
     }
 }
