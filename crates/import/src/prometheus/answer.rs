@@ -83,6 +83,14 @@ impl Series {
         self.points().next_back().map(|(_, value)| value)
     }
 
+    /// Times of the last and the first value, as a key to sort by: of two series of one thing, whose labels
+    /// changed in between, the later one has the larger key.
+    fn age(&self) -> (f64, f64) {
+        let mut times = self.points().map(|(at, _)| at);
+        let first = times.next().unwrap_or(f64::NEG_INFINITY);
+        (times.next_back().unwrap_or(first), first)
+    }
+
     /// Labels that could do something to a terminal, or to a key.
     pub(super) fn is_plain(&self) -> bool {
         let texts = self.metric.iter().flat_map(|(name, value)| [name, value]);
@@ -122,9 +130,12 @@ fn results<T: DeserializeOwned>(body: &[u8], kind: &str) -> Result<Vec<T>, Strin
     }
 }
 
-/// Series over a range.
+/// Series over a range, the newest first: what is read first counts.
 pub(super) fn series(body: &[u8]) -> Result<Vec<Series>, String> {
-    results(body, "matrix")
+    let mut series: Vec<Series> = results(body, "matrix")?;
+    let later = |(a, b): (f64, f64), (c, d): (f64, f64)| c.total_cmp(&a).then(d.total_cmp(&b));
+    series.sort_by(|one, other| later(one.age(), other.age()));
+    Ok(series)
 }
 
 /// The sum of a query such as `count(…)`; 0 where there is nothing.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::answer::Series;
 use super::metric::{Metric, Row};
-use super::taken::Taken;
+use super::range::StoredRange;
+use super::taken::{Kept, Taken};
 
 /// A family.
 pub(super) trait Family: Sync {
@@ -29,4 +30,7 @@ pub(super) trait Family: Sync {
 
     /// Takes a series of a metric that is [`super::metric::Use::Own`].
     fn take(&self, _name: &str, _series: &Series, _taken: &mut Taken<'_>) {}
+
+    /// Facts that several metrics give together, once all are read.
+    fn finish(&self, _kept: &mut Kept, _range: &StoredRange) {}
 }

@@ -46,16 +46,20 @@ impl Hosts {
     /// Learns the names that hosts gave themselves. One that two of them have is of neither.
     pub(super) fn learn(&mut self, series: &[Series]) {
         let mut claims: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut in_order = Vec::new();
         for one in series {
             let names = [one.label("host"), one.label("nodename")];
             let name = names.into_iter().find(|name| is_host(name) && !name.starts_with("localhost"));
             if let Some(name) = name {
-                claims.entry(name).or_default().insert(without_port(one.label("instance")));
+                let instance = without_port(one.label("instance"));
+                claims.entry(name).or_default().insert(instance);
+                in_order.push((name, instance));
             }
         }
-        for (name, instances) in claims {
-            if let (Some(instance), 1) = (instances.first(), instances.len()) {
-                self.by_instance.insert((*instance).to_owned(), name.to_owned());
+        for (name, instance) in in_order {
+            if claims.get(name).is_some_and(|instances| instances.len() == 1) {
+                // The newest series come first: a host that was renamed has its new name.
+                self.by_instance.entry(instance.to_owned()).or_insert_with(|| name.to_owned());
             }
         }
     }

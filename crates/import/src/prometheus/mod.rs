@@ -1,5 +1,5 @@
-//! What Prometheus stored of hosts: answers of its HTTP API come in, a snapshot goes out. Which metric is what
-//! stands in `families`, one file each. Pure: the queries are made and sent by others.
+//! What Prometheus stored of hosts: answers of its HTTP API come in, a snapshot goes out. Which metric is
+//! what stands in `families`, one file each. Pure: the queries are made and sent by others.
 
 mod answer;
 mod families;
@@ -10,7 +10,7 @@ mod missing;
 mod range;
 mod taken;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::Gap;
 use linerate_model::imported::{Imported, Piece};
@@ -90,6 +90,8 @@ pub struct StoredMetrics {
     grouped: BTreeSet<String>,
     account: Imported,
     gaps: Vec<Gap>,
+    /// Time of the last sample of each host, Unix seconds.
+    last_s: BTreeMap<String, f64>,
     /// Series that name no host, or have labels that are none.
     unusable: usize,
 }
@@ -107,6 +109,7 @@ impl StoredMetrics {
             grouped: BTreeSet::new(),
             account: Imported::default(),
             gaps: Vec::new(),
+            last_s: BTreeMap::new(),
             unusable: 0,
         }
     }
@@ -131,8 +134,11 @@ impl StoredMetrics {
                 query.family.take(&query.name, one, &mut taken);
             }
             self.group(&host, one);
-            if query.name == UNAME {
-                self.silence(&host, one);
+            if query.name == UNAME
+                && let Some((at_s, _)) = one.points().next_back()
+            {
+                let last_s = self.last_s.entry(host).or_insert(at_s);
+                *last_s = last_s.max(at_s);
             }
         }
         let readings = self.kept.readings - before;
@@ -175,10 +181,10 @@ impl StoredMetrics {
         }
     }
 
-    /// A host that was no longer scraped at the end of the range.
-    fn silence(&mut self, host: &str, series: &Series) {
-        let Some(last_s) = series.points().next_back().map(|(at, _)| at) else { return };
-        if last_s + 1.5 * (self.range.step_s as f64) < self.range.end_s() as f64 {
+    /// Hosts that were no longer scraped at the end of the range.
+    fn silence(&mut self) {
+        let is_over = |last_s: f64| last_s + 1.5 * (self.range.step_s as f64) < self.range.end_s() as f64;
+        for (host, last_s) in self.last_s.iter().filter(|(_, last_s)| is_over(**last_s)) {
             let last = date_minute((last_s * 1e3) as u64);
             self.gaps.push(Gap {
                 what: format!("host {host}").into(),
@@ -191,7 +197,11 @@ impl StoredMetrics {
     #[must_use]
     pub fn into_snapshot(mut self) -> Snapshot {
         self.kept.join_parts();
+        for family in FAMILIES {
+            family.finish(&mut self.kept, &self.range);
+        }
         self.figures();
+        self.silence();
         let mut sink = std::mem::take(&mut self.kept.sink);
         sink.stored = self.kept.series.into_values().collect();
         if self.unusable > 0 {

@@ -1,7 +1,8 @@
-//! What is taken of series: facts, counts since boot, growth over the range. Series come in; the sink of all
-//! imports, and stored series, come out.
+//! What is taken of series: facts, counts since boot, growth over the range. Series come in, of each metric
+//! the newest first; the sink of all imports, and stored series, come out. Of two values of one thing the
+//! first counts: a device whose labels changed has its present ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::{FactValue, check_key};
 use linerate_model::outlier::StoredSeries;
@@ -20,10 +21,14 @@ const PARTS_MAX: usize = 16;
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) sink: Sink,
-    /// By host and key. Of two sources of one host the first counts.
+    /// By host and key.
     pub(super) series: BTreeMap<(String, String), StoredSeries>,
     /// Settings of several numbers: by host and key, then by number.
     parts: BTreeMap<(String, String), BTreeMap<usize, f64>>,
+    /// Last values of metrics that are facts only together: by host and key.
+    pub(super) levels: BTreeMap<(String, String), f64>,
+    /// Facts that are known: host and key.
+    known: BTreeSet<(String, String)>,
     /// Values that were taken.
     pub(super) readings: usize,
 }
@@ -76,9 +81,14 @@ impl Taken<'_> {
             return;
         }
         let of = (self.host.to_owned(), key);
-        if self.kept.series.contains_key(&of)
-            || !self.kept.sink.has_capacity("stored series", self.kept.series.len(), SERIES_MAX)
-        {
+        if let Some(newer) = self.kept.series.get_mut(&of) {
+            // Where its labels changed, the older series has what was before.
+            for (newer, older) in newer.growth.iter_mut().zip(growth) {
+                *newer = newer.or(older);
+            }
+            return;
+        }
+        if !self.kept.sink.has_capacity("stored series", self.kept.series.len(), SERIES_MAX) {
             return;
         }
         let never_grew = growth.iter().all(|growth| *growth == Some(0.0));
@@ -100,9 +110,14 @@ impl Taken<'_> {
     }
 
     pub(super) fn fact(&mut self, key: &str, value: FactValue) {
-        self.kept.sink.of_host(self.host);
-        self.kept.sink.fact(key, value);
-        self.kept.readings += 1;
+        self.kept.fact(self.host, key, value);
+    }
+
+    /// The last value of a metric that is a fact only together with others.
+    pub(super) fn level(&mut self, key: String, series: &Series) {
+        if let Some(value) = series.last() {
+            self.kept.levels.entry((self.host.to_owned(), key)).or_insert(value);
+        }
     }
 
     pub(super) fn text(&mut self, key: &str, value: &str) {
@@ -114,12 +129,25 @@ impl Taken<'_> {
     /// One number of a setting that has several.
     pub(super) fn part(&mut self, key: &str, index: usize, value: f64) {
         if index < PARTS_MAX {
-            self.kept.parts.entry((self.host.to_owned(), key.to_owned())).or_default().insert(index, value);
+            self.kept
+                .parts
+                .entry((self.host.to_owned(), key.to_owned()))
+                .or_default()
+                .entry(index)
+                .or_insert(value);
         }
     }
 }
 
 impl Kept {
+    pub(super) fn fact(&mut self, host: &str, key: &str, value: FactValue) {
+        if self.known.insert((host.to_owned(), key.to_owned())) {
+            self.sink.of_host(host);
+            self.sink.fact(key, value);
+            self.readings += 1;
+        }
+    }
+
     /// Settings of several numbers become facts.
     pub(super) fn join_parts(&mut self) {
         for ((host, key), parts) in std::mem::take(&mut self.parts) {

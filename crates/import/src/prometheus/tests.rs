@@ -61,8 +61,8 @@ fn counters_facts_and_settings_have_the_keys_of_the_nodes() {
             "node_filesystem_readonly",
             vec![one(&[A, ("mountpoint", "/srv"), ("fstype", "xfs"), ("device", "/dev/sda1")], |_| 1.0)],
         ),
-        ("node_md_disks", vec![one(&[A, ("device", "md0"), ("state", "failed")], |_| 1.0)]),
-        ("node_timex_sync_status", vec![one(&[A], |_| 0.0)]),
+        ("node_md_disks", vec![one(&[A, ("device", "md0"), ("state", "active")], |_| 3.0)]),
+        ("node_md_disks_required", vec![one(&[A, ("device", "md0")], |_| 4.0)]),
         ("node_drbd_connected", vec![one(&[A, ("device", "drbd0")], |_| 1.0)]),
         ("node_unknown", vec![one(&[A], |_| 1.0)]),
     ]);
@@ -77,7 +77,7 @@ fn counters_facts_and_settings_have_the_keys_of_the_nodes() {
         (reading("disk.md0.md_degraded"), reading("drbd.0.connection")),
         ("1".into(), "Connected".into())
     );
-    assert_eq!(facts.readings.get("clock.synchronised"), Some(&FactValue::Flag(false)));
+    assert_eq!(reading("disk.md0.failed_legs"), "1 of 4");
     // What did not grow has no part in it.
     assert_eq!(facts.counters.get("nic.eth0/140.stat.rx_errors"), Some(&84));
     assert_eq!(facts.counters.get("nic.eth0/140.stat.tx_errors"), None);
@@ -121,6 +121,75 @@ fn a_host_that_is_no_longer_scraped_is_a_gap() {
     let gaps: Vec<String> = snapshot.gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.reason)).collect();
     let silent: Vec<&String> = gaps.iter().filter(|gap| gap.contains("no samples")).collect();
     assert_eq!(silent, ["host a: Prometheus has no samples of it since 2026-11-18 10:26 UTC"], "{gaps:?}");
+}
+
+/// Only the points at these bounds.
+fn within(mut series: Value, bounds: std::ops::Range<usize>) -> Value {
+    let points = series["values"].as_array_mut().unwrap();
+    *points = points[bounds].to_vec();
+    series
+}
+
+#[test]
+fn of_series_whose_labels_changed_the_newest_counts() {
+    let count = range().intervals + 1;
+    let uname = |release: &str| one(&[A, ("nodename", "a"), ("release", release)], |_| 1.0);
+    let info = |duplex: &str, state: &str| {
+        one(&[A, ("device", "eth0"), ("duplex", duplex), ("operstate", state)], |_| 1.0)
+    };
+    let job = |job: &str| one(&[A, ("job", job)], |at| 10.0 * at as f64);
+    let [up, down] = [info("full", "up"), info("unknown", "down")];
+    let snapshot = read(&[
+        // In the order of Prometheus, which sorts labels; the other order follows for the device.
+        ("node_uname_info", vec![within(uname("6.1.0-10"), 6..count), within(uname("6.1.0-9"), 0..6)]),
+        ("node_network_info", vec![within(up, 5..count), within(down, 0..5)]),
+        ("node_netstat_Tcp_OutSegs", vec![within(job("new"), 6..count), within(job("old"), 0..6)]),
+    ]);
+    let facts = &snapshot.facts["a"];
+    let reading = |key: &str| facts.readings[key].to_string();
+    assert_eq!(reading("kernel.release"), "6.1.0-10");
+    assert_eq!((reading("nic.eth0.duplex"), reading("nic.eth0.state")), ("full".into(), "up".into()));
+    assert!(snapshot.gaps.iter().all(|gap| !gap.reason.contains("no samples")), "{:?}", snapshot.gaps);
+    // Both parts of the counter, but for the interval in which it changed.
+    let stored = snapshot.stored.iter().find(|series| series.key == "snmp.Tcp.OutSegs").unwrap();
+    let known: Vec<usize> = (0..stored.intervals).filter(|at| stored.at(*at) == Some(10.0)).collect();
+    assert_eq!(known, (0..count - 1).filter(|at| *at != 5).collect::<Vec<_>>());
+    assert_eq!(snapshot.inventory.hosts[0].groups, ["new"]);
+    // The same with the old ones sorted first.
+    let snapshot = read(&[
+        ("node_uname_info", vec![within(uname("5.9"), 0..6), within(uname("6.0"), 6..count)]),
+        ("node_netstat_Tcp_OutSegs", vec![within(job("a"), 0..6), within(job("b"), 6..count)]),
+    ]);
+    assert_eq!(snapshot.facts["a"].readings["kernel.release"].to_string(), "6.0");
+    assert_eq!(snapshot.inventory.hosts[0].groups, ["b"]);
+    // A host that was renamed has its new name.
+    let named = |name: &str| one(&[A, ("nodename", name)], |_| 1.0);
+    let snapshot = read(&[
+        ("node_uname_info", vec![within(named("new"), 6..count), within(named("old"), 0..6)]),
+        ("node_netstat_Tcp_OutSegs", vec![job("a")]),
+    ]);
+    assert_eq!(snapshot.inventory.hosts.len(), 1);
+    assert_eq!(snapshot.inventory.hosts[0].name, "new");
+}
+
+#[test]
+fn a_replica_without_a_peer_is_not_one_that_is_being_filled() {
+    let connection = |growth: f64, connected: f64| {
+        let drbd = [A, ("device", "drbd1")];
+        let side = |node: &'static str, value: f64| one(&[drbd[0], drbd[1], ("node", node)], move |_| value);
+        let snapshot = read(&[
+            ("node_drbd_connected", vec![one(&drbd, |_| connected)]),
+            ("node_drbd_disk_state_is_up_to_date", vec![side("local", 1.0), side("remote", connected)]),
+            ("node_drbd_network_received_bytes_total", vec![one(&drbd, |_| 7.0)]),
+            ("node_drbd_network_sent_bytes_total", vec![one(&drbd, |at| growth * at as f64)]),
+        ]);
+        let readings = snapshot.facts.get("a").map(|facts| facts.readings.clone()).unwrap_or_default();
+        ["drbd.1.connection", "drbd.1.disks"].map(|key| readings.get(key).map(ToString::to_string))
+    };
+    let words = |words: [&str; 2]| words.map(|word| Some(word.to_owned()));
+    assert_eq!(connection(0.0, 1.0), words(["Connected", "UpToDate/UpToDate"]));
+    assert_eq!(connection(0.0, 0.0), words(["Unconnected", "UpToDate/DUnknown"]));
+    assert_eq!(connection(1e9, 0.0), [None, None], "it sends: a side is being filled");
 }
 
 #[test]

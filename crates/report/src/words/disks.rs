@@ -76,6 +76,8 @@ pub fn sentence(finding: &DiskFinding) -> String {
 fn called(leg: &DiskLeg) -> String {
     match leg {
         DiskLeg::Drive(drive) => drive.clone(),
+        // `1 of 4`: how many is known, but not which.
+        DiskLeg::Number(number) if number.contains(" of ") => format!("{number} legs"),
         DiskLeg::Number(number) => format!("its leg number {number}, counted from 0"),
     }
 }

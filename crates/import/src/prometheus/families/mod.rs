@@ -14,7 +14,6 @@ mod nfs;
 mod pressure;
 mod softnet;
 mod sysctl;
-mod timex;
 mod uname;
 mod watch;
 
@@ -33,7 +32,6 @@ pub(super) static FAMILIES: &[&dyn Family] = &[
     &disk::Diskstats,
     &pressure::Pressure,
     &cpu::Cpu,
-    &timex::Timex,
     &filesystem::Filesystem,
     &md::Md,
     &nfs::Nfs,
