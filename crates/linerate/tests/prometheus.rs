@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -32,8 +33,19 @@ impl Drop for Running {
 
 /// A metric of all hosts as node_exporter shows it, a scrape a minute.
 fn metric(text: &mut String, name: &str, labels: &str, value: impl Fn(u64, u64) -> u64) {
+    metric_of(text, 1..=HOSTS, name, labels, value);
+}
+
+/// The same of some hosts.
+fn metric_of(
+    text: &mut String,
+    hosts: RangeInclusive<u64>,
+    name: &str,
+    labels: &str,
+    value: impl Fn(u64, u64) -> u64,
+) {
     let comma = if labels.is_empty() { "" } else { "," };
-    for host in 1..=HOSTS {
+    for host in hosts {
         let labels = labels.replace("HOST", &format!("arc-{host}"));
         for minute in 0..=MINUTES {
             let at = BEGIN_S + 60 * minute;
@@ -47,11 +59,23 @@ fn metric(text: &mut String, name: &str, labels: &str, value: impl Fn(u64, u64) 
     }
 }
 
-/// Eight hosts: one sends segments again from 05:00 on, one has a slow drive, one another limit of buffers.
+/// Eight hosts: one sends segments again from 05:00 on, one has a slow drive, a replica lost its
+/// peer, an array a drive.
 fn exposition() -> String {
     let mut text = String::new();
     let uname = "nodename=\"HOST\",release=\"6.1.0\",machine=\"x86_64\"";
     metric(&mut text, "node_uname_info", uname, |_, _| 1);
+    metric_of(&mut text, 5..=5, "node_drbd_connected", "device=\"drbd0\"", |_, minute| {
+        u64::from(minute < FAULT_MIN)
+    });
+    metric_of(&mut text, 5..=5, "node_drbd_network_received_bytes_total", "device=\"drbd0\"", |_, _| 7);
+    metric_of(&mut text, 5..=5, "node_drbd_network_sent_bytes_total", "device=\"drbd0\"", |_, minute| {
+        1_000_000 * minute.min(FAULT_MIN)
+    });
+    metric_of(&mut text, 6..=6, "node_md_disks", "device=\"md0\",state=\"active\"", |_, minute| {
+        if minute < FAULT_MIN { 4 } else { 3 }
+    });
+    metric_of(&mut text, 6..=6, "node_md_disks_required", "device=\"md0\"", |_, _| 4);
     // What the load of the hosts is, and a little noise.
     let segments = |host: u64, minute: u64| minute * (40_000 + 500 * host);
     metric(&mut text, "node_netstat_Tcp_OutSegs", "", segments);
@@ -122,12 +146,24 @@ fn the_bad_host_is_named_with_how_much_and_since_when() {
     let ask = ["diagnose", "--prometheus", &url, "--range", RANGE];
     let (code, out, err) = linerate(folder.path(), &ask);
     assert_eq!(code, Some(1), "{out}{err}");
-    let lossy = "arc-4: segments sent again 2.1";
-    assert!(out.contains(lossy) && out.contains("; since 2025-03-04 05:00 UTC, 0.0"), "{out}{err}");
-    assert!(out.contains("arc-2 sda: time of a read 40 ms, 1 ms on 7 equals; all the time"), "{out}{err}");
+    let lossy = "arc-4: segments sent again 2.15 %, 0.0097 % on 7 equals\n";
+    let since = "When   since 2025-03-04 05:00 UTC, 0.0095 % before\n";
+    assert!(out.contains(lossy) && out.contains(since), "{out}{err}");
+    let slow = "arc-2 sda: time of a read 40 ms, 1 ms on 7 equals\n   When   in the whole range\n";
+    assert!(out.contains(slow), "{out}{err}");
+    assert!(
+        out.contains("md0 failed_legs: 1 of 4") && out.contains("DRBD 0 connection: Unconnected"),
+        "{out}"
+    );
+    // A replica that lost its peer and an array that lost a drive have their causes.
+    for (host, what) in [("arc-5", "not connected"), ("arc-6", "degraded")] {
+        assert!(out.lines().any(|line| line.contains(host) && line.contains(what)), "{host}: {out}{err}");
+    }
     // Neither another host, nor a cause that counters do not show.
     assert!(!out.contains("arc-1:") && !out.contains("arc-7") && out.contains("unknown"), "{out}");
     assert!(out.contains("ss -ti"), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() <= 100 && !line.contains('…')), "{out}");
+    assert!(err.contains("reading: ") && err.contains(" metrics in "), "{err}");
     // The same as JSON, and stored.
     let (code, json, err) = linerate(folder.path(), &[&ask[..], &["--json"]].concat());
     let page: Value = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}{err}"));

@@ -1,13 +1,14 @@
 //! Hosts that stand out among their equals in what a database stored of them: since when, and by how much.
 //!
-//! In: series of counters, the same intervals for all hosts. Out: remarks. A figure of a host is compared with
-//! the median of its equals in the same interval, so that what all of them have, such as the load of a day, is
-//! of no host. When it began is the change point of that comparison, searched over all series at once.
-//! Counters without a load on purpose name a host and no cause.
+//! In: series of counters, the same intervals for all hosts. Out: remarks. A figure of a host is compared
+//! with the median of its equals in the same interval, so that what all of them have, such as the load of a
+//! day, is of no host. When it began is the change point of that comparison, searched over all series at
+//! once. Counters without a load on purpose name a host and no cause.
 
 mod figures;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use linerate_model::inventory::Inventory;
 use linerate_model::outlier::{HostOutlier, StoredSeries};
@@ -24,6 +25,11 @@ const EQUALS: [&str; 2] = ["job", "role"];
 
 /// Most intervals that are compared: the first ones.
 const INTERVALS_MAX: usize = 4096;
+/// Most intervals of all figures together, of some 50 bytes each: two figures of a hundred thousand devices
+/// over what Prometheus is asked for have twice as many.
+const CELLS_MAX: usize = 10_000_000;
+/// Drives are compared where the sizes of their requests differ by less than this factor.
+const SIZES_MAX: f64 = 2.0;
 
 /// A figure of one host or device over all intervals.
 struct Track<'a> {
@@ -31,8 +37,10 @@ struct Track<'a> {
     /// The series of its counter.
     series: &'a StoredSeries,
     values: Vec<Option<f64>>,
-    /// Events per second of what it is divided by.
+    /// Events per second of what it is divided by; empty where equals are not compared at their load.
     load: Vec<Option<f64>>,
+    /// Sectors of a request, where that is known.
+    size: Option<f64>,
     /// Doublings over the median of its equals.
     beyond: Vec<Option<f64>>,
     /// That median.
@@ -80,24 +88,37 @@ fn groups<'a>(stored: &'a [StoredSeries], inventory: &'a Inventory, rules: &Rule
         own.sort_unstable();
         class_of.insert(&host.name, own);
     }
+    let most = intervals_max(stored);
     let mut all = Vec::new();
     for figure in FIGURES {
-        let mut tracks: BTreeMap<(Vec<&str>, &str), Vec<Track<'a>>> = BTreeMap::new();
+        let mut tracks: BTreeMap<(Vec<&str>, &str), BTreeMap<&str, Track<'a>>> = BTreeMap::new();
         for series in stored {
             let Some(device) = device_of(figure.key, &series.key) else { continue };
-            let Some(track) = track(figure, series, device, &by_key) else { continue };
+            let Some(track) = track(figure, series, device, &by_key, most) else { continue };
             let class = class_of.get(series.host.as_str()).cloned().unwrap_or_default();
-            let is_of_host = matches!(figure.of, Whole::Time);
+            let is_of_host = matches!(figure.of, Whole::Time | Whole::Each(..));
             let tracks = tracks.entry((class, if is_of_host { "" } else { device })).or_default();
-            match tracks.iter_mut().find(|known| is_of_host && known.host == track.host) {
-                Some(known) => known.take_larger(&track),
-                None => tracks.push(track),
+            match tracks.get_mut(series.host.as_str()) {
+                Some(known) if is_of_host => known.take(&track, matches!(figure.of, Whole::Each(..))),
+                Some(_) => {}
+                None => drop(tracks.insert(&series.host, track)),
             }
         }
         let enough = tracks.into_iter().filter(|(_, tracks)| tracks.len() >= rules.outliers.equals_min);
-        all.extend(enough.map(|((_, device), tracks)| Group::new(figure, device, tracks)));
+        let group = |((_, device), tracks): (_, BTreeMap<&str, Track<'a>>)| {
+            Group::new(figure, device, tracks.into_values().collect())
+        };
+        all.extend(enough.map(group));
     }
     all
+}
+
+/// How many intervals of each series are compared, for a bound on all of them.
+fn intervals_max(stored: &[StoredSeries]) -> usize {
+    let of = |series: &StoredSeries| {
+        FIGURES.iter().filter(|figure| device_of(figure.key, &series.key).is_some()).count()
+    };
+    (CELLS_MAX / stored.iter().map(of).sum::<usize>().max(1)).min(INTERVALS_MAX)
 }
 
 /// What stands for `*` in a key; empty where the pattern has none.
@@ -121,35 +142,52 @@ fn track<'a>(
     series: &'a StoredSeries,
     device: &str,
     by_key: &BTreeMap<(&str, &str), &'a StoredSeries>,
+    intervals_max: usize,
 ) -> Option<Track<'a>> {
-    let count = series.intervals.min(INTERVALS_MAX);
-    let intervals = 0..count;
+    let intervals = 0..series.intervals.min(intervals_max);
     let seconds = series.every_s.max(f64::MIN_POSITIVE);
-    let none = vec![None; count];
-    let (values, load) = match figure.of {
-        Whole::Counter(of, least) | Whole::Load(of, least) => {
-            let of = of.replace('*', device);
-            let whole = by_key.get(&(of.as_str(), series.host.as_str()))?;
-            let both = |t| Some((grown(series, t)?, grown(whole, t).filter(|whole| *whole >= least)?));
-            let values = intervals.clone().map(|t| both(t).map(|(part, whole)| part / whole)).collect();
-            (values, intervals.map(|t| Some(both(t)?.1 / seconds)).collect())
+    let other = |key: &str| by_key.get(&(key, series.host.as_str())).copied();
+    let (mut load, mut size) = (Vec::new(), None);
+    let values: Vec<Option<f64>> = match figure.of {
+        Whole::Counter(of, least) | Whole::Load(of, least) | Whole::Each(of, least) => {
+            let whole = other(&of.replace('*', device))?;
+            let enough = |t| grown(whole, t).filter(|whole| *whole > 0.0 && *whole >= least * seconds);
+            if matches!(figure.of, Whole::Load(..)) {
+                load = intervals.clone().map(|t| Some(enough(t)? / seconds)).collect();
+                let sectors = other(&series.key.replace("_ms", "_sectors"));
+                size = sectors.and_then(|sectors| mean_ratio(sectors, whole, intervals.clone()));
+            }
+            let unit = if matches!(figure.of, Whole::Each(..)) { 1e-3 } else { 1.0 };
+            intervals.map(|t| Some(grown(series, t)? * unit / enough(t)?)).collect()
         }
-        Whole::Hours => {
-            (intervals.map(|t| Some(grown(series, t)? / seconds * 3600.0)).collect(), none.clone())
-        }
-        Whole::Time => (intervals.map(|t| Some(grown(series, t)? / seconds / 1e6)).collect(), none.clone()),
+        Whole::Hours => intervals.map(|t| Some(grown(series, t)? / seconds * 3600.0)).collect(),
+        Whole::Time => intervals.map(|t| Some(grown(series, t)? / seconds / 1e6)).collect(),
     };
-    Some(Track { host: &series.host, series, values, load, beyond: none.clone(), usual: none })
+    let none = vec![None; values.len()];
+    Some(Track { host: &series.host, series, values, load, size, beyond: none.clone(), usual: none })
+}
+
+/// What one counter grew by for each growth of another, over all intervals.
+fn mean_ratio(part: &StoredSeries, whole: &StoredSeries, intervals: Range<usize>) -> Option<f64> {
+    let sum = |series: &StoredSeries| intervals.clone().filter_map(|t| grown(series, t)).sum::<f64>();
+    Some(sum(part) / sum(whole)).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
 impl Track<'_> {
-    fn take_larger(&mut self, other: &Self) {
+    /// Takes another device of the host: the larger value, or both together.
+    fn take(&mut self, other: &Self, adds_up: bool) {
         for (mine, theirs) in self.values.iter_mut().zip(&other.values) {
             *mine = match (*mine, *theirs) {
-                (Some(a), Some(b)) => Some(a.max(b)),
+                (Some(a), Some(b)) => Some(if adds_up { a + b } else { a.max(b) }),
                 (one, other) => one.or(other),
             };
         }
+    }
+
+    /// Whether there were too few events in an interval for any trouble.
+    fn is_small(&self, figure: &Figure, interval: usize) -> bool {
+        let least = figure.least_per_s * self.series.every_s;
+        least > 0.0 && grown(self.series, interval).is_none_or(|events| events < least)
     }
 
     /// The intervals in which it is compared, with its doublings over the others.
@@ -177,8 +215,10 @@ impl<'a> Group<'a> {
                 let without = |at: usize| sorted[if at < rank { at } else { at + 1 }].0;
                 let others = sorted.len() - 1;
                 let usual = f64::midpoint(without((others - 1) / 2), without(others / 2));
-                tracks[*number].usual[t] = Some(usual);
-                tracks[*number].beyond[t] = Some(((value + figure.floor) / (usual + figure.floor)).log2());
+                let track = &mut tracks[*number];
+                let beyond = ((value + figure.floor) / (usual + figure.floor)).log2();
+                track.usual[t] = Some(usual);
+                track.beyond[t] = Some(if track.is_small(figure, t) { beyond.min(0.0) } else { beyond });
             }
         }
         Self { figure, device, tracks }
@@ -253,13 +293,21 @@ impl<'a> Group<'a> {
         if !matches!(self.figure.of, Whole::Load(..)) {
             return of(&self.tracks[number].usual);
         }
+        // A large request takes longer than a small one.
+        let is_alike = |other: &Track<'_>| match (self.tracks[number].size, other.size) {
+            (Some(own), Some(theirs)) => (1.0 / SIZES_MAX..=SIZES_MAX).contains(&(own / theirs)),
+            _ => true,
+        };
         let others: Vec<(f64, f64)> = self
             .tracks
             .iter()
             .enumerate()
-            .filter(|(other, _)| *other != number)
+            .filter(|(other, track)| *other != number && is_alike(track))
             .filter_map(|(_, track)| of(&track.load).zip(of(&track.values)))
             .collect();
+        if others.len() + 1 < rules.outliers.equals_min {
+            return None;
+        }
         equals::expected(&others, of(&self.tracks[number].load)?, &rules.disks)
     }
 }

@@ -156,12 +156,12 @@ fn drives_are_compared_at_their_load() {
 }
 
 #[test]
-fn of_cpus_the_busiest_counts_and_a_device_is_one_of_several() {
+fn the_cpus_of_a_host_are_taken_together_and_a_device_is_one_of_several() {
     let mut snapshot = hosts(&[("node", 6)]);
     for number in 1..=6 {
         let host = format!("node-{number}");
         for cpu in 0..4 {
-            // Interrupts are at another CPU on each host; one host has a full one.
+            // Interrupts are at another CPU on each host; on one they take ten times as long.
             let busy = if cpu != number % 4 {
                 0.01
             } else if number == 2 {
@@ -172,6 +172,7 @@ fn of_cpus_the_busiest_counts_and_a_device_is_one_of_several() {
             let key = format!("cpu.{cpu}.softirq_us");
             add(&mut snapshot, &host, &key, |_| Some(busy * EVERY_S * 1e6));
         }
+        add(&mut snapshot, &host, "softnet.processed", |_| Some(1e7));
         for nic in ["eth0", "eth1"] {
             add(&mut snapshot, &host, &format!("nic.{nic}.stat.rx_packets"), |_| Some(1e7));
             let drops = if number == 5 && nic == "eth1" { 1e5 } else { 0.0 };
@@ -181,4 +182,104 @@ fn of_cpus_the_busiest_counts_and_a_device_is_one_of_several() {
     let found = outliers(&snapshot);
     let names: Vec<(&str, &str)> = found.iter().map(|o| (o.host.as_str(), o.device.as_str())).collect();
     assert_eq!(names, [("node-5", "eth1"), ("node-2", "")], "{found:?}");
+}
+
+/// Adds the same counter to hosts, with the growth of an interval by host.
+fn each(snapshot: &mut Snapshot, key: &str, growth: impl Fn(&str) -> f64) {
+    let names: Vec<String> = snapshot.inventory.hosts.iter().map(|host| host.name.clone()).collect();
+    for name in names {
+        let growth = growth(&name);
+        add(snapshot, &name, key, |_| Some(growth));
+    }
+}
+
+#[test]
+fn a_host_that_is_busy_is_not_named_for_it() {
+    let mut snapshot = hosts(&[("node", 8)]);
+    // Fifty times the work: packets, connections, requests, waits, and what goes wrong in proportion.
+    let work = |host: &str| if host == "node-3" { 50.0 } else { 1.0 };
+    for (key, usual) in [
+        ("snmp.Tcp.OutSegs", 1e6),
+        ("snmp.Tcp.RetransSegs", 300.0),
+        ("netstat.TcpExt.TCPTimeouts", 200.0),
+        ("snmp.Tcp.PassiveOpens", 1e4),
+        ("netstat.TcpExt.ListenDrops", 20.0),
+        ("snmp.Udp.InDatagrams", 1e5),
+        ("snmp.Udp.RcvbufErrors", 300.0),
+        ("softnet.processed", 5e6),
+        ("softnet.time_squeeze", 100.0),
+        ("cpu.0.softirq_us", 8e6),
+        ("nic.eth0.stat.rx_packets", 5e6),
+        ("nic.eth0.stat.rx_dropped", 2000.0),
+        ("nic.eth0.stat.tx_packets", 5e6),
+        ("nfs.rpc.calls", 1e4),
+        ("nfs.rpc.repeated", 100.0),
+        ("conntrack.insert_failed", 100.0),
+        ("pressure.cpu.some_us", 1e7),
+        ("pressure.io.some_us", 1e7),
+        ("pressure.memory.some_us", 1e7),
+    ] {
+        each(&mut snapshot, key, |host| usual * work(host));
+    }
+    // Fewer and larger requests, which take longer.
+    let large = |host: &str| host == "node-3";
+    each(&mut snapshot, "disk.sda.stat.writes", |host| if large(host) { 5e4 } else { 1e4 });
+    each(&mut snapshot, "disk.sda.stat.write_ms", |host| if large(host) { 2e6 } else { 1e4 });
+    each(&mut snapshot, "disk.sda.stat.write_sectors", |host| if large(host) { 1e8 } else { 8e4 });
+    assert_eq!(outliers(&snapshot), []);
+    // With requests of one size the same wait is of that drive.
+    snapshot.stored.retain(|series| series.key != "disk.sda.stat.write_sectors");
+    assert_eq!(outliers(&snapshot).len(), 1);
+}
+
+#[test]
+fn a_host_or_nic_that_is_idle_is_not_named_for_it() {
+    let mut snapshot = hosts(&[("node", 8)]);
+    let is_idle = |host: &str| host == "node-6";
+    // Spanning tree each 2 s and broadcasts, all dropped, on a NIC in standby; busy ones have them too.
+    each(&mut snapshot, "nic.eth1.stat.rx_packets", |host| if is_idle(host) { 5000.0 } else { 1e7 });
+    each(&mut snapshot, "nic.eth1.stat.rx_dropped", |host| if is_idle(host) { 4900.0 } else { 450.0 });
+    each(&mut snapshot, "nic.eth1.stat.tx_packets", |host| if is_idle(host) { 2000.0 } else { 1e7 });
+    each(&mut snapshot, "nic.eth1.stat.tx_dropped", |host| if is_idle(host) { 100.0 } else { 0.0 });
+    // It tries to reach a service that is gone, once a minute, and does little else.
+    each(&mut snapshot, "snmp.Tcp.OutSegs", |host| if is_idle(host) { 2500.0 } else { 1e7 });
+    each(&mut snapshot, "snmp.Tcp.RetransSegs", |host| if is_idle(host) { 75.0 } else { 100.0 });
+    each(&mut snapshot, "netstat.TcpExt.TCPTimeouts", |host| if is_idle(host) { 75.0 } else { 10.0 });
+    each(&mut snapshot, "softnet.processed", |host| if is_idle(host) { 1e4 } else { 1e7 });
+    // Timers have no part in packets.
+    each(&mut snapshot, "cpu.0.softirq_us", |host| if is_idle(host) { 2e6 } else { 2e7 });
+    assert_eq!(outliers(&snapshot), []);
+}
+
+#[test]
+fn a_host_of_another_role_is_not_named_for_it() {
+    let mut snapshot = hosts(&[("node", 7), ("store", 1)]);
+    let is_other = |host: &str| host == "store-1";
+    transfers(&mut snapshot, 9, |host, _| if is_other(host) { 0.02 } else { 2e-4 });
+    each(&mut snapshot, "disk.sda.stat.reads", |host| if is_other(host) { 1e6 } else { 1e4 });
+    each(&mut snapshot, "disk.sda.stat.read_ms", |host| if is_other(host) { 2e7 } else { 1e4 });
+    each(&mut snapshot, "softnet.processed", |_| 1e7);
+    each(&mut snapshot, "cpu.1.softirq_us", |host| if is_other(host) { 4e8 } else { 2e7 });
+    assert_eq!(outliers(&snapshot), []);
+    // As one of them it would be.
+    for host in &mut snapshot.inventory.hosts {
+        host.groups = vec!["node".to_owned()];
+    }
+    assert!(outliers(&snapshot).len() >= 2);
+}
+
+#[test]
+fn many_series_of_many_intervals_take_bounded_memory() {
+    let series = |number: usize| StoredSeries {
+        host: format!("node-{number}"),
+        key: "snmp.Tcp.RetransSegs".to_owned(),
+        start_ms: START_MS,
+        every_s: EVERY_S,
+        intervals: usize::MAX,
+        growth: Vec::new(),
+    };
+    let stored: Vec<StoredSeries> = (0..40_000).map(series).collect();
+    let most = super::intervals_max(&stored);
+    assert!(most * stored.len() <= super::CELLS_MAX && most >= 96, "{most}");
+    assert_eq!(super::intervals_max(&stored[..10]), super::INTERVALS_MAX);
 }
