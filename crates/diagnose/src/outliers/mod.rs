@@ -30,6 +30,8 @@ const INTERVALS_MAX: usize = 4096;
 const CELLS_MAX: usize = 10_000_000;
 /// Drives are compared where the sizes of their requests differ by less than this factor.
 const SIZES_MAX: f64 = 2.0;
+/// Most equals that a line over loads is drawn through: all pairs of them are compared.
+const LINE_MAX: usize = 64;
 
 /// A figure of one host or device over all intervals.
 struct Track<'a> {
@@ -132,9 +134,9 @@ fn device_of<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
     }
 }
 
-/// What a counter grew by; a growth below 0 is none.
+/// What a counter grew by; a growth below 0, or beyond what a counter of 64 bits holds, is none.
 fn grown(series: &StoredSeries, interval: usize) -> Option<f64> {
-    series.at(interval).filter(|growth| *growth >= 0.0)
+    series.at(interval).filter(|growth| (0.0..=u64::MAX as f64).contains(growth))
 }
 
 fn track<'a>(
@@ -254,15 +256,11 @@ impl<'a> Group<'a> {
             return None;
         }
         let during = &at[from..to];
-        let of = |values: &[Option<f64>]| -> Vec<f64> { during.iter().filter_map(|t| values[*t]).collect() };
-        let value = median(&of(&track.values))?;
+        let value = median_of(&track.values, during)?;
         let usual = self.usual(number, during, rules)?;
         let floor = self.figure.floor;
         let far = ((value + floor) / (usual + floor)).log2();
-        let others: Vec<f64> = (0..self.tracks.len())
-            .filter(|other| *other != number)
-            .filter_map(|other| median(&of(&self.tracks[other].beyond)))
-            .collect();
+        let others = self.deviations(number, during, rules);
         let is_beyond = far >= rules.outliers.ratio.log2()
             && far >= rules.outliers.spread * mad(&others)?
             && others.len() + 1 >= rules.outliers.equals_min;
@@ -285,31 +283,48 @@ impl<'a> Group<'a> {
         })
     }
 
+    /// How far its equals are from what is usual for them, in doublings.
+    fn deviations(&self, number: usize, during: &[usize], rules: &Rules) -> Vec<f64> {
+        if matches!(self.figure.of, Whole::Load(..)) {
+            let (others, floor) = (self.at_loads(number, during), self.figure.floor);
+            let deviation = |(load, value): &(f64, f64)| {
+                let expected = equals::expected(&others, *load, &rules.disks)?;
+                Some(((value + floor) / (expected + floor)).log2())
+            };
+            return others.iter().filter_map(deviation).collect();
+        }
+        let others = self.tracks.iter().enumerate().filter(|(other, _)| *other != number);
+        others.filter_map(|(_, track)| median_of(&track.beyond, during)).collect()
+    }
+
     /// What is usual for a track in these intervals: the median of its equals, or what they do at its load.
     fn usual(&self, number: usize, during: &[usize], rules: &Rules) -> Option<f64> {
-        let of = |values: &[Option<f64>]| {
-            median(&during.iter().filter_map(|t| values.get(*t).copied()?).collect::<Vec<_>>())
-        };
+        let own = &self.tracks[number];
         if !matches!(self.figure.of, Whole::Load(..)) {
-            return of(&self.tracks[number].usual);
+            return median_of(&own.usual, during);
         }
-        // A large request takes longer than a small one.
+        equals::expected(&self.at_loads(number, during), median_of(&own.load, during)?, &rules.disks)
+    }
+
+    /// Loads and values of equals with requests of a like size: a large one takes longer than a small one.
+    fn at_loads(&self, number: usize, during: &[usize]) -> Vec<(f64, f64)> {
         let is_alike = |other: &Track<'_>| match (self.tracks[number].size, other.size) {
             (Some(own), Some(theirs)) => (1.0 / SIZES_MAX..=SIZES_MAX).contains(&(own / theirs)),
             _ => true,
         };
-        let others: Vec<(f64, f64)> = self
-            .tracks
-            .iter()
-            .enumerate()
-            .filter(|(other, track)| *other != number && is_alike(track))
-            .filter_map(|(_, track)| of(&track.load).zip(of(&track.values)))
-            .collect();
-        if others.len() + 1 < rules.outliers.equals_min {
-            return None;
-        }
-        equals::expected(&others, of(&self.tracks[number].load)?, &rules.disks)
+        let others = self.tracks.iter().enumerate();
+        let others = others.filter(|(other, track)| *other != number && is_alike(track));
+        let every = self.tracks.len().div_ceil(LINE_MAX).max(1);
+        others
+            .step_by(every)
+            .filter_map(|(_, track)| median_of(&track.load, during).zip(median_of(&track.values, during)))
+            .collect()
     }
+}
+
+/// The median of what is known in these intervals.
+fn median_of(values: &[Option<f64>], during: &[usize]) -> Option<f64> {
+    median(&during.iter().filter_map(|t| values.get(*t).copied()?).collect::<Vec<_>>())
 }
 
 /// The candidates of each group with the steps of their levels, searched over all of them at once.
