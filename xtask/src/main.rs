@@ -83,8 +83,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Surveys and watches at full size: simulated nodes in virtual time, and real node programs in network namespaces
-    /// (root).
+    /// Surveys and watches at full size: simulated nodes in virtual time, and real node programs in network
+    /// namespaces (root).
     Scale {
         /// Simulated nodes.
         #[arg(long, default_value_t = 10_000)]

@@ -320,7 +320,7 @@ impl Node {
         let answers = self.answers.clone();
         tokio::spawn(self.world.meter.clone().over(async move {
             sleep(after).await;
-            // A node that is gone answers nobody.
+            // The session of a node that is gone takes no answer.
             if answers.send((id, event)).is_ok() {
                 let _ = answers.send((id, Event::Done));
             }

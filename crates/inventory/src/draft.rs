@@ -13,7 +13,7 @@ use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
 };
 use linerate_model::notify::NotifyTarget;
-use linerate_model::throughput::ThroughputRounds;
+use linerate_model::rounds::ThroughputRounds;
 use schemars::JsonSchema;
 use serde::Serialize;
 

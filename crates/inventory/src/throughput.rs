@@ -1,7 +1,7 @@
 //! `[throughput]`: when a watch measures throughput. A table in, checked rounds out.
 
 use ::toml::Spanned;
-use linerate_model::throughput::ThroughputRounds;
+use linerate_model::rounds::ThroughputRounds;
 
 use super::error::{Problem, problem};
 use super::tables::RawThroughput;

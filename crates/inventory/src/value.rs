@@ -1,4 +1,5 @@
-//! Values that several tables of the TOML format have. A text with its position in, the value or a problem out.
+//! Values that several tables of the TOML format have. A text with its position in, the value or a problem
+//! out.
 
 use ::toml::Spanned;
 use linerate_model::day_hours::DayHours;

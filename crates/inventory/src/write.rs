@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
 use linerate_model::notify::{NotifyTarget, NotifyVia};
-use linerate_model::throughput::ThroughputRounds;
+use linerate_model::rounds::ThroughputRounds;
 
 use super::draft::{ConnectMethod, HostRead, SshAccess, Understood};
 

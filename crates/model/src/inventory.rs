@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::download::DownloadSpec;
 use crate::notify::NotifyTarget;
-use crate::throughput::ThroughputRounds;
+use crate::rounds::ThroughputRounds;
 
 /// Name of a host; unique in an inventory.
 pub type HostName = String;

@@ -381,8 +381,8 @@ impl Remark {
     }
 
     /// Whether it names something that is wrong, without a finding: a symptom that is a fault, a slow front
-    /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same, a host
-    /// that stands out among its equals.
+    /// end, a drive without time left, a host to which everybody retransmits, hosts that drop the same, a
+    /// host that stands out among its equals.
     #[must_use]
     pub fn blames(&self) -> bool {
         match self {

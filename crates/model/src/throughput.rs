@@ -1,27 +1,9 @@
-//! Rounds of throughput of a watch: when they are allowed, and what one showed.
+//! What a round of throughput of a watch showed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::day_hours::DayHours;
 use crate::inventory::{HostName, Layer};
-
-/// Rounds of the inventory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThroughputRounds {
-    /// When links may be loaded.
-    pub windows: Vec<DayHours>,
-    /// From the begin of a round to that of the next, seconds.
-    pub every_s: u32,
-}
-
-impl ThroughputRounds {
-    /// Whether links may be loaded at a moment, Unix milliseconds.
-    #[must_use]
-    pub fn allow(&self, at_ms: u64) -> bool {
-        self.windows.iter().any(|window| window.holds(at_ms))
-    }
-}
 
 /// What one host sent to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,5 @@
-//! Whether the links of a host are idle: two readings of what they have moved in, the link that is in use out.
+//! Whether the links of a host are idle: two readings of what they have moved in, the link that is in use
+//! out.
 
 use std::collections::BTreeMap;
 
