@@ -10,9 +10,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::shell;
-use postgres::Config;
-use postgres::config::{Host, SslMode};
 use serde::Deserialize;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
 
 use super::error::{StoreError, unusable};
 use super::paths;

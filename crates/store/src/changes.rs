@@ -4,7 +4,7 @@
 //! What comes in: facts with the moment and the extent of their reading. What goes out: changes, newest
 //! first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::fact_change::{FactChange, QUOTED_MS, SeenBy};
@@ -15,10 +15,11 @@ use rusqlite::params;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::database::{Database, Row};
+use super::Store;
+use super::database::{Database, Row, Rows};
 use super::error::{StoreError, from_json, to_json};
+use super::facts::KeysToWrite;
 use super::known::{Changed, Known, ReadScope, ReadSpan};
-use super::{Store, facts};
 
 /// Changes of one host that a reading writes at most; the rest is counted. A NIC has about 100 facts: one
 /// that is replaced by another is recorded whole (100 gone, 100 new), a kernel or a routing table that is
@@ -95,24 +96,25 @@ impl Store {
         reading: &FactReading<'_>,
         facts: impl IntoIterator<Item = (&'a HostName, &'a HostFacts)>,
     ) -> Result<Vec<FactChange>, StoreError> {
-        let mut written = Vec::new();
         let change = self.database.begin(WRITE)?;
         let when = ReadSpan { started_ms: reading.started_ms, ended_ms: reading.ended_ms };
-        let mut trials: Option<Vec<(Trial, u64)>> = None;
+        let facts: Vec<(&HostName, &HostFacts)> = facts.into_iter().collect();
+        let mut all = load_known(&change, reading.cluster, facts.iter().map(|(host, _)| *host))?;
+        let (mut found, mut after) = (Vec::new(), BTreeMap::new());
         for (host, facts) in facts {
-            let old = load_known(&change, reading.cluster, host)?;
+            // A host that comes twice was read twice.
+            let old = after.remove(host).or_else(|| all.remove(host));
             let is_known = old.is_some();
             let mut known = old.unwrap_or_default();
             let changed = known.learn(facts, reading.scope, when);
             if is_known && !changed.is_empty() {
-                if trials.is_none() {
-                    trials = Some(load_trials(&change, reading.cluster)?);
-                }
-                let trials = trials.as_deref().unwrap_or_default();
-                written.extend(write(&change, reading, host, changed, trials)?);
+                found.push((host, changed));
             }
-            save_known(&change, reading.cluster, host, &known)?;
+            after.insert(host, known);
         }
+        let trials = if found.is_empty() { Vec::new() } else { load_trials(&change, reading.cluster)? };
+        let written = write(&change, reading, found, &trials)?;
+        save_known(&change, reading.cluster, &after)?;
         change.commit()?;
         Ok(written)
     }
@@ -198,18 +200,48 @@ fn change_of(row: &Row<'_>) -> Result<FactChange, StoreError> {
     })
 }
 
-/// Writes what a reading changed of a host, up to the bound: changed values before what came and went.
+/// Writes what a reading changed of hosts, up to the bound of each: changed values before what came and went.
 fn write(
     database: &Database,
     reading: &FactReading<'_>,
-    host: &HostName,
-    mut changed: Vec<Changed>,
+    found: Vec<(&HostName, Vec<Changed>)>,
     trials: &[(Trial, u64)],
 ) -> Result<Vec<FactChange>, StoreError> {
-    changed.sort_by_key(|one| one.from.is_none() || one.to.is_none());
-    let beyond = changed.len().saturating_sub(CHANGES_MAX);
-    changed.truncate(CHANGES_MAX);
-    let of = |one: Changed| FactChange {
+    let (run, seen_by) = match &reading.seen_by {
+        SeenBy::Run(run) => (Some(run), None),
+        other => (None, Some(to_json(other))),
+    };
+    let (mut changes, mut rows, mut beyond) = (Vec::new(), Rows::new(WRITE), Rows::new(WRITE));
+    for (host, mut changed) in found {
+        changed.sort_by_key(|one| one.from.is_none() || one.to.is_none());
+        let more = changed.len().saturating_sub(CHANGES_MAX);
+        changed.truncate(CHANGES_MAX);
+        for one in changed {
+            let one = change_by(reading, host, one, trials);
+            let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
+            let (after, seen) = (one.after_ms as i64, one.seen_ms as i64);
+            rows.add(params![reading.cluster, host, one.key, old, new, after, seen, run, one.who, seen_by])?;
+            changes.push(one);
+        }
+        if more > 0 {
+            beyond.add(params![reading.cluster, host, reading.ended_ms as i64, more as i64])?;
+        }
+    }
+    let put = "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who, seen_by)
+               values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)";
+    database.execute_each(put, rows)?;
+    let put = "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)";
+    database.execute_each(put, beyond)?;
+    Ok(changes)
+}
+
+fn change_by(
+    reading: &FactReading<'_>,
+    host: &HostName,
+    one: Changed,
+    trials: &[(Trial, u64)],
+) -> FactChange {
+    FactChange {
         host: host.clone(),
         who: who(host, &one, trials).or_else(|| reading.who.map(str::to_owned)),
         key: one.key,
@@ -218,28 +250,7 @@ fn write(
         after_ms: one.after_ms,
         seen_ms: reading.ended_ms.max(one.after_ms),
         seen_by: reading.seen_by.clone(),
-    };
-    let changes: Vec<FactChange> = changed.into_iter().map(of).collect();
-    let put = "insert into fact_change (cluster, host, key, old, new, after_ms, seen_ms, run, who, seen_by)
-               values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)";
-    let (run, seen_by) = match &reading.seen_by {
-        SeenBy::Run(run) => (Some(run), None),
-        other => (None, Some(to_json(other))),
-    };
-    for one in &changes {
-        let (old, new) = (one.from.as_ref().map(to_json), one.to.as_ref().map(to_json));
-        let (after, seen) = (one.after_ms as i64, one.seen_ms as i64);
-        let row = params![reading.cluster, host, one.key, old, new, after, seen, run, one.who, seen_by];
-        database.execute(WRITE, put, row)?;
     }
-    if beyond > 0 {
-        database.execute(
-            WRITE,
-            "insert into fact_change_beyond (cluster, host, seen_ms, count) values (?1,?2,?3,?4)",
-            params![reading.cluster, host, reading.ended_ms as i64, beyond as i64],
-        )?;
-    }
-    Ok(changes)
 }
 
 /// The trial that made a change: saved after the old value was read, and in force or undone as the values
@@ -277,39 +288,71 @@ fn load_trials(database: &Database, cluster: &str) -> Result<Vec<(Trial, u64)>, 
     })
 }
 
-fn load_known(database: &Database, cluster: &str, host: &str) -> Result<Option<Known>, StoreError> {
-    let query = "select fact_keys.json, known_facts.json from known_facts
-                 join fact_keys on known_facts.keys = digest where cluster = ?1 and host = ?2";
-    let texts = |row: &Row<'_>| -> Result<(String, String), StoreError> { Ok((row.get(0)?, row.get(1)?)) };
-    let row = database.first(READ, query, params![cluster, host], texts)?;
-    let Some((keys, json)) = row else { return Ok(None) };
-    let what = format!("what is known of {host}");
-    let keys: Vec<FactKey> = from_json(&*what, &keys)?;
-    let KnownRow { values, seen, covered, unseen } = from_json(&*what, &json)?;
-    let seen = seen.into_iter().flat_map(|(count, ms)| std::iter::repeat_n(ms, count));
-    let facts = keys.into_iter().zip(values.into_iter().zip(seen)).collect();
-    Ok(Some(Known { facts, covered: covered.into_iter().collect(), unseen }))
+/// What is known of these hosts. Each list of keys, which most of them share, is read once.
+fn load_known<'a>(
+    database: &Database,
+    cluster: &str,
+    hosts: impl Iterator<Item = &'a HostName>,
+) -> Result<HashMap<HostName, Known>, StoreError> {
+    let what = |host: &HostName| format!("what is known of {host}");
+    let mut wanted = Rows::new(READ);
+    for host in hosts {
+        wanted.add(params![cluster, host])?;
+    }
+    let mut found: Vec<(HostName, String, KnownRow)> = Vec::new();
+    let query = "select host, keys, json from known_facts where cluster = ?1 and host = ?2";
+    database.each_of(query, wanted, |row| {
+        let host: HostName = row.get(0)?;
+        let known = from_json(what(&host), &row.get::<String>(2)?)?;
+        found.push((host, row.get(1)?, known));
+        Ok::<_, StoreError>(())
+    })?;
+    let mut wanted = Rows::new(READ);
+    for digest in found.iter().map(|(_, digest, _)| digest).collect::<BTreeSet<_>>() {
+        wanted.add(params![digest])?;
+    }
+    let mut lists: HashMap<String, Vec<FactKey>> = HashMap::new();
+    database.each_of("select digest, json from fact_keys where digest = ?1", wanted, |row| {
+        lists.insert(row.get(0)?, from_json("keys of known facts", &row.get::<String>(1)?)?);
+        Ok::<_, StoreError>(())
+    })?;
+    let of = |(host, digest, row): (HostName, String, KnownRow)| {
+        let KnownRow { values, seen, covered, unseen } = row;
+        let keys = lists.get(&digest).into_iter().flatten().cloned();
+        let seen = seen.into_iter().flat_map(|(count, ms)| std::iter::repeat_n(ms, count));
+        let facts = keys.zip(values.into_iter().zip(seen)).collect();
+        (host, Known { facts, covered: covered.into_iter().collect(), unseen })
+    };
+    Ok(found.into_iter().map(of).collect())
 }
 
-fn save_known(database: &Database, cluster: &str, host: &str, known: &Known) -> Result<(), StoreError> {
-    let mut seen: Vec<(usize, u64)> = Vec::new();
-    for (_, ms) in known.facts.values() {
-        match seen.last_mut() {
-            Some((count, last)) if last == ms => *count += 1,
-            _ => seen.push((1, *ms)),
+fn save_known(
+    database: &Database,
+    cluster: &str,
+    all: &BTreeMap<&HostName, Known>,
+) -> Result<(), StoreError> {
+    let (mut lists, mut rows) = (KeysToWrite::default(), Rows::new(WRITE));
+    for (host, known) in all {
+        let mut seen: Vec<(usize, u64)> = Vec::new();
+        for (_, ms) in known.facts.values() {
+            match seen.last_mut() {
+                Some((count, last)) if last == ms => *count += 1,
+                _ => seen.push((1, *ms)),
+            }
         }
+        let row = KnownRow {
+            values: known.facts.values().map(|(value, _)| value.clone()).collect(),
+            seen,
+            covered: known.covered.iter().map(|(prefix, ms)| (prefix.clone(), *ms)).collect(),
+            unseen: known.unseen.clone(),
+        };
+        let digest = lists.add(known.facts.keys());
+        rows.add(params![cluster, host, digest, to_json(&row)])?;
     }
-    let row = KnownRow {
-        values: known.facts.values().map(|(value, _)| value.clone()).collect(),
-        seen,
-        covered: known.covered.iter().map(|(prefix, ms)| (prefix.clone(), *ms)).collect(),
-        unseen: known.unseen.clone(),
-    };
-    let digest = facts::add_keys(database, known.facts.keys())?;
+    lists.write(database)?;
     let put = "insert into known_facts (cluster, host, keys, json) values (?1,?2,?3,?4)
                on conflict (cluster, host) do update set keys = excluded.keys, json = excluded.json";
-    database.execute(WRITE, put, params![cluster, host, digest, to_json(&row)])?;
-    Ok(())
+    database.execute_each(put, rows)
 }
 
 #[cfg(test)]

@@ -191,7 +191,8 @@ fn the_log_replayed_over_the_first_facts_gives_the_last() {
             }
             read(&mut store, 10 * step, scope, &seen);
         }
-        let known = load_known(&store.database, "c", "a").unwrap().unwrap();
+        let known =
+            load_known(&store.database, "c", [&"a".to_owned()].into_iter()).unwrap().remove("a").unwrap();
         let mut log = store.list_changes(&[], 0, "").unwrap().changes;
         log.reverse();
         for LoggedChange { change, .. } in &log {

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use rusqlite::types::{FromSql, FromSqlError, Type, Value, ValueRef};
-use rusqlite::{Connection, ToSql};
+use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::address;
 use super::error::{DatabaseError, StoreError, at};
@@ -62,9 +62,52 @@ impl Database {
                 .map(|count| count as u64)
                 .map_err(at(doing)),
             Engine::Postgres(server) => {
-                server.execute(sql, owned(values).map_err(at(doing))?).map_err(at(doing))
+                server.write(sql, vec![owned(values).map_err(at(doing))?]).map_err(at(doing))
             }
         }
+    }
+
+    /// Runs a statement for each of these rows of values, in their order, inside of a transaction: a server
+    /// has all of them at once, not one after the answer to the other.
+    pub fn execute_each(&self, sql: &str, rows: Rows) -> Result<(), StoreError> {
+        let Rows { doing, rows } = rows;
+        match &self.0 {
+            Engine::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql).map_err(at(doing))?;
+                for row in rows {
+                    statement.execute(params_from_iter(row)).map_err(at(doing))?;
+                }
+            }
+            Engine::Postgres(server) => drop(server.write(sql, rows).map_err(at(doing))?),
+        }
+        Ok(())
+    }
+
+    /// Gives each row of a query to a function, for each of these rows of values, in their order.
+    pub fn each_of<E: From<StoreError>>(
+        &self,
+        sql: &str,
+        rows: Rows,
+        mut use_row: impl FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Rows { doing, rows } = rows;
+        match &self.0 {
+            Engine::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(sql).map_err(at(doing))?;
+                for values in rows {
+                    let mut found = statement.query(params_from_iter(values)).map_err(at(doing))?;
+                    while let Some(row) = found.next().map_err(at(doing))? {
+                        use_row(&Row { doing, cells: Cells::Sqlite(row) })?;
+                    }
+                }
+            }
+            Engine::Postgres(server) => {
+                for row in server.read(sql, rows).map_err(at(doing))? {
+                    use_row(&Row { doing, cells: Cells::Postgres(&row) })?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Gives each row of a query to a function, which may end it by an error.
@@ -73,24 +116,11 @@ impl Database {
         doing: &'static str,
         sql: &str,
         values: &[&dyn ToSql],
-        mut use_row: impl FnMut(&Row<'_>) -> Result<(), E>,
+        use_row: impl FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        match &self.0 {
-            Engine::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql).map_err(at(doing))?;
-                let mut rows = statement.query(values).map_err(at(doing))?;
-                while let Some(row) = rows.next().map_err(at(doing))? {
-                    use_row(&Row { doing, cells: Cells::Sqlite(row) })?;
-                }
-            }
-            Engine::Postgres(server) => {
-                let rows = server.query(sql, owned(values).map_err(at(doing))?).map_err(at(doing))?;
-                for row in rows {
-                    use_row(&Row { doing, cells: Cells::Postgres(&row) })?;
-                }
-            }
-        }
-        Ok(())
+        let mut rows = Rows::new(doing);
+        rows.add(values)?;
+        self.each_of(sql, rows, use_row)
     }
 
     /// What a function makes of the rows of a query.
@@ -213,6 +243,27 @@ impl Drop for Transaction<'_> {
             // Where this fails the connection is lost, and the transaction with it.
             let _ = self.database.batch("rollback");
         }
+    }
+}
+
+/// Rows of values for one statement.
+#[derive(Debug)]
+pub struct Rows {
+    doing: &'static str,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Rows {
+    /// None yet.
+    #[must_use]
+    pub fn new(doing: &'static str) -> Self {
+        Self { doing, rows: Vec::new() }
+    }
+
+    /// One more.
+    pub fn add(&mut self, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        self.rows.push(owned(values).map_err(at(self.doing))?);
+        Ok(())
     }
 }
 

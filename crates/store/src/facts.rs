@@ -3,7 +3,6 @@
 //!
 //! What comes in: facts. What goes out: rows, and the same facts again, also from rows of older versions.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::database::Database;
+use super::database::{Database, Rows};
 use super::error::{StoreError, from_json, to_json};
 
 /// What a row has of a host beside its keys.
@@ -45,30 +44,41 @@ pub(super) fn add<'a>(
 ) -> Result<(), StoreError> {
     let put = "insert into facts (run, host, json, keys) values (?1,?2,?3,?4)
                on conflict (run, host) do update set json = excluded.json, keys = excluded.keys";
+    let (mut lists, mut rows) = (KeysToWrite::default(), Rows::new("write facts"));
     // Hosts that share their keys: digested once.
     let mut digests: HashMap<usize, String> = HashMap::new();
     for (host, facts) in facts {
         let HostFacts { readings, counters, gaps, tool_bps } = facts;
-        let digest = match digests.entry(readings.key_list()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(add_keys(database, readings.keys())?),
-        };
+        let digest = digests.entry(readings.key_list()).or_insert_with(|| lists.add(readings.keys()));
         let written = Written { values: readings.values().collect(), counters, gaps, tool_bps: *tool_bps };
-        database.execute("write facts", put, params![run, host, to_json(&written), &*digest])?;
+        rows.add(params![run, host, to_json(&written), &*digest])?;
     }
-    Ok(())
+    lists.write(database)?;
+    database.execute_each(put, rows)
 }
 
-/// Writes a list of keys, unless it is there; gives its digest.
-pub(super) fn add_keys<'a>(
-    database: &Database,
-    keys: impl Iterator<Item = &'a FactKey>,
-) -> Result<String, StoreError> {
-    let json = to_json(&keys.collect::<Vec<_>>());
-    let digest = digest(&json);
-    let put = "insert into fact_keys (digest, json) values (?1,?2) on conflict do nothing";
-    database.execute("write keys of facts", put, params![digest, json])?;
-    Ok(digest)
+/// Lists of keys by their digests.
+#[derive(Default)]
+pub(super) struct KeysToWrite(BTreeMap<String, String>);
+
+impl KeysToWrite {
+    /// Adds a list of keys; gives its digest.
+    pub(super) fn add<'a>(&mut self, keys: impl Iterator<Item = &'a FactKey>) -> String {
+        let json = to_json(&keys.collect::<Vec<_>>());
+        let digest = digest(&json);
+        self.0.entry(digest.clone()).or_insert(json);
+        digest
+    }
+
+    /// Writes those that are not there.
+    pub(super) fn write(self, database: &Database) -> Result<(), StoreError> {
+        let mut rows = Rows::new("write keys of facts");
+        for (digest, json) in self.0 {
+            rows.add(params![digest, json])?;
+        }
+        let put = "insert into fact_keys (digest, json) values (?1,?2) on conflict do nothing";
+        database.execute_each(put, rows)
+    }
 }
 
 fn digest(json: &str) -> String {

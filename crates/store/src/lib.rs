@@ -41,7 +41,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use changes::{ChangeLog, FactReading, LoggedChange, UnlistedChanges};
-use database::{Database, Row};
+use database::{Database, Row, Rows};
 pub use error::{DatabaseError, StoreError};
 use error::{from_json, to_json};
 pub use known::ReadScope;
@@ -167,8 +167,7 @@ impl Store {
 
     /// The samples of a round, as soon as they are there; all or none of them.
     pub fn add_samples(&mut self, run: &str, samples: &[Sample]) -> Result<(), StoreError> {
-        const WRITE: &str = "write samples";
-        let change = self.database.begin(WRITE)?;
+        let mut rows = Rows::new("write samples");
         for sample in samples {
             let throughput = match &sample.outcome {
                 Outcome::Measured(m) => m.throughput_bps,
@@ -176,24 +175,24 @@ impl Store {
                 Outcome::Invalid { .. } | Outcome::Gap { .. } => None,
             };
             let test = &sample.test;
-            change.execute(
-                WRITE,
-                "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome, throughput_bps, json)
-                 values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
-                params![
-                    run,
-                    test.id,
-                    test.from,
-                    test.to,
-                    test.layer.to_string(),
-                    test.kind.name(),
-                    sample.start_ms as i64,
-                    outcome_name(&sample.outcome),
-                    throughput,
-                    to_json(sample),
-                ],
-            )?;
+            rows.add(params![
+                run,
+                test.id,
+                test.from,
+                test.to,
+                test.layer.to_string(),
+                test.kind.name(),
+                sample.start_ms as i64,
+                outcome_name(&sample.outcome),
+                throughput,
+                to_json(sample),
+            ])?;
         }
+        let change = self.database.begin("write samples")?;
+        let put = "insert into sample (run, test, from_host, to_host, layer, kind, start_ms, outcome,
+                                       throughput_bps, json)
+                   values (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)";
+        change.execute_each(put, rows)?;
         change.commit()
     }
 
@@ -224,14 +223,13 @@ impl Store {
         )?;
         let old = "delete from finding where run = ?1";
         change.execute("write findings", old, params![snapshot.id])?;
+        let mut rows = Rows::new("write findings");
         for (rank, finding) in diagnosis.findings.iter().enumerate() {
             let cause = finding.causes.first().map(|c| c.id.as_str());
-            change.execute(
-                "write findings",
-                "insert into finding (run, rank, cause, sentence, json) values (?1,?2,?3,?4,?5)",
-                params![snapshot.id, rank as i64, cause, finding.sentence, to_json(finding)],
-            )?;
+            rows.add(params![snapshot.id, rank as i64, cause, finding.sentence, to_json(finding)])?;
         }
+        let put = "insert into finding (run, rank, cause, sentence, json) values (?1,?2,?3,?4,?5)";
+        change.execute_each(put, rows)?;
         change.commit()
     }
 

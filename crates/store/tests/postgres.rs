@@ -34,8 +34,9 @@ fn real_run(folder: &Path) -> (Store, Snapshot) {
     (store, run)
 }
 
+/// A reading of an instant: of two that overlap, the log leaves out what the later one has.
 fn reading(cluster: &str, at_ms: u64) -> FactReading<'_> {
-    let (started_ms, ended_ms) = (at_ms, at_ms + 1);
+    let (started_ms, ended_ms) = (at_ms, at_ms);
     FactReading { cluster, started_ms, ended_ms, seen_by: SeenBy::Facts, scope: ReadScope::All, who: None }
 }
 
@@ -253,11 +254,16 @@ fn a_server_that_goes_away_is_an_error_with_its_name_and_what_to_type() {
     assert!(lost.contains("write changes of facts in postgres:///team"), "{lost}");
     assert!(lost.contains("hint: pg_isready -d 'postgres:///team?host="), "{lost}");
     assert!(store.list_runs().is_err(), "and so is all after it");
+    let hint = lost.split_once("hint: ").unwrap().1;
+    let (code, shown) = server.shell(hint);
+    assert!(code == Some(2) && shown.contains("no response"), "the hint runs as printed: {shown}");
     let refused = Store::connect(&address).unwrap_err();
     assert!(matches!(&refused, StoreError::Unreachable { .. }), "{refused}");
     assert!(refused.to_string().contains("no connection to postgres:///team"), "{refused}");
 
     server.run();
+    let (code, shown) = server.shell(hint);
+    assert!(code == Some(0) && shown.contains("accepting connections"), "{shown}");
     assert_eq!(Store::connect(&address).unwrap().list_runs().unwrap().len(), 2);
     server.sql("team", "update linerate_schema set version = 99");
     let newer = Store::connect(&address).unwrap_err().to_string();
@@ -312,4 +318,35 @@ fn a_password_is_read_from_a_private_file_and_never_printed() {
     let refused = reader.begin_run(&Snapshot::default(), None).unwrap_err();
     let why = std::error::Error::source(&refused).unwrap().to_string();
     assert!(why.contains("permission denied for table run"), "{why}");
+}
+
+/// As the guide has it for users of their own.
+#[test]
+fn users_of_their_own_share_the_tables_of_one_role() {
+    let test = "users_of_their_own_share_the_tables_of_one_role";
+    let Some(server) = PostgresServer::start(test) else { return };
+    for statement in [
+        "create role team nologin",
+        "create role bea login in role team",
+        "create role bob login in role team",
+        "create database team owner team",
+        "alter role bea in database team set role team",
+        "alter role bob in database team set role team",
+    ] {
+        server.sql("postgres", statement);
+    }
+    let open = |user: &str| Store::connect(&server.address("team", user)).unwrap();
+    let run = |id: &str| Snapshot { id: id.into(), ..Snapshot::default() };
+    open("bea").begin_run(&run("r1"), None).unwrap();
+    open("bob").begin_run(&run("r2"), None).unwrap();
+    assert_eq!(open("bea").list_runs().unwrap().len(), 2);
+    assert_eq!(
+        server.sql("team", "select distinct tableowner from pg_tables where schemaname = 'public'"),
+        "team"
+    );
+    // Without the role the tables are those of another.
+    server.sql("postgres", "create role eve login");
+    let refused = Store::connect(&server.address("team", "eve")).unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(why.contains("permission denied"), "{why}");
 }

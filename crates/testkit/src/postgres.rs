@@ -27,8 +27,9 @@ impl PostgresServer {
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
-        if crate::is_root() {
-            chown(folder.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).unwrap();
+        if crate::is_root() && chown(folder.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).is_err() {
+            crate::skip(test, "PostgreSQL refuses root, and this user namespace has no other user");
+            return None;
         }
         let mut server = Self { programs, folder, server: None };
         // An order of texts that differs from that of their bytes; no password but for `ann`.
@@ -67,8 +68,30 @@ impl PostgresServer {
         self.server = Some(child);
     }
 
+    /// Stops all processes of the server where they are: connections stay open, and nothing answers.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Has them go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let Some(server) = &self.server else { return };
+        let own = server.id();
+        // The first begins the others: where it is stopped there are no new ones.
+        let _ = kill_process(Pid::from_child(server), signal);
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
+        for child in children.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)) {
+            let _ = kill_process(child, signal);
+        }
+    }
+
     /// Ends the server at once, as a crash does.
     pub fn stop(&mut self) {
+        self.thaw();
         let Some(mut server) = self.server.take() else { return };
         let _ = kill_process(Pid::from_child(&server), Signal::QUIT);
         let _ = server.wait();
@@ -95,6 +118,14 @@ impl PostgresServer {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Exit code and output of a line of a shell in which the programs of the server are found.
+    pub fn shell(&self, line: &str) -> (Option<i32>, String) {
+        let path = format!("{}:/usr/bin:/bin", self.programs.display());
+        let output = Command::new("sh").args(["-c", line]).env("PATH", path).output().unwrap();
+        let shown = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&shown).into_owned())
     }
 
     /// A program of the server in its folder, as the user who may run it; ended with the test.
