@@ -5,6 +5,7 @@
 //! A password is read only from where it is the user's alone, and is in no text that is printed.
 
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -126,12 +127,19 @@ pub(super) fn parse(text: &str) -> Result<Address, StoreError> {
         return Err(unusable(what.to_owned(), forward(&config)));
     }
     config.ssl_mode(SslMode::Disable);
-    if config.get_hosts().is_empty() {
-        config.host_path(SOCKETS);
-    }
-    if let Some(host) = config.get_hosts().iter().find(|host| !is_local(host)) {
-        let what = format!("the store on {} would be reached without TLS", name_of(host));
+    if let Some(host) = remote(&config) {
+        let what = format!("the store on {host} would be reached without TLS");
         return Err(unusable(what, forward(&config)));
+    }
+    if config.get_hosts().is_empty() {
+        // An address without a name is the name.
+        let addresses: Vec<IpAddr> = config.get_hostaddrs().to_vec();
+        for address in &addresses {
+            config.host(address.to_string());
+        }
+        if addresses.is_empty() {
+            config.host_path(SOCKETS);
+        }
     }
     let user = match config.get_user() {
         Some(user) => user.to_owned(),
@@ -150,19 +158,29 @@ pub(super) fn parse(text: &str) -> Result<Address, StoreError> {
     Ok(Address { config, server })
 }
 
-/// A command that forwards the port of a server to this machine.
+/// The first host or address (`hostaddr` has priority over the name) that is not this machine.
+fn remote(config: &Config) -> Option<String> {
+    let host = config.get_hosts().iter().find(|host| !is_local(host)).map(name_of);
+    let address = || config.get_hostaddrs().iter().find(|ip| !ip.is_loopback()).map(ToString::to_string);
+    host.or_else(address)
+}
+
+/// A command that forwards the port of a server to this machine, and ends where the server is not reached any
+/// more: a connection through it ends with it.
 fn forward(config: &Config) -> String {
-    match config.get_hosts().iter().find(|host| !is_local(host)) {
-        Some(host) => format!("ssh -N -L {0}:localhost:{0} {1}", port(config), shell::word(&name_of(host))),
+    match remote(config) {
+        Some(host) => format!(
+            "ssh -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -N -L {0}:localhost:{0} {1}",
+            port(config),
+            shell::word(&host)
+        ),
         None => "leave sslmode out: the address does not leave this machine".to_owned(),
     }
 }
 
 fn is_local(host: &Host) -> bool {
     match host {
-        Host::Tcp(name) => {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
         Host::Unix(_) => true,
     }
 }
@@ -178,15 +196,27 @@ fn port(config: &Config) -> u16 {
     config.get_ports().first().copied().unwrap_or(PORT)
 }
 
+/// Server, database and user as PostgreSQL's programs read them.
 fn server(config: &Config) -> String {
-    let (user, database) = (config.get_user().unwrap_or_default(), config.get_dbname().unwrap_or_default());
+    let user = in_uri(config.get_user().unwrap_or_default());
+    let database = in_uri(config.get_dbname().unwrap_or_default());
+    let port = port(config);
     match config.get_hosts().first() {
         Some(Host::Unix(folder)) => {
-            format!("postgres:///{database}?host={}&port={}&user={user}", paths::in_uri(folder), port(config))
+            format!("postgres:///{database}?host={}&port={port}&user={user}", paths::in_uri(folder))
         }
-        Some(Host::Tcp(name)) => format!("postgres://{user}@{name}:{}/{database}", port(config)),
+        Some(Host::Tcp(name)) if name.contains(':') => {
+            format!("postgres://{user}@[{name}]:{port}/{database}")
+        }
+        Some(Host::Tcp(name)) => format!("postgres://{user}@{name}:{port}/{database}"),
         None => String::new(),
     }
+}
+
+/// A name as a part of an address: characters that end the part are escaped.
+fn in_uri(name: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    name.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02x}") }).collect()
 }
 
 /// The password of `PGPASSWORD`, or of the file of `PGPASSFILE` or `~/.pgpass`.
@@ -252,13 +282,27 @@ mod tests {
             "postgres:///team?host=/run/a%20b&port=5432&user=ann"
         );
         assert_eq!(of("postgres://ann@/team"), "postgres:///team?host=/run/postgresql&port=5432&user=ann");
+        assert_eq!(of("postgres://ann@/team?hostaddr=127.0.0.1"), "postgres://ann@127.0.0.1:5432/team");
+        assert_eq!(of("postgres://ann:s3cret?s3cret@localhost/team"), "postgres://ann@localhost:5432/team");
+        // What is printed is an address again.
+        for text in [
+            "postgres://a%40b%2f@[::1]:6432/te%20am%3f",
+            "postgres:///te%2fam?host=/run/a%20b&port=1&user=%c3%bc",
+        ] {
+            assert_eq!(of(text), text);
+        }
         for text in [
             "postgres://ann:s3cret@db.example.org/team",
             "postgres://ann:s3cret@10.0.0.5/team",
             "postgres://ann:s3cret@localhost,db.example.org/team",
             "postgres://ann:s3cret@localhost/team?sslmode=require",
             "postgres://ann:s3cret@localhost/team?sslmode=verify-full",
-            "postgres://ann:s3cret?s3cret@localhost/team",
+            "postgres://ann:s3cret@localhost/team?s3cret=1",
+            "postgres://ann:s3cret@localhost/team?hostaddr=10.0.0.5",
+            "postgres://ann:s3cret@localhost/team?hostaddr=2001:db8::1",
+            "postgres://ann:s3cret@localhost,localhost/team?hostaddr=127.0.0.1,10.0.0.5",
+            "postgres:///team?user=ann&password=s3cret&host=/run/postgresql&hostaddr=10.0.0.5",
+            "postgres:///team?user=ann&password=s3cret&hostaddr=10.0.0.5",
             "host=localhost user=ann password=s3cret",
             "mysql://ann:s3cret@localhost/team",
         ] {
@@ -266,8 +310,11 @@ mod tests {
             assert!(!error.contains("s3cret") && error.contains("hint: "), "{error}");
         }
         assert!(
-            problem("postgres://db.example.org:6432/x")
-                .contains("ssh -N -L 6432:localhost:6432 db.example.org")
+            problem("postgres://db.example.org:6432/x").ends_with("-N -L 6432:localhost:6432 db.example.org")
+        );
+        assert!(
+            problem("postgres://localhost/x?hostaddr=10.0.0.5")
+                .ends_with("-N -L 5432:localhost:5432 10.0.0.5")
         );
     }
 
