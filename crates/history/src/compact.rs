@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_store::database::Database;
+use linerate_store::database::{Database, Rows};
 use rusqlite::{ToSql, params};
 
 use super::codec::{self, Coded};
@@ -69,33 +69,54 @@ fn hour_to_blocks(change: &Database, start: u64) -> Result<(), HistoryError> {
         }
         Ok::<_, HistoryError>(())
     })?;
-    for (number, mut slots) in series {
-        // A minute that came after its hour was made a block.
-        for (slot, before) in slots.iter_mut().zip(block(change, tier, start, number)?.unwrap_or_default()) {
-            *slot = slot.or(before);
+    // A minute that came after its hour was made a block.
+    each_block(change, start, end, |number, before| {
+        if let Some(slots) = series.get_mut(&number) {
+            for (slot, before) in slots.iter_mut().zip(before) {
+                *slot = slot.or(before);
+            }
         }
-        insert(change, tier, start, number, &slots)?;
-    }
+    })?;
+    insert(change, tier, start, series)?;
     let done = "delete from minute where at >= ?1 and at < ?2";
     change.execute(DOING, done, params![start as i64, end as i64])?;
     Ok(())
 }
 
+/// Gives each block of minutes that starts between two minutes to a function, with its series: in the order of
+/// time.
+fn each_block(
+    database: &Database,
+    from: u64,
+    to: u64,
+    mut use_block: impl FnMut(i64, Vec<Option<Coded>>),
+) -> Result<(), HistoryError> {
+    let tier = Tier::MINUTES;
+    let query = "select series, start, data from block where tier = ?1 and start >= ?2 and start < ?3
+                 order by start, series";
+    database.each(DOING, query, params![tier.number, from as i64, to as i64], |row| {
+        let (series, start, data): (i64, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let start = start as u64;
+        let slots = codec::decode(&data, tier.slot, tier.block).ok_or(HistoryError::Damaged { start })?;
+        use_block(series, slots);
+        Ok(())
+    })
+}
+
+/// Writes blocks of series that start together.
 pub(crate) fn insert(
     database: &Database,
     tier: Tier,
     start: u64,
-    series: i64,
-    slots: &[Option<Coded>],
+    blocks: impl IntoIterator<Item = (i64, Vec<Option<Coded>>)>,
 ) -> Result<(), HistoryError> {
+    let mut rows = Rows::new(DOING);
+    for (series, slots) in blocks {
+        rows.add(params![tier.number, start as i64, series, codec::encode(&slots, tier.slot)])?;
+    }
     let put = "insert into block (tier, start, series, data) values (?1, ?2, ?3, ?4)
                on conflict (tier, start, series) do update set data = excluded.data";
-    database.execute(
-        DOING,
-        put,
-        params![tier.number, start as i64, series, codec::encode(slots, tier.slot)],
-    )?;
-    Ok(())
+    Ok(database.execute_each(put, rows)?)
 }
 
 /// Start of the oldest block of summaries that is to be made: over, and with minutes.
@@ -111,44 +132,26 @@ fn next_block(database: &Database, tier: Tier, hour: u64) -> Result<Option<u64>,
     Ok(oldest.map(|start| tier.start(start as u64)).filter(|start| start + tier.span() <= hour))
 }
 
-/// Makes the summaries of a block of time, a series at a time.
+/// Makes the summaries of a block of time. All series are read together, an hour or a slot at a time, the
+/// longer of both: the minutes of a whole block would be hundreds of megabytes.
 fn summarise(change: &Database, tier: Tier, start: u64) -> Result<(), HistoryError> {
-    let range = params![Tier::MINUTES.number, start as i64, (start + tier.span()) as i64];
-    let query = "select distinct series from block where tier = ?1 and start >= ?2 and start < ?3";
-    let series: Result<Vec<i64>, HistoryError> = change.list(DOING, query, range, |row| Ok(row.get(0)?));
-    for number in series? {
-        let mut slots = vec![None; tier.block as usize];
-        for hour in (start..start + tier.span()).step_by(Tier::MINUTES.span() as usize) {
-            let Some(minutes) = block(change, Tier::MINUTES, hour, number)? else { continue };
-            let slot = tier.slot as usize;
-            // A slot is a part of an hour, or hours are a part of it: then it is made once, with its first.
-            if slot <= minutes.len() {
-                for (i, part) in minutes.chunks(slot).enumerate() {
-                    slots[((hour - start) as usize) / slot + i] = summary(part);
-                }
-            } else {
-                let at = ((hour - start) / tier.slot) as usize;
-                if slots[at].is_none() {
-                    slots[at] = slot_of_hours(change, tier, start + at as u64 * tier.slot, number)?;
-                }
+    let mut series: BTreeMap<i64, Vec<Option<Coded>>> = BTreeMap::new();
+    // A slot is a part of an hour, or hours are a part of it.
+    let step = tier.slot.max(Tier::MINUTES.span());
+    for from in (start..start + tier.span()).step_by(step as usize) {
+        let mut minutes: BTreeMap<i64, Vec<Option<Coded>>> = BTreeMap::new();
+        each_block(change, from, from + step, |number, slots| {
+            minutes.entry(number).or_default().extend(slots);
+        })?;
+        for (number, minutes) in minutes {
+            let slots = series.entry(number).or_insert_with(|| vec![None; tier.block as usize]);
+            let first = ((from - start) / tier.slot) as usize;
+            for (slot, part) in slots[first..].iter_mut().zip(minutes.chunks(tier.slot as usize)) {
+                *slot = summary(part);
             }
         }
-        insert(change, tier, start, number, &slots)?;
     }
-    Ok(())
-}
-
-fn slot_of_hours(
-    database: &Database,
-    tier: Tier,
-    start: u64,
-    series: i64,
-) -> Result<Option<Coded>, HistoryError> {
-    let mut minutes = Vec::new();
-    for hour in (start..start + tier.slot).step_by(Tier::MINUTES.span() as usize) {
-        minutes.extend(block(database, Tier::MINUTES, hour, series)?.unwrap_or_default());
-    }
-    Ok(summary(&minutes))
+    insert(change, tier, start, series)
 }
 
 fn summary(minutes: &[Option<Coded>]) -> Option<Coded> {

@@ -58,11 +58,9 @@ pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<
         let mut start = tier.start(end - tier.kept);
         while start < end {
             let change = history.database.begin("fill")?;
-            for number in 1..=series as i64 {
-                let block = made(tier, start, number as u64);
-                slots += block.len() as u64;
-                compact::insert(&history.database, tier, start, number, &block)?;
-            }
+            let blocks = (1..=series as i64).map(|number| (number, made(tier, start, number as u64)));
+            compact::insert(&history.database, tier, start, blocks)?;
+            slots += series * tier.block;
             change.commit()?;
             start += tier.span();
         }
