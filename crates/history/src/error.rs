@@ -17,15 +17,15 @@ pub enum HistoryError {
         linerate_model::shell::path(path)
     )]
     Full {
-        /// File.
+        /// The SQLite file.
         path: PathBuf,
         /// Bytes that have to stay free.
         reserve: u64,
     },
-    /// The file cannot be opened.
+    /// The database cannot be opened, or its server refused.
     #[error(transparent)]
     Store(StoreError),
-    /// The database refused.
+    /// The file refused.
     #[error("history: {doing}")]
     Database {
         /// At which step.
@@ -62,14 +62,22 @@ impl HistoryError {
     /// Whether a server returned it: a new connection may do better.
     #[must_use]
     pub fn is_of_server(&self) -> bool {
-        matches!(self, Self::Database { source: DatabaseError::Postgres { .. }, .. })
+        match self {
+            Self::Store(StoreError::Database { source, .. }) => {
+                matches!(source, DatabaseError::Postgres { .. })
+            }
+            Self::Store(StoreError::Unreachable { .. }) => true,
+            _ => false,
+        }
     }
 
     /// Whether there was no space.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Full { .. } => true,
-            Self::Database { source, .. } => source.is_full(),
+            Self::Database { source, .. } | Self::Store(StoreError::Database { source, .. }) => {
+                source.is_full()
+            }
             _ => false,
         }
     }
@@ -78,7 +86,10 @@ impl HistoryError {
 impl From<StoreError> for HistoryError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Database { doing, source } => Self::Database { doing, source },
+            // Without the advice for the file of runs.
+            StoreError::Database { doing, source: source @ DatabaseError::Sqlite(_) } => {
+                Self::Database { doing, source }
+            }
             other => Self::Store(other),
         }
     }

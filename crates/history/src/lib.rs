@@ -214,9 +214,9 @@ impl History {
         Err(HistoryError::Full { path: self.path.clone(), reserve: self.reserve })
     }
 
-    /// A write that found no space is the same as one that was not begun.
+    /// A write that found no space is the same as one that was not begun. The error of a server names it.
     fn full_or(&self, error: HistoryError) -> HistoryError {
-        if error.is_full() {
+        if error.is_full() && !self.path.as_os_str().is_empty() {
             HistoryError::Full { path: self.path.clone(), reserve: self.reserve }
         } else {
             error

@@ -1,10 +1,13 @@
 //! The history in PostgreSQL, on a real server: the same points as in a file, and two writers of one minute.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::sync::Barrier;
+
 use linerate_history::{DropsRecord, FILE_MAX, History, Limits, Recorded, SeriesKey, Statistic};
 use linerate_model::drops::DropReport;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
+use linerate_store::Store;
 use linerate_testkit::postgres::PostgresServer;
 
 const MINUTE_MS: u64 = 60_000;
@@ -87,5 +90,30 @@ fn two_watches_write_one_minute_and_a_server_that_goes_away_is_an_error() {
     server.stop();
     let lost = history.records::<DropsRecord>().unwrap_err();
     assert!(lost.is_of_server(), "{lost}");
-    assert!(lost.to_string().starts_with("history: read records"), "{lost}");
+    assert!(lost.to_string().starts_with("database: read records in postgres:///team?host="), "{lost}");
+    assert!(lost.to_string().contains("\nhint: pg_isready -d 'postgres:///team?host="), "{lost}");
+}
+
+#[test]
+fn both_parts_are_made_at_once_by_several() {
+    let Some(server) = PostgresServer::start("both_parts_are_made_at_once_by_several") else { return };
+    for number in 0..10 {
+        let database = format!("team{number}");
+        let address = &server.database(&database);
+        let at_once = &Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    at_once.wait();
+                    Store::connect(address).unwrap();
+                });
+                scope.spawn(|| {
+                    at_once.wait();
+                    History::connect(address).unwrap();
+                });
+            }
+        });
+        let versions = server.sql(&database, "select part, version from linerate_schema order by part");
+        assert_eq!(versions, "history|1\nruns|1");
+    }
 }

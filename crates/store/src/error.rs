@@ -150,6 +150,10 @@ impl DatabaseError {
 fn advice(source: &DatabaseError) -> String {
     match source {
         DatabaseError::Sqlite(source) => advice_of_file(source),
+        DatabaseError::Postgres { server, is_full: true, .. } => format!(
+            " in {server}\nhint: psql -d {} -c 'select pg_size_pretty(pg_database_size(current_database()))'",
+            shell::word(server)
+        ),
         DatabaseError::Postgres { server, .. } => {
             format!(" in {server}\nhint: pg_isready -d {}", shell::word(server))
         }

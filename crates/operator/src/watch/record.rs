@@ -16,6 +16,7 @@ use linerate_history::{
 use linerate_model::download::DownloadSeen;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
+use linerate_model::printable::before_hint;
 use linerate_model::throughput::PairThroughput;
 use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
 use tokio::sync::mpsc::UnboundedSender;
@@ -157,9 +158,7 @@ impl Writer {
             Ok(()) => {}
             Err(error) => {
                 if self.missing == 0 {
-                    let source =
-                        std::error::Error::source(&error).map_or(String::new(), |e| format!(": {e}"));
-                    self.note(format!("the watch goes on without history: {error}{source}"));
+                    self.note(format!("the watch goes on without history: {}", with_reason(&error)));
                 }
                 self.missing += 1;
                 self.all_missing.fetch_add(1, Ordering::Relaxed);
@@ -193,7 +192,7 @@ impl Writer {
         while let Some(alarm) = self.left.first() {
             if let Err(error) = history.keep(alarm) {
                 if self.missing == 0 {
-                    self.note(format!("alarms are not kept for the page yet: {error}"));
+                    self.note(format!("alarms are not kept for the page yet: {}", with_reason(&error)));
                 }
                 if error.is_of_server() {
                     return;
@@ -298,10 +297,17 @@ impl Writer {
     }
 }
 
+/// An error with its reason, before the hint.
+fn with_reason(error: &HistoryError) -> String {
+    let reason = std::error::Error::source(error).map_or(String::new(), |reason| format!(": {reason}"));
+    before_hint(&error.to_string(), &reason)
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_history::Limits;
     use linerate_model::download::DownloadPath;
+    use linerate_store::{DatabaseError, StoreError};
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
@@ -357,6 +363,24 @@ mod tests {
         let points = history.read(listed[0].0, START_MS, START_MS + 4 * 60_000).unwrap();
         let measured: Vec<bool> = points.iter().map(|point| point.measured.is_some()).collect();
         assert_eq!(measured, [true, false, false, true]);
+    }
+
+    #[test]
+    fn an_error_of_a_server_names_it_and_why_before_the_command_that_helps() {
+        let error = |is_full| {
+            let (server, problem) = ("postgres://ann@localhost:5432/team".to_owned(), "it is".to_owned());
+            let source = DatabaseError::Postgres { server, problem, is_full };
+            HistoryError::from(StoreError::Database { doing: "add a minute", source })
+        };
+        assert!(error(true).is_of_server() && error(false).is_of_server());
+        assert_eq!(
+            with_reason(&error(false)),
+            "database: add a minute in postgres://ann@localhost:5432/team: it is\n\
+             hint: pg_isready -d postgres://ann@localhost:5432/team"
+        );
+        assert!(
+            with_reason(&error(true)).contains(": it is\nhint: psql -d postgres://ann@localhost:5432/team ")
+        );
     }
 
     #[test]
