@@ -24,9 +24,12 @@ use linerate_store::{RunRow, Store, StoreError};
 /// Most files of a folder with knowledge.
 const KNOWLEDGE_FILES_MAX: usize = 10_000;
 
-/// One thread is enough: the operator waits for nodes and does little itself.
+/// One thread for the sessions is enough: the operator waits for nodes and does little itself. A command runs
+/// beside it: while it waits for a store, hosts still receive the signs of life without which they end their
+/// sessions.
 pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1).enable_all().build().context("cannot start the runtime")
 }
 
 /// The knowledge that is built in, and the user's own.
@@ -262,6 +265,19 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn sessions_go_on_while_a_command_waits_for_the_store() {
+        runtime().unwrap().block_on(async {
+            let (to, alive) = std::sync::mpsc::channel();
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                to.send(()).unwrap();
+            });
+            // Blocks this thread as a store does; without another one it would be for ever.
+            alive.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        });
+    }
 
     #[test]
     fn a_signal_between_two_waits_counts_for_the_second() {
