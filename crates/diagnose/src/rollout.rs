@@ -191,6 +191,12 @@ impl RolloutWave {
         (0..self.hosts.len()).filter(is_left).collect()
     }
 
+    /// Whether one of its hosts stops it and the others are not undone yet.
+    #[must_use]
+    pub fn is_to_be_undone(&self) -> bool {
+        self.status == WaveStatus::Running && self.hosts.iter().any(|host| host.result.stops())
+    }
+
     /// Hosts that this wave changed, by their index in it, the last first: the order of undoing them.
     #[must_use]
     pub fn kept(&self) -> Vec<usize> {
@@ -364,6 +370,12 @@ mod tests {
         assert_eq!((wave.left(), wave.kept()), (vec![3], vec![2, 0]));
         wave.hosts[3].result = HostResult::Begun;
         assert_eq!(wave.left(), [3], "a host that was begun is made again");
+        wave.status = WaveStatus::Running;
+        assert!(!wave.is_to_be_undone());
+        wave.hosts[3].result = HostResult::Harm;
+        assert!(wave.is_to_be_undone(), "it ended before the others were undone");
+        wave.status = WaveStatus::Undone;
+        assert!(!wave.is_to_be_undone(), "a wave that was undone is begun again");
     }
 
     #[test]

@@ -76,6 +76,8 @@ struct Cluster {
     programs: TestPrograms,
     data: PathBuf,
     inventory: String,
+    /// Address of the store; empty for the file in the folder.
+    store: String,
 }
 
 impl Cluster {
@@ -83,6 +85,7 @@ impl Cluster {
         let output = Command::new(&self.programs.linerate)
             .args(arguments)
             .env("LINERATE_DATA", &self.data)
+            .env("LINERATE_STORE", &self.store)
             .env("LINERATE_NODE", &self.programs.node)
             .output()
             .unwrap();
@@ -96,6 +99,7 @@ impl Cluster {
             .args(arguments)
             .arg("--json")
             .env("LINERATE_DATA", &self.data)
+            .env("LINERATE_STORE", &self.store)
             .env("LINERATE_NODE", &self.programs.node)
             .output()
             .unwrap();
@@ -116,6 +120,11 @@ impl Cluster {
 
 /// The lab with a survey of it; `None` where it cannot be built.
 fn cluster(test: &str) -> Option<Cluster> {
+    cluster_with(test, "")
+}
+
+/// The same with this store.
+fn cluster_with(test: &str, store: &str) -> Option<Cluster> {
     let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"));
     if let Some(reason) = programs.missing() {
         println!("SKIPPED {test}: {reason}");
@@ -125,7 +134,7 @@ fn cluster(test: &str) -> Option<Cluster> {
     let data = lab.folder.path().join("data");
     let inventory = lab.cluster.without_confessions(&lab.cluster.inventory_path()).unwrap();
     let inventory = inventory.to_str().unwrap().to_owned();
-    let cluster = Cluster { lab, programs, data, inventory };
+    let cluster = Cluster { lab, programs, data, inventory, store: store.to_owned() };
     cluster.run(&["survey", "-q", "-i", &cluster.inventory, "--time", "20s"]);
     Some(cluster)
 }
@@ -272,6 +281,43 @@ fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
     assert_eq!(resumed["waves"][0], done["waves"][0], "a wave that is done is not made again");
     assert_eq!(resumed["waves"][1]["hosts"][0]["result"], "kept", "{resumed}");
     assert_eq!(cluster.value(2, RMEM), DOUBLE);
+}
+
+/// Ends each connection that writes the end of a trial which was not kept.
+const LOSE: &str = "
+    create function lose() returns trigger language plpgsql as $$ begin
+        if new.status not in ('running', 'kept') then
+            perform pg_terminate_backend(pg_backend_pid());
+            perform pg_sleep(60);
+        end if;
+        return new;
+    end $$;
+    create trigger lose before insert or update on trial for each row execute function lose()";
+
+/// The store is lost with the end of the trial that harms: the host before it has its old value again all the
+/// same.
+#[test]
+fn a_wave_that_harms_is_undone_where_the_store_is_lost() {
+    let test = "a_wave_that_harms_is_undone_where_the_store_is_lost";
+    let Some(server) = linerate_testkit::postgres::PostgresServer::start(test) else { return };
+    let Some(cluster) = cluster_with(test, &server.database("team")) else { return };
+    let set = format!("sysctl.{RMEM}={DOUBLE}");
+    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
+    let id = tried["sweep"]["trials"][0]["id"].as_str().unwrap();
+    let old = cluster.value(1, RMEM);
+    cluster.host(2).write_sysctl(RMEM, AMPLE).unwrap();
+    server.sql("team", LOSE);
+
+    let (code, shown) = cluster.run(&["rollout", id, "--to", "far-2", "far-3", "--wave", "2", "--yes"]);
+    assert_eq!(code, Some(ExitCode::CouldNotRun as i32), "{shown}");
+    assert!(shown.contains("database: write a trial in postgres:///team"), "{shown}");
+    assert_eq!((cluster.value(1, RMEM), cluster.value(2, RMEM)), (old, AMPLE.to_owned()), "{shown}");
+    assert_eq!(server.sql("team", "select count(*) from trial where status = 'kept'"), "1", "far-2 was kept");
+    let rollout = std::fs::read_dir(cluster.data.join("rollouts")).unwrap().next().unwrap().unwrap();
+    let journal = std::fs::read(rollout.path().join("wave-1.json")).unwrap();
+    let journal: Value = serde_json::from_slice(&journal).unwrap();
+    let results = [&journal["hosts"][0]["result"], &journal["hosts"][1]["result"]];
+    assert_eq!((&journal["status"], results), (&"undone".into(), [&"undone".into(), &"harm".into()]));
 }
 
 /// The operator is killed while a host of the second wave has the new value: the node takes it back by

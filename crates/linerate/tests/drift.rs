@@ -29,6 +29,8 @@ fn inside(name: &str) -> bool {
 struct Cluster {
     folder: tempfile::TempDir,
     hosts: [Holder; 2],
+    /// Address of the store; empty for the file in the folder.
+    store: String,
 }
 
 impl Cluster {
@@ -56,7 +58,7 @@ impl Cluster {
         };
         std::fs::write(folder.path().join("kept.toml"), cohort("storage")).unwrap();
         std::fs::write(folder.path().join("lost.toml"), cohort("lost")).unwrap();
-        let cluster = Self { folder, hosts };
+        let cluster = Self { folder, hosts, store: String::new() };
         (0..2).for_each(|host| cluster.set(host, KEPT));
         cluster
     }
@@ -80,6 +82,7 @@ impl Cluster {
             .current_dir(self.folder.path())
             .env("LINERATE_DATA", self.folder.path().join("data"))
             .env("LINERATE_NODE", node_program().unwrap())
+            .env("LINERATE_STORE", &self.store)
             .env_remove("LINERATE_INVENTORY")
             .output()
             .unwrap();
@@ -118,6 +121,53 @@ fn what_was_put_back_is_undone_as_printed() {
         let (code, out, err) = cluster.run(&words);
         assert_eq!((code, cluster.now(at).as_str()), (0, OTHER), "{out}{err}");
     }
+}
+
+/// Ends the connection that writes the end of a trial, so many times in all.
+const LOSE: &str = "
+    create table lost (times bigint);
+    create sequence ends;
+    create function lose() returns trigger language plpgsql as $$ begin
+        if new.status <> 'running' and nextval('ends') <= (select times from lost) then
+            perform pg_terminate_backend(pg_backend_pid());
+            perform pg_sleep(60);
+        end if;
+        return new;
+    end $$;
+    create trigger lose before insert or update on trial for each row execute function lose()";
+
+#[test]
+fn what_was_put_back_is_printed_where_the_store_is_lost_meanwhile() {
+    let test = "what_was_put_back_is_printed_where_the_store_is_lost_meanwhile";
+    if !inside(test) {
+        return;
+    }
+    let Some(server) = testkit::postgres::PostgresServer::start(test) else { return };
+    let mut cluster = Cluster::new("put-back");
+    cluster.store = server.database("team");
+    assert_eq!(cluster.run(&["runs"]).0, 0, "the tables are made");
+    server.sql("team", LOSE);
+    let states = || server.sql("team", "select status from trial order by saved_ms");
+
+    // Once: the end is written over a new connection.
+    server.sql("team", "insert into lost values (1)");
+    cluster.set(0, OTHER);
+    let (code, out, err) = cluster.run(&["drift", "h0", "--put-back"]);
+    assert_eq!((code, cluster.now(0).as_str(), states().as_str()), (0, KEPT, "kept"), "{out}{err}");
+
+    // For good: the host has the value, so it is printed before the error ends the command.
+    server.sql("team", "update lost set times = 1000000");
+    cluster.set(1, OTHER);
+    let (code, out, err) = cluster.run(&["drift", "h1", "--put-back"]);
+    assert_eq!((code, cluster.now(1).as_str(), states().as_str()), (2, KEPT, "kept\nrunning"), "{out}{err}");
+    assert!(err.contains("h1: put back sysctl.net.ipv4.tcp_rmem"), "{err}");
+    assert!(err.contains("database: write a trial in postgres:///team") && !out.is_empty(), "{out}{err}");
+
+    // And so is what is undone.
+    let undo = err.split('`').find_map(|part| part.strip_prefix("linerate ")).unwrap();
+    let (code, out, err) = cluster.run(&undo.split(' ').collect::<Vec<_>>());
+    assert_eq!((code, cluster.now(1).as_str()), (2, OTHER), "{out}{err}");
+    assert!(err.contains("database: write a trial in postgres:///team") && !out.is_empty(), "{out}{err}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use linerate_model::drift::{DriftRow, DriftState};
 use linerate_model::exit::ExitCode;
 use linerate_report::drift as page;
 use linerate_report::heat::Style;
-use linerate_store::Store;
+use linerate_store::{Store, StoreError};
 
 use super::documents::Drift;
 use super::targets::{Chosen, Targets};
@@ -53,6 +53,8 @@ pub(super) struct Args {
 struct Outcome {
     rows: Vec<DriftRow>,
     done: Vec<put_back::Done>,
+    /// Whether the store has what was done.
+    saved: Result<(), StoreError>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -64,7 +66,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let set = file::load(&path)?;
     let mut store = Store::open_default()?;
     let found = open::runtime()?.block_on(compare(args, &chosen, &set, &mut store))?;
-    let Some(Outcome { rows, done }) = found else { return Ok(open::after_interrupt()) };
+    let Some(Outcome { rows, done, saved }) = found else { return Ok(open::after_interrupt()) };
     let inventory = option("-i", args.targets.given());
     let kept = option("--kept", args.kept.as_deref());
     let again = page::SameFiles { inventory: &inventory, kept: &kept };
@@ -77,6 +79,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         out::print(&page::text(&rows, &set.file, again, Style::detect()))?;
     }
+    saved?;
     Ok(code(&rows, &done))
 }
 
@@ -99,14 +102,15 @@ async fn compare(
     fleet.notes.iter().for_each(|note| out::note(note));
     open::with_fleet(fleet, async |fleet| {
         let mut rows = read::rows(fleet, inventory, set, store).await?;
-        let mut done = Vec::new();
+        let (mut done, mut saved) = (Vec::new(), Ok(()));
         if args.put_back {
-            done = put_back::all(fleet, inventory, &rows, args.yes, store).await?;
-            if done.iter().any(put_back::Done::is_done) {
+            (done, saved) = put_back::all(fleet, inventory, &rows, args.yes, store).await;
+            // Without the store the rows stay as they were read.
+            if saved.is_ok() && done.iter().any(put_back::Done::is_done) {
                 rows = read::rows(fleet, inventory, set, store).await?;
             }
         }
-        Ok(Outcome { rows, done })
+        Ok(Outcome { rows, done, saved })
     })
     .await
 }

@@ -9,7 +9,6 @@ use linerate_model::trial::{Trial, TrialStatus};
 
 use super::{open, out, progress};
 use linerate_fleet::Fleet;
-use linerate_fleet::clock;
 use linerate_operator::trial::{self, FleetActions, drive};
 use linerate_store::Store;
 
@@ -75,11 +74,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         trial
     });
-    store.save_trial(&trial, clock::now_ms())?;
+    let saved = super::watcher::save(&store, &trial);
     super::trial::show(&trial, args.json)?;
     if trial.status == TrialStatus::Kept {
         add(args.into.as_deref(), file, &trial);
     }
+    saved?;
     Ok(match trial.status {
         TrialStatus::Kept => ExitCode::Ok,
         TrialStatus::UndoFailed => ExitCode::RollbackFailed,

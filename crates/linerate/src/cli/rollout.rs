@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(rollout) => rollout,
         None => planned(args, &store, &snapshot, &diagnosis)?,
     };
-    let waves = if args.yes {
+    let (waves, ended) = if args.yes {
         rollouts.save_plan(&rollout.id, &rollout)?;
         let work = Waves {
             rollout: &rollout,
@@ -89,9 +89,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         open::runtime()?.block_on(work.run())?
     } else {
-        waves::journal(&rollouts, &rollout)?
+        (waves::journal(&rollouts, &rollout)?, Ok(()))
     };
     print(&rollouts, &rollout, &waves, !args.yes, args.json)?;
+    ended?;
     Ok(if args.yes { code(&waves) } else { ExitCode::Ok })
 }
 

@@ -10,12 +10,11 @@ use linerate_model::inventory::HostName;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 
-use super::sequence::Sequence;
-use super::watcher::{Watcher, takes_part};
+use super::sequence::{MadeTrials, Sequence};
+use super::watcher::{self, Watcher, takes_part};
 use super::{open, out};
 use crate::cli::documents::{SweepTrials, Swept};
 use linerate_fleet::Fleet;
-use linerate_fleet::clock;
 use linerate_fleet::progress::Progress;
 use linerate_operator::trial::drive::{HostActions, Scene};
 use linerate_operator::trial::machine::{Course, KeepWhen};
@@ -42,7 +41,7 @@ impl Sweep<'_> {
             let ends = self.options.pair.iter().flat_map(|(from, to)| [from, to]);
             self.options.on.contains(name) || ends.into_iter().any(|end| end == name)
         };
-        let trials = open::runtime()?.block_on(async {
+        let MadeTrials { trials, saved } = open::runtime()?.block_on(async {
             let reader = Fleet::open(inventory, |h| takes(&h.name)).await;
             let mut hands = FleetActions::new(&reader, inventory);
             let present = self.present(&mut hands).await;
@@ -51,7 +50,7 @@ impl Sweep<'_> {
             let id = linerate_operator::run_id::new_id();
             let planned = plan(inventory, self.diagnosis, &self.options, &present?, &id)?;
             if self.dry_run {
-                return anyhow::Ok(planned);
+                return anyhow::Ok(MadeTrials { trials: planned, saved: Ok(()) });
             }
             let fleet = Fleet::open_with_progress(inventory, |h| takes_part(&planned[0], h), progress).await;
             fleet.gaps.iter().for_each(|g| out::note(&format!("{}: {}", g.what, g.reason)));
@@ -59,8 +58,12 @@ impl Sweep<'_> {
             let done = self.measure(&mut hands, planned, store, progress).await;
             hands.bye().await;
             fleet.bye().await;
-            done
+            Ok(done)
         })?;
+        if trials.is_empty() {
+            saved?;
+            return Ok(code(&trials));
+        }
         if json {
             let best = best(&trials).map(|trial| trial.id.as_str());
             let summary = report::verdict::of_trials(&trials, best);
@@ -68,6 +71,7 @@ impl Sweep<'_> {
         } else {
             out::print(&report::sweep::text(&trials, best(&trials), report::heat::Style::detect()))?;
         }
+        saved?;
         Ok(code(&trials))
     }
 
@@ -91,22 +95,23 @@ impl Sweep<'_> {
         planned: Vec<Trial>,
         store: &Store,
         progress: &dyn Progress,
-    ) -> anyhow::Result<Vec<Trial>> {
+    ) -> MadeTrials {
         let scene = Scene { snapshot: self.snapshot, diagnosis: self.diagnosis };
         let course = Course { keep: KeepWhen::Never, ..self.course };
         let sequence = Sequence { scene, course, transfer_ms: self.transfer_ms, store, progress };
-        let mut done = sequence.each(hands, planned).await?;
-        let chosen = best(&done).filter(|_| self.course.keep == KeepWhen::Better).cloned();
+        let mut done = sequence.each(hands, planned).await;
+        let chosen = best(&done.trials).filter(|_| self.course.keep == KeepWhen::Better).cloned();
         if let Some(chosen) = chosen {
             let mut watch = Watcher::new(store, progress);
             let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
             let kept = trial::keep(hands, scene, chosen, &mut watcher, open::interrupted()).await;
-            store.save_trial(&kept, clock::now_ms())?;
-            if let Some(measured) = done.iter_mut().find(|trial| trial.id == kept.id) {
+            let saved = watcher::save(store, &kept);
+            done.saved = done.saved.and(saved);
+            if let Some(measured) = done.trials.iter_mut().find(|trial| trial.id == kept.id) {
                 *measured = kept;
             }
         }
-        Ok(done)
+        done
     }
 }
 

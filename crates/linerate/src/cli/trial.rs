@@ -11,11 +11,10 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Effect, Trial, TrialStatus};
 
 use super::sweep::Sweep;
-use super::watcher::{Watcher, takes_part};
+use super::watcher::{self, Watcher, takes_part};
 use super::{open, out, progress, quantity};
 use crate::cli::documents::OneTrial;
 use linerate_fleet::Fleet;
-use linerate_fleet::clock;
 use linerate_operator::trial::machine::{Course, KeepWhen};
 use linerate_operator::trial::sweep::{self, SweepOptions, SweepSetting};
 use linerate_operator::trial::{self, FleetActions, TrialOptions, choose, drive};
@@ -157,7 +156,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Ok);
     }
     // What cannot be recorded is not begun.
-    store.save_trial(&planned, clock::now_ms())?;
+    watcher::save(&store, &planned)?;
     let inventory = snapshot.inventory.clone();
     let trial = open::runtime()?.block_on(async {
         let fleet =
@@ -180,7 +179,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         done
     })?;
     // What was measured is shown also where the store went away meanwhile.
-    let saved = store.save_trial(&trial, clock::now_ms());
+    let saved = watcher::save(&store, &trial);
     show(&trial, args.json)?;
     saved?;
     Ok(code(&trial))

@@ -3,8 +3,9 @@
 use linerate_fleet::clock;
 use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_model::inventory::Host;
-use linerate_model::trial::Trial;
-use linerate_store::Store;
+use linerate_model::run_id::RunId;
+use linerate_model::trial::{Trial, TrialStatus};
+use linerate_store::{Store, StoreError};
 
 /// Saves each step in the store and shows the progress.
 pub(super) struct Watcher<'a> {
@@ -40,6 +41,34 @@ impl<'a> Watcher<'a> {
             self.progress.step(self.steps - left, step, Some(left as f64));
         }
     }
+}
+
+/// Saves a trial, over a new connection where the old one is lost. What was done on hosts is printed before
+/// an error of this ends a command.
+pub(super) fn save(store: &Store, trial: &Trial) -> Result<(), StoreError> {
+    let now_ms = clock::now_ms();
+    store.save_trial(trial, now_ms).or_else(|_| Store::open_default()?.save_trial(trial, now_ms))
+}
+
+/// Writes how trials ended that hosts undid by their journals; those of another store are left out. The first
+/// error ends it: a store that does not answer is not waited for again.
+pub(super) fn save_ends(
+    store: &Store,
+    ended: impl IntoIterator<Item = (RunId, TrialStatus)>,
+) -> Result<(), StoreError> {
+    for (id, status) in ended {
+        let loaded = match store.load_trial(&id) {
+            Err(StoreError::Missing { .. }) => continue,
+            Err(_) => Store::open_default()?.load_trial(&id),
+            loaded => loaded,
+        };
+        let mut trial = Trial { status, ..loaded? };
+        if status == TrialStatus::Undone {
+            trial.persisted.clear();
+        }
+        save(store, &trial)?;
+    }
+    Ok(())
 }
 
 /// Whether a host is changed or measured in the trial.

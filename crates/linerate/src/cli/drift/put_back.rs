@@ -2,16 +2,17 @@
 //! of the store, so that `linerate undo` knows it. Never what was put back within the last hour, and never
 //! what two owners write.
 
+use linerate_fleet::Fleet;
 use linerate_fleet::changes::{ChangeError, Changes};
-use linerate_fleet::{Fleet, clock};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, PUT_BACK};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Trial, TrialMeasure, TrialStatus};
-use linerate_store::Store;
+use linerate_store::{Store, StoreError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::watcher;
 use linerate_operator::run_id::new_id;
 
 /// What was done about the settings of a host.
@@ -77,19 +78,26 @@ pub(super) async fn all(
     rows: &[DriftRow],
     with_proposed: bool,
     store: &Store,
-) -> anyhow::Result<Vec<Done>> {
-    let mut done = Vec::new();
+) -> (Vec<Done>, Result<(), StoreError>) {
+    let (mut done, mut saved) = (Vec::new(), Ok(()));
     let mut hands = Changes::new(fleet, inventory);
-    for host in &inventory.hosts {
-        for state in STATES {
-            let changes = changes(rows, &host.name, state, with_proposed);
-            if !changes.is_empty() {
-                done.push(of_host(&mut hands, inventory, &host.name, changes, store).await?);
+    let of = |host| STATES.map(|state| (host, changes(rows, host, state, with_proposed)));
+    let wanted = inventory.hosts.iter().flat_map(|host| of(&host.name));
+    for (host, changes) in wanted.filter(|(_, changes)| !changes.is_empty()) {
+        // What cannot be recorded is not begun, and what is begun is printed.
+        match of_host(&mut hands, inventory, host, changes, store).await {
+            Ok((one, one_saved)) => {
+                done.push(one);
+                saved = one_saved;
             }
+            Err(error) => saved = Err(error),
+        }
+        if saved.is_err() {
+            break;
         }
     }
     hands.bye().await;
-    Ok(done)
+    (done, saved)
 }
 
 async fn of_host(
@@ -98,9 +106,9 @@ async fn of_host(
     host: &str,
     changes: Vec<Change>,
     store: &Store,
-) -> anyhow::Result<Done> {
+) -> Result<(Done, Result<(), StoreError>), StoreError> {
     let mut trial = trial(inventory, host, changes.clone(), store)?;
-    store.save_trial(&trial, clock::now_ms())?;
+    watcher::save(store, &trial)?;
     let put = put(hands, host, &trial.id, &changes).await;
     let (error, undo_failed) = match &put {
         Ok(files) => {
@@ -114,16 +122,17 @@ async fn of_host(
             (Some(error.error.clone()), error.undo_failed)
         }
     };
-    store.save_trial(&trial, clock::now_ms())?;
+    let saved = watcher::save(store, &trial);
     let keys = changes.into_iter().map(|change| change.key).collect();
-    Ok(Done {
+    let done = Done {
         host: host.to_owned(),
         trial: trial.id,
         keys,
         files: put.unwrap_or_default(),
         error,
         undo_failed,
-    })
+    };
+    Ok((done, saved))
 }
 
 /// Journal, guardian, values, files; then reads the values back. What cannot be kept is undone by the host.
@@ -149,7 +158,12 @@ async fn put(
 }
 
 /// The record of it: a trial without measurements of the last run of the cluster, where there is one.
-fn trial(inventory: &Inventory, host: &str, changes: Vec<Change>, store: &Store) -> anyhow::Result<Trial> {
+fn trial(
+    inventory: &Inventory,
+    host: &str,
+    changes: Vec<Change>,
+    store: &Store,
+) -> Result<Trial, StoreError> {
     let run = store.list_runs()?.into_iter().find(|run| run.cluster == inventory.name);
     let remedy = Remedy {
         id: PUT_BACK.to_owned(),

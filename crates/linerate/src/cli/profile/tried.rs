@@ -13,7 +13,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 
 use super::super::documents::ProfileTried;
-use super::super::sequence::Sequence;
+use super::super::sequence::{MadeTrials, Sequence};
 use super::super::watcher::takes_part;
 use super::super::{open, out, progress, quantity, trial};
 use super::{diff, named};
@@ -24,7 +24,7 @@ use linerate_operator::trial::drive::Scene;
 use linerate_operator::trial::machine::{Course, KeepWhen};
 use linerate_operator::trial::profile::{ProfileOptions, plan};
 use linerate_report as report;
-use linerate_store::Store;
+use linerate_store::{Store, StoreError};
 
 /// Try a profile: one reversible trial per group of settings, beside an untouched control pair
 // Each is a flag of the command line.
@@ -88,12 +88,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let progress = progress::start(args.quiet, args.json);
     let store = Store::open_default()?;
     let (snapshot, diagnosis) = trial::scene(&store, args.run.as_deref(), args.inventory.as_deref())?;
-    let outcomes = open::runtime()?.block_on(async {
+    let (outcomes, saved) = open::runtime()?.block_on(async {
         let planned = planned(args, &profile, &snapshot, &diagnosis).await?;
         if args.dry_run || planned.iter().all(|outcome| outcome.trial.is_none()) {
-            return anyhow::Ok(planned);
+            return anyhow::Ok((planned, Ok(())));
         }
-        measure(args, &snapshot, &diagnosis, planned, &store, progress.as_ref()).await
+        Ok(measure(args, &snapshot, &diagnosis, planned, &store, progress.as_ref()).await)
     })?;
     if args.json {
         let trials: Vec<Trial> = outcomes.iter().filter_map(|outcome| outcome.trial.clone()).collect();
@@ -103,6 +103,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let style = report::heat::Style::detect();
         out::print(&report::profile::tried(&profile, &args.on, &outcomes, style))?;
     }
+    saved?;
     Ok(code(&outcomes))
 }
 
@@ -142,7 +143,7 @@ async fn measure(
     planned: Vec<GroupOutcome>,
     store: &Store,
     progress: &dyn Progress,
-) -> anyhow::Result<Vec<GroupOutcome>> {
+) -> (Vec<GroupOutcome>, Result<(), StoreError>) {
     let inventory = &snapshot.inventory;
     let trials: Vec<Trial> = planned.iter().filter_map(|outcome| outcome.trial.clone()).collect();
     let takes = |host: &_| trials.iter().any(|trial| takes_part(trial, host));
@@ -156,10 +157,9 @@ async fn measure(
         store,
         progress,
     };
-    let done = sequence.each(&mut hands, trials.clone()).await;
+    let MadeTrials { trials: done, saved } = sequence.each(&mut hands, trials.clone()).await;
     hands.bye().await;
     fleet.bye().await;
-    let done = done?;
     let ended = |mut outcome: GroupOutcome| {
         let id = outcome.trial.as_ref().map(|trial| trial.id.clone());
         if let Some(trial) = done.iter().find(|trial| Some(&trial.id) == id.as_ref()) {
@@ -168,7 +168,7 @@ async fn measure(
         }
         outcome
     };
-    Ok(planned.into_iter().map(ended).collect())
+    (planned.into_iter().map(ended).collect(), saved)
 }
 
 /// The code that the results deserve: 0 where something is proven, or all is in force or only planned.

@@ -9,15 +9,16 @@ use linerate_model::trial::{Trial, TrialStatus};
 
 use super::super::profile::read_facts_of;
 use super::super::sequence::{Sequence, is_interrupted};
-use super::super::watcher::{Watcher, takes_part};
+use super::super::watcher::{self, Watcher, takes_part};
+use linerate_fleet::Fleet;
+use linerate_fleet::changes::Changes;
 use linerate_fleet::progress::Progress;
-use linerate_fleet::{Fleet, clock};
 use linerate_operator::trial::drive::Scene;
 use linerate_operator::trial::machine::{Course, KeepWhen};
 use linerate_operator::trial::profile::{nic_of, rtt_of};
 use linerate_operator::trial::rollout::{HostStart, start};
 use linerate_operator::trial::{self as trials, FleetActions};
-use linerate_store::{Rollouts, Store};
+use linerate_store::{Rollouts, Store, StoreError};
 
 /// Measurements of a host at most, when an undecided one is measured again.
 const ARMS_MAX: usize = 64;
@@ -46,18 +47,20 @@ pub(super) fn journal(rollouts: &Rollouts, rollout: &Rollout) -> anyhow::Result<
 
 impl Waves<'_> {
     /// Makes the waves that are left, up to the first that is undone, or an interrupt. Returns all of them.
-    pub(super) async fn run(&self) -> anyhow::Result<Vec<RolloutWave>> {
+    /// Beside them the error that ended them: what was done on hosts is printed before it.
+    pub(super) async fn run(&self) -> anyhow::Result<(Vec<RolloutWave>, anyhow::Result<()>)> {
         let mut waves = journal(self.rollouts, self.rollout)?;
+        let mut ended = Ok(());
         for wave in &mut waves {
             if wave.status == WaveStatus::Done {
                 continue;
             }
-            self.wave(wave).await?;
-            if wave.status != WaveStatus::Done {
+            ended = self.wave(wave).await;
+            if ended.is_err() || wave.status != WaveStatus::Done {
                 break;
             }
         }
-        Ok(waves)
+        Ok((waves, ended))
     }
 
     fn save(&self, wave: &RolloutWave) -> anyhow::Result<()> {
@@ -65,16 +68,21 @@ impl Waves<'_> {
     }
 
     async fn wave(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
+        if wave.is_to_be_undone() {
+            // It ended between the host that stops it and its undo.
+            return self.undo_all(wave).await;
+        }
         wave.status = WaveStatus::Running;
         self.save(wave)?;
         for at in wave.left() {
-            self.host(wave, at).await?;
-            self.save(wave)?;
+            let ended = self.host(wave, at).await;
+            let saved = self.save(wave);
             if wave.hosts[at].result.stops() {
-                self.undo_all(wave).await?;
-                wave.status = WaveStatus::Undone;
-                return self.save(wave);
+                // First the hosts, whatever could not be written.
+                let undone = self.undo_all(wave).await;
+                return ended.and(saved).and(undone);
             }
+            ended.and(saved)?;
             if is_interrupted().await {
                 return Ok(());
             }
@@ -100,16 +108,17 @@ impl Waves<'_> {
             }
         };
         let again = Trial { id: linerate_operator::run_id::new_id(), ..trial.clone() };
-        let mut ended = self.measure(wave, at, trial, self.rollout.arms).await?;
-        if HostResult::of(&ended) == HostResult::Undecided && !is_interrupted().await {
-            ended = self.measure(wave, at, again, (2 * self.rollout.arms).min(ARMS_MAX)).await?;
+        let (mut ended, mut saved) = self.measure(wave, at, trial, self.rollout.arms).await?;
+        if saved.is_ok() && HostResult::of(&ended) == HostResult::Undecided && !is_interrupted().await {
+            let arms = (2 * self.rollout.arms).min(ARMS_MAX);
+            (ended, saved) = self.measure(wave, at, again, arms).await?;
         }
         wave.hosts[at].ended(&ended);
         if ended.status == TrialStatus::Undone && is_interrupted().await {
             // The old values are back: a resumed rollout begins with this host.
             wave.hosts[at].result = HostResult::Planned;
         }
-        Ok(())
+        Ok(saved?)
     }
 
     /// Whether the trial of a host that was begun before ended by being kept; one that did not is undone, and
@@ -119,17 +128,22 @@ impl Waves<'_> {
         let Some(id) = host.trial.clone().filter(|_| host.result == HostResult::Begun) else {
             return Ok(false);
         };
-        // Its journal entry is written before the trial is stored.
-        let Ok(stored) = self.store.load_trial(&id) else { return Ok(false) };
+        let stored = match self.store.load_trial(&id) {
+            // Its journal entry is written before the trial is stored.
+            Err(StoreError::Missing { .. }) => return Ok(false),
+            stored => stored?,
+        };
         if stored.status == TrialStatus::Kept {
             host.ended(&stored);
             return Ok(true);
         }
-        let undone = self.undo(stored).await?;
+        let (undone, saved) = self.undo(stored).await;
         if undone.status == TrialStatus::UndoFailed {
             host.ended(&undone);
+            saved?;
             return Ok(true);
         }
+        saved?;
         Ok(false)
     }
 
@@ -158,7 +172,7 @@ impl Waves<'_> {
         at: usize,
         trial: Trial,
         arms: usize,
-    ) -> anyhow::Result<Trial> {
+    ) -> anyhow::Result<(Trial, Result<(), StoreError>)> {
         (wave.hosts[at].result, wave.hosts[at].trial) = (HostResult::Begun, Some(trial.id.clone()));
         self.save(wave)?;
         let inventory = &self.snapshot.inventory;
@@ -175,36 +189,55 @@ impl Waves<'_> {
         let ended = sequence.one(&mut hands, trial).await;
         hands.bye().await;
         fleet.bye().await;
-        ended
+        Ok(ended?)
     }
 
     fn scene(&self) -> Scene<'_> {
         Scene { snapshot: self.snapshot, diagnosis: self.diagnosis }
     }
 
-    /// Undoes what a wave changed, the last host first.
+    /// Undoes what a wave changed, the last host first: by the journals of the hosts, which need no store.
+    /// What could not be written is the error of the end.
     async fn undo_all(&self, wave: &mut RolloutWave) -> anyhow::Result<()> {
+        let inventory = &self.snapshot.inventory;
+        let kept: Vec<&str> = wave.kept().into_iter().map(|at| wave.hosts[at].host.as_str()).collect();
+        let fleet = Fleet::open(inventory, |host| kept.contains(&host.name.as_str())).await;
+        let mut hands = Changes::new(&fleet, inventory);
+        let (mut written, mut ended) = (Ok(()), Vec::new());
         for at in wave.kept() {
-            let Some(id) = wave.hosts[at].trial.clone() else { continue };
-            let undone = self.undo(self.store.load_trial(&id)?).await?;
-            let is_undone = undone.status == TrialStatus::Undone;
-            wave.hosts[at].result = if is_undone { HostResult::Undone } else { HostResult::UndoFailed };
-            self.save(wave)?;
+            let host = &mut wave.hosts[at];
+            let Some(id) = host.trial.clone() else { continue };
+            let status = match hands.undo(&host.host, &id).await {
+                Ok(_) => {
+                    host.result = HostResult::Undone;
+                    TrialStatus::Undone
+                }
+                Err(failed) => {
+                    (host.result, host.why) = (HostResult::UndoFailed, failed.error);
+                    TrialStatus::UndoFailed
+                }
+            };
+            ended.push((id, status));
+            written = written.and(self.save(wave));
         }
-        Ok(())
+        hands.bye().await;
+        fleet.bye().await;
+        wave.status = WaveStatus::Undone;
+        let written = written.and(self.save(wave));
+        written.and(watcher::save_ends(self.store, ended).map_err(anyhow::Error::from))
     }
 
-    async fn undo(&self, stored: Trial) -> anyhow::Result<Trial> {
+    async fn undo(&self, stored: Trial) -> (Trial, Result<(), StoreError>) {
         let inventory = &self.snapshot.inventory;
         let changed = |name: &str| stored.remedy.changes.iter().any(|change| change.host == name);
         let fleet = Fleet::open(inventory, |host| changed(&host.name)).await;
         let mut hands = FleetActions::new(&fleet, inventory);
         let mut watch = Watcher::new(self.store, self.progress);
-        let mut watcher = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
-        let undone = trials::undo(&mut hands, self.scene(), stored, &mut watcher).await;
+        let mut step = |trial: &Trial, step: &str, left: usize| watch.step(trial, step, left);
+        let undone = trials::undo(&mut hands, self.scene(), stored, &mut step).await;
         hands.bye().await;
         fleet.bye().await;
-        self.store.save_trial(&undone, clock::now_ms())?;
-        Ok(undone)
+        let saved = watcher::save(self.store, &undone);
+        (undone, saved)
     }
 }

@@ -10,7 +10,6 @@ use linerate_wire::message::{Event, JournalEntry, TrialRequest};
 use super::args::Args;
 use crate::cli::documents::{AllUndone, Undone};
 use crate::cli::{open, out, progress, trial, watcher};
-use linerate_fleet::clock;
 use linerate_fleet::{Fleet, LinkError, REQUEST_WAIT};
 use linerate_operator::trial::{self as trials, FleetActions, drive};
 use linerate_store::Store;
@@ -32,8 +31,9 @@ pub(super) fn one(args: &Args, store: &Store, stored: Trial) -> anyhow::Result<E
         fleet.bye().await;
         trial
     });
-    store.save_trial(&trial, clock::now_ms())?;
+    let saved = watcher::save(store, &trial);
     trial::show(&trial, args.json)?;
+    saved?;
     Ok(if trial.status == TrialStatus::Undone { ExitCode::Ok } else { ExitCode::RollbackFailed })
 }
 
@@ -65,13 +65,8 @@ pub(super) fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
         fleet.bye().await;
         undone
     });
-    for entry in undone.iter().filter(|u| u.error.is_none()) {
-        // A trial of another operator is not in our store.
-        if let Ok(mut trial) = store.load_trial(&entry.trial) {
-            trial.status = TrialStatus::Undone;
-            store.save_trial(&trial, clock::now_ms())?;
-        }
-    }
+    let ended = undone.iter().filter(|u| u.error.is_none());
+    let saved = watcher::save_ends(store, ended.map(|u| (u.trial.clone(), TrialStatus::Undone)));
     if args.json {
         let failed = undone.iter().filter_map(|one| {
             let sentence = format!("{}: {}", one.host, one.error.as_ref()?);
@@ -88,6 +83,7 @@ pub(super) fn all(args: &Args, store: &Store) -> anyhow::Result<ExitCode> {
             if text.is_empty() { "nothing is open on any host".to_owned() } else { text.join("\n") }.as_str(),
         )?;
     }
+    saved?;
     Ok(if undone.iter().any(|u| u.error.is_some()) { ExitCode::RollbackFailed } else { ExitCode::Ok })
 }
 
