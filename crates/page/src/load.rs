@@ -1,12 +1,14 @@
 //! The store in, a view out. Blocking: called from threads that may wait. What did not change since the last
 //! view is taken from it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use linerate_diagnose::history::{self, RunCells};
 use linerate_diagnose::rules::Rules;
 use linerate_history::{AlarmRecord, DropsRecord, History, HistoryError, Recorded};
 use linerate_model::fact_change::FactChange;
+use linerate_model::run_id::RunId;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_store::{RunRow, Store, StoreError};
@@ -71,7 +73,7 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
     };
     let changes = store.list_changes(&[], now_ms.saturating_sub(CHANGES_MS), "")?;
     let over_time = match &run {
-        Some(run) => over_time(store, &run.row.cluster, now_ms, last)?,
+        Some(run) => over_time(store, &runs, &run.row.cluster, now_ms, last)?,
         None => Arc::new(OverTime::default()),
     };
     let drift = match &run {
@@ -126,6 +128,7 @@ fn trials(store: &Store, known: &[Trial]) -> Result<Vec<Trial>, StoreError> {
 /// The surveys of a cluster; series are computed anew where there is another survey.
 fn over_time(
     store: &Store,
+    runs: &[RunRow],
     cluster: &str,
     now_ms: u64,
     last: Option<&View>,
@@ -137,22 +140,28 @@ fn over_time(
     let known = last.map(|view| &view.over_time);
     let known = known.filter(|known| known.surveys.last().is_some_and(|one| one.cluster == cluster));
     let old = known.map_or(&[][..], |known| &known.surveys);
-    let newest_ms = old.last().map_or(since_ms, |one| one.start_ms + 1);
-    let mut new = store.list_surveys(newest_ms.max(since_ms))?;
-    new.retain(|one| one.cluster == cluster);
+    // By their names: of two operators, the one that began first may end last.
+    let is_ended = |run: &&RunRow| run.finished && run.cluster == cluster && run.start_ms >= since_ms;
+    let ended: BTreeMap<RunId, u64> =
+        runs.iter().filter(is_ended).map(|run| (run.id.clone(), run.start_ms)).collect();
+    let is_known = |run: &str| known.is_some_and(|known| known.ended.contains_key(run));
+    let unread = ended.iter().filter(|(run, _)| !is_known(run)).map(|(_, start_ms)| *start_ms).min();
+    let mut new = unread.map_or_else(|| Ok(Vec::new()), |start_ms| store.list_surveys(start_ms))?;
+    new.retain(|one| ended.contains_key(&one.run) && !is_known(&one.run));
     if new.is_empty()
-        && let Some(known) = known.filter(|known| known.log == log)
+        && let Some(known) = known.filter(|known| known.log == log && known.ended == ended)
     {
         return Ok(Arc::clone(known));
     }
     let mut surveys: Vec<_> = old.iter().filter(|one| one.start_ms >= since_ms).cloned().collect();
     surveys.extend(new);
+    surveys.sort_by(|a, b| (a.start_ms, &a.run).cmp(&(b.start_ms, &b.run)));
     let runs: Vec<RunCells<'_>> =
         surveys.iter().map(|one| RunCells { at_ms: one.start_ms, cells: &one.cells }).collect();
     let rules = &Rules::DEFAULT.history;
     let series = history::series(&runs, rules);
     let moved = history::moved(&runs, &series, rules);
-    Ok(Arc::new(OverTime { surveys, series, moved, log }))
+    Ok(Arc::new(OverTime { surveys, ended, series, moved, log }))
 }
 
 /// Minutes in the last days; none where nothing is watched, or the file cannot be read.

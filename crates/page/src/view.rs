@@ -1,5 +1,6 @@
 //! What pages show, read from the store at one moment. Values only: nothing here reads, and nothing changes.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_diagnose::history::{LevelChange, SeriesHistory, settings_between};
@@ -8,6 +9,7 @@ use linerate_model::drift::DriftRow;
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Cell, Diagnosis, Direction, Suspect};
 use linerate_model::inventory::Layer;
+use linerate_model::run_id::RunId;
 use linerate_model::slow::DownloadSuspect;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::Trial;
@@ -74,6 +76,8 @@ impl RunView {
 pub struct OverTime {
     /// In time order.
     pub surveys: Vec<StoredSurvey>,
+    /// Finished runs of the cluster with their starts, Unix milliseconds: those that are surveys were read.
+    pub ended: BTreeMap<RunId, u64>,
     /// Of hosts and pairs.
     pub series: Vec<SeriesHistory>,
     /// Newest first.

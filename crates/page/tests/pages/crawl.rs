@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use linerate_page::link::Query;
 use linerate_page::site::{self, Answer, Moment};
 use linerate_page::{Source, read_run, read_view};
+use linerate_store::Store;
 use std::sync::Arc;
+
+use super::world;
 
 /// Pages that are visited at most.
 const PAGES_MAX: usize = 1500;
@@ -147,4 +150,24 @@ fn what_would_be_code_is_seen() {
         assert!(std::panic::catch_unwind(|| check("/", page)).is_err(), "{page}");
     }
     check("/", "<script src=\"/page.js\"></script><p title=\" onclick=\">text on it</p>");
+}
+
+#[test]
+fn a_survey_that_ends_after_one_that_began_later_is_shown_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = world::recorded(&str::to_owned);
+    let source = world::source(folder.path(), &recorded);
+    let mut store = Store::open(&folder.path().join("linerate.sqlite")).unwrap();
+    let now_ms = (source.now_ms)();
+    let began = [now_ms - 9000, now_ms - 7000, now_ms - 5000];
+    world::add_run(&mut store, &recorded, 0, began[0]);
+    world::add_run(&mut store, &recorded, 2, began[2]);
+    let view = read_view(&source, &store, None).unwrap();
+    assert_eq!(view.over_time.surveys.len(), 2);
+    let same = read_view(&source, &store, Some(&view)).unwrap();
+    assert!(Arc::ptr_eq(&same.over_time, &view.over_time), "nothing new is not computed again");
+    world::add_run(&mut store, &recorded, 1, began[1]);
+    let view = read_view(&source, &store, Some(&same)).unwrap();
+    let shown: Vec<u64> = view.over_time.surveys.iter().map(|one| one.start_ms).collect();
+    assert_eq!(shown, began);
 }
