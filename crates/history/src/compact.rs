@@ -83,8 +83,8 @@ fn hour_to_blocks(change: &Database, start: u64) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Gives each block of minutes that starts between two minutes to a function, with its series: in the order of
-/// time.
+/// Gives each block of minutes that starts between two minutes to a function, with its series: in the order
+/// of time.
 fn each_block(
     database: &Database,
     from: u64,

@@ -58,6 +58,7 @@ fn shell(snapshot: &Snapshot) -> Snapshot {
         gaps: Vec::new(),
         facts: BTreeMap::new(),
         changes: Vec::new(),
+        stored: Vec::new(),
         ..snapshot.clone()
     }
 }
@@ -125,8 +126,14 @@ impl Store {
 
     /// Starts a run: everything of the snapshot but what comes later.
     pub fn begin_run(&self, snapshot: &Snapshot, inventory_path: Option<&Path>) -> Result<(), StoreError> {
-        self.database.execute(
-            "begin a run",
+        const BEGIN: &str = "begin a run";
+        let mut stored = Rows::new(BEGIN);
+        for series in &snapshot.stored {
+            stored.add(params![snapshot.id, to_json(series)])?;
+        }
+        let change = self.database.begin(BEGIN)?;
+        change.execute(
+            BEGIN,
             "insert into run (id, parent, start_ms, cluster, inventory_path, json) values (?1,?2,?3,?4,?5,?6)",
             params![
                 snapshot.id,
@@ -137,7 +144,8 @@ impl Store {
                 to_json(&shell(snapshot)),
             ],
         )?;
-        Ok(())
+        change.execute_each("insert into stored_series (run, json) values (?1,?2)", stored)?;
+        change.commit()
     }
 
     /// Marks a run as a measurement by itself: it is never the last one that can be diagnosed.
@@ -241,7 +249,7 @@ impl Store {
         let found = "select finished = 0 from run where id = ?1";
         let unfinished: Option<bool> = change.first(DISCARD, found, params![run], |row| row.get(0))?;
         if unfinished == Some(true) {
-            for table in ["sample", "facts", "gap", "finding"] {
+            for table in ["sample", "facts", "gap", "finding", "stored_series"] {
                 change.execute(DISCARD, &format!("delete from {table} where run = ?1"), params![run])?;
             }
             let log = "update fact_change set run = null where run = ?1";
@@ -272,6 +280,10 @@ impl Store {
             self.pairs("select cast(seq as text), json from sample where run = ?1 order by seq", run)?
         {
             snapshot.samples.push(from_json(format!("sample {number} of run {run}"), &json)?);
+        }
+        let query = "select cast(seq as text), json from stored_series where run = ?1 order by seq";
+        for (number, json) in self.pairs(query, run)? {
+            snapshot.stored.push(from_json(format!("stored series {number} of run {run}"), &json)?);
         }
         snapshot.gaps = self
             .pairs("select what, reason from gap where run = ?1 order by rowid", run)?

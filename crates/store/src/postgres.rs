@@ -197,7 +197,7 @@ impl Postgres {
         self.ask(Request::Batch(sql.to_owned())).map(drop)
     }
 
-    /// Runs a statement for each of these rows of values, in their order; gives the number of rows it changed.
+    /// Runs a statement for each of these rows of values, in their order; gives the number of changed rows.
     pub(super) fn write(&self, sql: &str, rows: Vec<Vec<Value>>) -> Result<u64, DatabaseError> {
         let mut changed = 0;
         for part in parts(rows) {

@@ -110,6 +110,15 @@ const SQLITE: &[&str] = &[
     "
     alter table fact_change add column seen_by text;
 ",
+    // What a time series database stored of hosts: 100 MB of some runs, which lists of runs need not read.
+    "
+    create table stored_series (
+        seq integer primary key,
+        run text not null references run(id),
+        json text not null
+    ) strict;
+    create index stored_series_run on stored_series (run);
+",
 ];
 
 // Texts in the order of their bytes, as SQLite has them; JSON as the text that was written.
@@ -159,6 +168,12 @@ const POSTGRES: &[&str] = &["
         reason text not null
     );
     create index gap_run on gap (run);
+    create table stored_series (
+        seq bigint generated always as identity primary key,
+        run text not null references run(id),
+        json text not null
+    );
+    create index stored_series_run on stored_series (run);
     create table finding (
         run text not null references run(id),
         rank bigint not null,

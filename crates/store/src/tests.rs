@@ -40,7 +40,17 @@ fn a_run_comes_back_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("s.sqlite")).unwrap();
     let mut run = snapshot("r1");
+    run.stored = vec![linerate_model::outlier::StoredSeries {
+        host: "a".into(),
+        key: "netstat.x".into(),
+        start_ms: 1,
+        every_s: 60.0,
+        intervals: 2,
+        growth: vec![Some(0.1), None],
+    }];
     store.begin_run(&run, Some(Path::new("cluster.toml"))).unwrap();
+    let row = store.database.first("read", "select json from run", &[], |row| row.get::<String>(0));
+    assert!(!row.unwrap().unwrap().contains("netstat.x"), "lists of runs read no series");
     run.samples = vec![sample(1), sample(2)];
     for s in &run.samples {
         store.add_samples("r1", std::slice::from_ref(s)).unwrap();

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::fact_change::SeenBy;
+use linerate_model::outlier::StoredSeries;
 use linerate_model::snapshot::Snapshot;
 use linerate_store::{FactReading, ReadScope, Store, StoreError};
 use linerate_testkit::postgres::PostgresServer;
@@ -47,7 +48,10 @@ fn facts(value: &str) -> HostFacts {
 
 /// Writes all that a store keeps; gives all that it returns.
 fn story(store: &mut Store, folder: &Path) -> Vec<String> {
-    let (earlier, run) = real_run(folder);
+    let (earlier, mut run) = real_run(folder);
+    let growth = vec![Some(0.1), None];
+    let (host, key) = ("a".into(), "netstat.x".into());
+    run.stored.push(StoredSeries { host, key, start_ms: 1, every_s: 60.0, intervals: 2, growth });
     let cluster = run.inventory.name.as_str();
     store.begin_run(&run, Some(Path::new("cluster.toml"))).unwrap();
     store.add_facts(RUN, &run.facts).unwrap();
@@ -126,7 +130,7 @@ fn a_server_returns_what_the_file_returns() {
         assert_eq!(file, server);
     }
     assert!(
-        of_file[0].contains("samples: ") && of_file[11].contains("three"),
+        of_file[0].contains("samples: ") && of_file[1].contains("netstat.x") && of_file[11].contains("three"),
         "the story has something in it"
     );
 }
