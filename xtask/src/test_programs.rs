@@ -13,8 +13,12 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use crate::shell::{am_root, cargo};
 
 /// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that
-/// end, each in namespaces of its own. None measures what another one would disturb.
-const WAITING: [&str; 4] = ["slurm", "ssh", "ssh_failures", "ssh_ways"];
+/// end, each in namespaces of its own. None measures what another one would disturb. [`GUESTS`] has what they
+/// leave.
+const WAITING: [&str; 5] = ["slurm", "ssh", "ssh_failures", "ssh_ways", GUESTS];
+/// The program whose guests compute for minutes, and measure nothing that depends on the time: it has the
+/// lowest priority.
+const GUESTS: &str = "vm";
 /// Programs whose tests give real devices away. The guard looks at what all processes have open, and process
 /// 1 of a container or a sandbox hides that even from root: they see the processes that they started and no
 /// others. Their tests run one by one: a program that another test is about to start has, for a moment,
@@ -121,7 +125,7 @@ pub(crate) fn run(
         .iter()
         .map(|program| {
             let mut command = prepared(program);
-            if std::env::var_os(THREADS).is_none() {
+            if std::env::var_os(THREADS).is_none() && program.name != GUESTS {
                 command.env(THREADS, AT_A_TIME);
             }
             thread::spawn(move || command.stderr(Stdio::inherit()).output())
@@ -151,6 +155,11 @@ pub(crate) fn run(
 impl Program {
     /// What starts it.
     fn command(&self, is_quick: bool) -> Command {
+        if self.name == GUESTS {
+            let mut command = Command::new("nice");
+            command.args(["-n", "19", "--"]).arg(&self.path);
+            return command;
+        }
         let mut plain = Command::new(&self.path);
         let has_devices = DEVICES.contains(&self.name.as_str());
         if has_devices && is_quick {

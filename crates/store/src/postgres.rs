@@ -239,13 +239,13 @@ fn answer<T>(server: &str, from: &mpsc::Receiver<Result<T, Failed>>) -> Result<T
     done.map_err(|error| match error {
         Failed::Silent(limit) => failed(format!("no answer within {} s", limit.as_secs_f64()), false),
         Failed::Runtime(error) => failed(error.to_string(), false),
-        Failed::Server(error) => match error.as_db_error() {
-            Some(error) => failed(error.message().to_owned(), *error.code() == SqlState::DISK_FULL),
-            None => {
-                let why = std::error::Error::source(&error);
-                failed(why.map_or(error.to_string(), |why| format!("{error}: {why}")), false)
+        Failed::Server(error) => {
+            if let Some(fault) = error.as_db_error() {
+                return failed(fault.message().to_owned(), *fault.code() == SqlState::DISK_FULL);
             }
-        },
+            let why = std::error::Error::source(&error);
+            failed(why.map_or(error.to_string(), |why| format!("{error}: {why}")), false)
+        }
     })
 }
 
