@@ -11,9 +11,10 @@ use linerate_fleet::Fleet;
 use linerate_kept::KeptSet;
 use linerate_model::drift::{DriftRow, DriftState};
 use linerate_model::exit::ExitCode;
+use linerate_model::inventory::Inventory;
 use linerate_report::drift as page;
 use linerate_report::heat::Style;
-use linerate_store::{Store, StoreError};
+use linerate_store::Store;
 
 use super::documents::Drift;
 use super::targets::{Chosen, Targets};
@@ -54,7 +55,7 @@ struct Outcome {
     rows: Vec<DriftRow>,
     done: Vec<put_back::Done>,
     /// Whether the store has what was done.
-    saved: Result<(), StoreError>,
+    saved: anyhow::Result<()>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -104,15 +105,24 @@ async fn compare(
         let mut rows = read::rows(fleet, inventory, set, store).await?;
         let (mut done, mut saved) = (Vec::new(), Ok(()));
         if args.put_back {
-            (done, saved) = put_back::all(fleet, inventory, &rows, args.yes, store).await;
-            // Without the store the rows stay as they were read.
+            let put = put_back::all(fleet, inventory, &rows, args.yes, store).await;
+            (done, saved) = (put.0, put.1.map_err(anyhow::Error::from));
+            // Without the store the rows stay as they were read: what was done is printed all the same.
             if saved.is_ok() && done.iter().any(put_back::Done::is_done) {
-                rows = read::rows(fleet, inventory, set, store).await?;
+                match read_again(fleet, inventory, set).await {
+                    Ok(again) => rows = again,
+                    Err(error) => saved = Err(error),
+                }
             }
         }
         Ok(Outcome { rows, done, saved })
     })
     .await
+}
+
+/// The rows after a change: over a new connection to the store, because the first may be lost by now.
+async fn read_again(fleet: &Fleet, inventory: &Inventory, set: &KeptSet) -> anyhow::Result<Vec<DriftRow>> {
+    read::rows(fleet, inventory, set, &mut Store::open_default()?).await
 }
 
 fn code(rows: &[DriftRow], done: &[put_back::Done]) -> ExitCode {
