@@ -260,9 +260,8 @@ fn a_session_cut_in_mid_survey_is_taken_up_again() {
         // Whoever cleans up there meanwhile is no harm either: the program is copied again.
         std::fs::remove_dir_all(lab.inside_host(2, CACHE)).unwrap();
         let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let children = std::fs::read_to_string(format!("/proc/{survey}/task/{survey}/children")).unwrap();
-        let ssh = children.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok());
-        let ssh: Vec<u32> = ssh.filter(|pid| line(*pid).split('\0').any(|word| word == "h2")).collect();
+        let children = linerate_testkit::children(survey).into_iter();
+        let ssh: Vec<u32> = children.filter(|pid| line(*pid).split('\0').any(|word| word == "h2")).collect();
         assert_eq!(ssh.len(), 1, "one session per host");
         kill("-9", ssh[0]);
     });

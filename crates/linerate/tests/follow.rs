@@ -51,9 +51,7 @@ impl Follower {
     }
 
     fn node(&self) -> String {
-        let own = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-        children.split_ascii_whitespace().next().unwrap().to_owned()
+        testkit::children(self.child.id())[0].to_string()
     }
 
     /// The node program ends without a report of what is done meanwhile.

@@ -96,12 +96,7 @@ impl Cluster {
 
     /// Pids of the node programs that the operator started.
     fn nodes_of(operator: u32) -> Vec<u32> {
-        let children = |pid: u32| -> Vec<u32> {
-            let tasks =
-                std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-            tasks.split_ascii_whitespace().filter_map(|t| t.parse().ok()).collect()
-        };
-        children(operator)
+        linerate_testkit::children(operator)
     }
 }
 

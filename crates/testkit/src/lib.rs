@@ -164,6 +164,13 @@ pub fn processes_in(namespace: u64) -> Vec<u32> {
     pids.filter(|pid| *pid != std::process::id() && inside(pid) && lives(pid)).collect()
 }
 
+/// Children of all threads of a process; none when it is gone.
+pub fn children(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.collect::<String>().split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
 /// Most memory that a process had until now, KiB; 0 when it is gone.
 pub fn peak_memory_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -41,10 +41,8 @@ impl Watch {
     }
 
     /// Its node programs.
-    fn nodes(&self) -> Vec<String> {
-        let own = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-        children.split_ascii_whitespace().map(str::to_owned).collect()
+    fn nodes(&self) -> Vec<u32> {
+        linerate_testkit::children(self.child.id())
     }
 
     /// The next event for which this is true; the watch ends by itself, and this with it, when none comes.
@@ -105,7 +103,7 @@ fn loss_is_named_with_its_change_and_a_killed_node_is_a_gap() {
     let alarm = watch.until(|event| event["event"] == "opened" && is_of_node_2(event));
     assert!(alarm["changes"].to_string().contains("firewall."), "{alarm:#}");
 
-    linerate_testkit::run("kill", &["-9", &watch.nodes()[0]]);
+    linerate_testkit::run("kill", &["-9", &watch.nodes()[0].to_string()]);
     let gap = watch.until(|event| event["event"] == "gap");
     let back = watch.until(|event| event["event"] == "watched");
     assert_eq!(back["host"], gap["host"], "{gap:#} {back:#}");
