@@ -287,16 +287,26 @@ mod tests {
     }
 
     #[test]
-    fn a_download_that_fell_has_its_moment_and_its_levels() {
+    fn what_rounds_measured_has_the_moment_and_the_levels_of_its_fall() {
         let rates: Vec<f64> = (0..60)
             .map(|at| if at < 40 { 800e6 } else { 200e6 } * (1.0 + f64::from(at % 5) / 50.0))
             .collect();
         let source = Suspect::Pair("http://files/a through 192.0.2.11".into(), "arc-1".into());
-        let mut all = [series(source, &rates), series(Suspect::Pair("arc-2".into(), "arc-1".into()), &rates)];
+        let pair = Suspect::Pair("arc-2".into(), "arc-1".into());
+        let mut all = [
+            series(source, &rates),
+            series(pair.clone(), &rates),
+            series(pair.clone(), &[800e6; 60]),
+            series(pair, &rates),
+        ];
+        all[3].key.metric = Metric::Loss;
         find_moves(&mut all);
-        let [one] = all[0].moved[..] else { panic!("{:?}", all[0].moved) };
-        assert_eq!(one.at_ms, 40 * 300_000);
-        assert!((one.before / 832e6 - 1.0).abs() < 0.01 && (one.after / 208e6 - 1.0).abs() < 0.01, "{one:?}");
-        assert!(all[1].moved.is_empty());
+        for fallen in &all[..2] {
+            let [one] = fallen.moved[..] else { panic!("{:?}", fallen.moved) };
+            assert_eq!(one.at_ms, 40 * 300_000);
+            let (before, after) = (one.before / 832e6, one.after / 208e6);
+            assert!((before - 1.0).abs() < 0.01 && (after - 1.0).abs() < 0.01, "{one:?}");
+        }
+        assert!(all[2..].iter().all(|one| one.moved.is_empty()));
     }
 }
