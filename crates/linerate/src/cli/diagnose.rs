@@ -16,7 +16,7 @@ use linerate_input as input;
 use linerate_report as report;
 use linerate_store::Store;
 
-/// Diagnose a stored run, a snapshot, a case, the output of other tools, or what Prometheus stored.
+/// Diagnose a run, snapshot, case, output of other tools, or what Prometheus stored.
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("evidence").args(["what", "prometheus"]),
