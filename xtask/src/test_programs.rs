@@ -15,7 +15,7 @@ use crate::shell::{am_root, cargo};
 /// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that
 /// end, each in namespaces of its own. None measures what another one would disturb. [`GUESTS`] has what they
 /// leave.
-const WAITING: [&str; 5] = ["slurm", "ssh", "ssh_failures", "ssh_ways", GUESTS];
+const WAITING: [&str; 7] = ["slurm", "ssh", "ssh_failures", "ssh_ways", "watch", "hostile", GUESTS];
 /// The program whose guests compute for minutes, and measure nothing that depends on the time: it has the
 /// lowest priority.
 const GUESTS: &str = "vm";
