@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Read what Prometheus stored of node_exporter
     #[arg(long, value_name = "URL", conflicts_with_all = ["host", "format", "layer"])]
     prometheus: Option<String>,
-    /// How long ago it begins, e.g. 24h, or begin and end (UTC), e.g. 2026-11-20/2026-11-21T06:00
+    /// How long ago, or from/to (UTC): 2026-11-20/2026-11-21
     #[arg(long, value_name = "TIME[/TIME]", requires = "prometheus", default_value = "24h", value_parser = range)]
     range: Range,
     /// Certificates to trust instead of those of this host (PEM), for https
