@@ -13,8 +13,8 @@ use linerate_fleet::progress::{Progress, ProgressPhase};
 use linerate_import::prometheus::{self, METRICS, MetricQuery, StoredMetrics, StoredRange, failure};
 use linerate_load::{GetError, GetLimits, get};
 use linerate_model::inventory::Inventory;
-use linerate_model::shell;
 use linerate_model::snapshot::Snapshot;
+use linerate_model::{shell, uri};
 
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -88,7 +88,7 @@ impl Server {
         let mut url = format!("{}/api/v1/{path}", self.base);
         for (number, (name, value)) in parameters.iter().enumerate() {
             let sign = if number == 0 { '?' } else { '&' };
-            let _ = write!(url, "{sign}{}={}", encoded(name), encoded(value));
+            let _ = write!(url, "{sign}{}={}", uri::encoded(name), uri::encoded(value));
         }
         let limits = GetLimits {
             bytes: ANSWER_BYTES_MAX,
@@ -131,19 +131,6 @@ impl Server {
         let step = range.step_s.to_string();
         self.ask("query_range", &[("query", query), ("start", &start), ("end", &end), ("step", &step)])
     }
-}
-
-/// A part of a query of a URL.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 /// Reads what a server stored in a range into a snapshot without a name.
@@ -338,10 +325,5 @@ mod tests {
         let gap = &snapshot.gaps[0];
         assert_eq!(gap.what.to_string(), "metric node_netstat_Tcp_OutSegs");
         assert_eq!(gap.reason, "200000 series, at most 100000 are read");
-    }
-
-    #[test]
-    fn queries_are_encoded() {
-        assert_eq!(encoded("a{b=~\"c|d\"} ü&"), "a%7Bb%3D~%22c%7Cd%22%7D%20%C3%BC%26");
     }
 }

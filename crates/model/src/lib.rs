@@ -69,6 +69,7 @@ pub mod throughput;
 pub mod trial;
 pub mod tuning;
 pub mod units;
+pub mod uri;
 pub mod verdict;
 pub mod watch;
 pub mod writable;

@@ -1,23 +1,10 @@
 //! Addresses of pages: names and identifiers in, percent-encoded text out, and back. Names stand in the query
 //! and never in the path: a browser resolves a path with the name `..` before it sends it.
 
-use std::fmt::Write;
+use linerate_model::uri::encoded;
 
 /// Bytes of an address that are read at most; longer ones are no page of ours.
 pub const TARGET_MAX: usize = 4096;
-
-/// A text for a query: all but unreserved characters is percent-encoded.
-#[must_use]
-pub fn encoded(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
-}
 
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use linerate_model::shell;
+use linerate_model::{shell, uri};
 use serde::Deserialize;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -198,12 +198,15 @@ fn port(config: &Config) -> u16 {
 
 /// Server, database and user as PostgreSQL's programs read them.
 fn server(config: &Config) -> String {
-    let user = in_uri(config.get_user().unwrap_or_default());
-    let database = in_uri(config.get_dbname().unwrap_or_default());
+    let user = uri::encoded(config.get_user().unwrap_or_default());
+    let database = uri::encoded(config.get_dbname().unwrap_or_default());
     let port = port(config);
     match config.get_hosts().first() {
         Some(Host::Unix(folder)) => {
-            format!("postgres:///{database}?host={}&port={port}&user={user}", paths::in_uri(folder))
+            format!(
+                "postgres:///{database}?host={}&port={port}&user={user}",
+                uri::encoded_path(folder.as_os_str().as_bytes())
+            )
         }
         Some(Host::Tcp(name)) if name.contains(':') => {
             format!("postgres://{user}@[{name}]:{port}/{database}")
@@ -211,12 +214,6 @@ fn server(config: &Config) -> String {
         Some(Host::Tcp(name)) => format!("postgres://{user}@{name}:{port}/{database}"),
         None => String::new(),
     }
-}
-
-/// A name as a part of an address: characters that end the part are escaped.
-fn in_uri(name: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    name.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02x}") }).collect()
 }
 
 /// The password of `PGPASSWORD`, or of the file of `PGPASSFILE` or `~/.pgpass`.
@@ -286,8 +283,8 @@ mod tests {
         assert_eq!(of("postgres://ann:s3cret?s3cret@localhost/team"), "postgres://ann@localhost:5432/team");
         // What is printed is an address again.
         for text in [
-            "postgres://a%40b%2f@[::1]:6432/te%20am%3f",
-            "postgres:///te%2fam?host=/run/a%20b&port=1&user=%c3%bc",
+            "postgres://a%40b%2F@[::1]:6432/te%20am%3F",
+            "postgres:///te%2Fam?host=/run/a%20b&port=1&user=%C3%BC",
         ] {
             assert_eq!(of(text), text);
         }

@@ -1,6 +1,5 @@
 //! Where the store lies, and its paths as others write them: no file is read or made here.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use linerate_model::shell;
@@ -33,13 +32,6 @@ pub(super) fn is_writable(path: &Path) -> bool {
 pub(super) fn copy(path: &Path) -> String {
     let folder = shell::path(path.parent().unwrap_or(path));
     format!("D=$(mktemp -d) && cp -r {folder}/. $D && LINERATE_DATA=$D linerate runs")
-}
-
-/// A path as the address of a file for SQLite.
-pub(super) fn in_uri(path: &Path) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./".contains(&b);
-    let one = |b: &u8| if plain(*b) { char::from(*b).to_string() } else { format!("%{b:02x}") };
-    path.as_os_str().as_bytes().iter().map(one).collect()
 }
 
 /// A path with something more at its end.

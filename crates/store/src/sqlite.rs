@@ -3,9 +3,11 @@
 //!
 //! A kill at any point loses at most the current transaction: there is a write-ahead log.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use linerate_model::uri;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::{StoreError, at};
@@ -61,8 +63,10 @@ pub(super) fn open(path: &Path, steps: &[&str]) -> Result<Connection, StoreError
 fn read_only(path: &Path, more: &str) -> Result<Connection, rusqlite::Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let connection =
-        Connection::open_with_flags(format!("file:{}?mode=ro{more}", paths::in_uri(path)), flags)?;
+    let connection = Connection::open_with_flags(
+        format!("file:{}?mode=ro{more}", uri::encoded_path(path.as_os_str().as_bytes())),
+        flags,
+    )?;
     connection.busy_timeout(BUSY)?;
     connection.query_row("select count(*) from sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)

@@ -275,8 +275,3 @@ fn the_files_beside_the_database_are_private_too() {
         assert_eq!(mode, 0o600, "{end}");
     }
 }
-
-#[test]
-fn paths_are_addresses_of_a_file() {
-    assert_eq!(paths::in_uri(Path::new("/a b?c#d%")), "/a%20b%3fc%23d%25");
-}

@@ -49,7 +49,7 @@ fn wrong(
 ) -> Vec<String> {
     let server = format!("http://{}", served::start(source));
     let mut wrong = Vec::new();
-    let encoded = |name: &str| linerate_page::link::encoded(&rename(name));
+    let encoded = |name: &str| linerate_model::uri::encoded(&rename(name));
     for (name, address) in PAGES {
         let address = address.replace("NAME", &encoded("arc-3")).replace("FROM", &encoded("arc-1"));
         for (width, is_dark, has_scripts) in
