@@ -110,16 +110,18 @@ fn address(number: usize) -> IpAddr {
 impl SimulatedFleet {
     /// A world in which the host of this number has a receive buffer that is too small.
     pub fn new(hosts: usize, sick: usize, seed: u64) -> Arc<Self> {
-        let numbers = (0..hosts).map(|number| (address(number), number)).collect();
-        let (flows, meter) = (Mutex::default(), Meter::default());
-        Arc::new(Self { seed, sick, numbers, flows, meter, fails: true })
+        Self::made(hosts, sick, seed, true)
     }
 
     /// A world in which nothing fails.
     pub fn healthy(hosts: usize, seed: u64) -> Arc<Self> {
+        Self::made(hosts, usize::MAX, seed, false)
+    }
+
+    fn made(hosts: usize, sick: usize, seed: u64, fails: bool) -> Arc<Self> {
         let numbers = (0..hosts).map(|number| (address(number), number)).collect();
         let (flows, meter) = (Mutex::default(), Meter::default());
-        Arc::new(Self { seed, sick: usize::MAX, numbers, flows, meter, fails: false })
+        Arc::new(Self { seed, sick, numbers, flows, meter, fails })
     }
 
     /// Time that this process has spent as the nodes, not as their operator.

@@ -1,16 +1,23 @@
 //! What simulated nodes cost, told apart from what their operator costs: both run on one thread, for only
 //! there is time virtual.
 //!
-//! What comes in: futures of nodes. What goes out: the time that was spent in them. On a machine with other
-//! work it is more than their CPU time, never less.
+//! What comes in: futures of nodes. What goes out: the CPU time that their thread spent in them.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Adds up the time of all futures that it was given.
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this thread, nanoseconds.
+fn thread_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Adds up the CPU time of all futures that it was given.
 #[derive(Clone, Default)]
 pub(super) struct Meter(Arc<AtomicU64>);
 
@@ -35,9 +42,9 @@ impl<F: Future> Future for Metered<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let begun = Instant::now();
+        let begun_ns = thread_ns();
         let polled = self.future.as_mut().poll(context);
-        self.meter.0.fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.meter.0.fetch_add(thread_ns() - begun_ns, Ordering::Relaxed);
         polled
     }
 }
