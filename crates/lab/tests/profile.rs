@@ -283,17 +283,6 @@ fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
     assert_eq!(cluster.value(2, RMEM), DOUBLE);
 }
 
-/// Ends each connection that writes the end of a trial which was not kept.
-const LOSE: &str = "
-    create function lose() returns trigger language plpgsql as $$ begin
-        if new.status not in ('running', 'kept') then
-            perform pg_terminate_backend(pg_backend_pid());
-            perform pg_sleep(60);
-        end if;
-        return new;
-    end $$;
-    create trigger lose before insert or update on trial for each row execute function lose()";
-
 /// The store is lost with the end of the trial that harms: the host before it has its old value again all the
 /// same.
 #[test]
@@ -306,7 +295,7 @@ fn a_wave_that_harms_is_undone_where_the_store_is_lost() {
     let id = tried["sweep"]["trials"][0]["id"].as_str().unwrap();
     let old = cluster.value(1, RMEM);
     cluster.host(2).write_sysctl(RMEM, AMPLE).unwrap();
-    server.sql("team", LOSE);
+    server.lose_trials("team", "new.status not in ('running', 'kept')");
 
     let (code, shown) = cluster.run(&["rollout", id, "--to", "far-2", "far-3", "--wave", "2", "--yes"]);
     assert_eq!(code, Some(ExitCode::CouldNotRun as i32), "{shown}");

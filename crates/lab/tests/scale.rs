@@ -13,6 +13,7 @@ use linerate_lab::folder::Folder;
 use linerate_lab::namespace::Namespace;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
+use linerate_testkit::cost::cpu_s_of;
 use linerate_testkit::{TestPrograms, processes_in};
 
 /// Hosts of the test; a scale run sets more.
@@ -198,15 +199,6 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     }
 }
 
-/// CPU time of a process, seconds; `None` once it has ended.
-fn cpu_s(pid: u32) -> Option<f64> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("schedstat")).ok();
-    let ns = |text: String| text.split_ascii_whitespace().next()?.parse::<f64>().ok();
-    let all: f64 = tasks.flatten().filter_map(|task| ns(of(task)?)).sum();
-    (all > 0.0).then_some(all / 1e9)
-}
-
 #[test]
 fn many_hosts_are_watched_by_one_operator() {
     if let Some(reason) = programs().missing() {
@@ -244,7 +236,7 @@ fn many_hosts_are_watched_by_one_operator() {
     loop {
         assert!(begun.elapsed() < PATIENCE, "the watch does not end");
         needed.sample(pid);
-        last = cpu_s(pid).map(|cpu_s| (Instant::now(), cpu_s)).or(last);
+        last = cpu_s_of(pid).map(|cpu_s| (Instant::now(), cpu_s)).or(last);
         if !is_asked_to_end && since.is_some_and(|(from, _)| from.elapsed().as_secs() >= time_s) {
             linerate_testkit::run("kill", &["-INT", &pid.to_string()]);
             is_asked_to_end = true;

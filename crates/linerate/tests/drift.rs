@@ -123,19 +123,6 @@ fn what_was_put_back_is_undone_as_printed() {
     }
 }
 
-/// Ends the connection that writes the end of a trial, so many times in all.
-const LOSE: &str = "
-    create table lost (times bigint);
-    create sequence ends;
-    create function lose() returns trigger language plpgsql as $$ begin
-        if new.status <> 'running' and nextval('ends') <= (select times from lost) then
-            perform pg_terminate_backend(pg_backend_pid());
-            perform pg_sleep(60);
-        end if;
-        return new;
-    end $$;
-    create trigger lose before insert or update on trial for each row execute function lose()";
-
 #[test]
 fn what_was_put_back_is_printed_where_the_store_is_lost_meanwhile() {
     let test = "what_was_put_back_is_printed_where_the_store_is_lost_meanwhile";
@@ -146,7 +133,8 @@ fn what_was_put_back_is_printed_where_the_store_is_lost_meanwhile() {
     let mut cluster = Cluster::new("put-back");
     cluster.store = server.database("team");
     assert_eq!(cluster.run(&["runs"]).0, 0, "the tables are made");
-    server.sql("team", LOSE);
+    server.sql("team", "create table lost (times bigint); create sequence ends");
+    server.lose_trials("team", "new.status <> 'running' and nextval('ends') <= (select times from lost)");
     let states = || server.sql("team", "select status from trial order by saved_ms");
 
     // Once: the end is written over a new connection.

@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use linerate_testkit::prometheus::PrometheusServer;
 use linerate_testkit::{has, run, wait_until};
 use serde_json::Value;
 
@@ -20,16 +20,6 @@ const MINUTES: u64 = 480;
 const FAULT_MIN: u64 = 300;
 const HOSTS: u64 = 8;
 const RANGE: &str = "2025-03-04T00:00/2025-03-04T08:00";
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A metric of all hosts as node_exporter shows it, a scrape a minute.
 fn metric(text: &mut String, name: &str, labels: &str, value: impl Fn(u64, u64) -> u64) {
@@ -93,36 +83,12 @@ fn exposition() -> String {
 }
 
 /// A Prometheus over this history.
-fn prometheus(folder: &Path) -> (Running, SocketAddr) {
-    let (history, blocks, config) =
-        (folder.join("history"), folder.join("tsdb"), folder.join("prometheus.yml"));
+fn prometheus(folder: &Path) -> PrometheusServer {
+    let (history, blocks) = (folder.join("history"), folder.join("tsdb"));
     std::fs::write(&history, exposition()).unwrap();
-    std::fs::write(&config, "scrape_configs: []\n").unwrap();
     let [history, blocks] = [&history, &blocks].map(|path| path.to_str().unwrap());
     run("promtool", &["tsdb", "create-blocks-from", "openmetrics", history, blocks]);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let child = Command::new("prometheus")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={blocks}"))
-        .arg("--storage.tsdb.retention.time=100y")
-        .arg(format!("--web.listen-address={address}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    (Running(child), address)
-}
-
-fn is_ready(server: SocketAddr) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(server)?;
-        write!(stream, "GET /-/ready HTTP/1.0\r\nHost: {server}\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    ask().is_ok_and(|answer| answer.contains(" 200 "))
+    PrometheusServer::start(folder, "scrape_configs: []\n", &["--storage.tsdb.retention.time=100y"])
 }
 
 fn linerate(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -140,9 +106,9 @@ fn the_bad_host_is_named_with_how_much_and_since_when() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (_running, server) = prometheus(folder.path());
-    wait_until("Prometheus is ready", || is_ready(server));
-    let url = format!("http://{server}/");
+    let server = prometheus(folder.path());
+    wait_until("Prometheus is ready", || server.is_ready());
+    let url = format!("http://{}/", server.address);
     let ask = ["diagnose", "--prometheus", &url, "--range", RANGE];
     let (code, out, err) = linerate(folder.path(), &ask);
     assert_eq!(code, Some(1), "{out}{err}");

@@ -10,6 +10,7 @@
 pub mod chromium;
 pub mod cost;
 pub mod postgres;
+pub mod prometheus;
 pub mod schemas;
 
 use std::io::Read as _;

@@ -80,11 +80,10 @@ impl PostgresServer {
 
     fn signal(&self, signal: Signal) {
         let Some(server) = &self.server else { return };
-        let own = server.id();
         // The first begins the others: where it is stopped there are no new ones.
         let _ = kill_process(Pid::from_child(server), signal);
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
-        for child in children.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)) {
+        for child in crate::children(server.id()).into_iter().filter_map(|child| Pid::from_raw(child as i32))
+        {
             let _ = kill_process(child, signal);
         }
     }
@@ -118,6 +117,22 @@ impl PostgresServer {
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Ends each connection that writes a trial for which a condition on its row `new` is true.
+    pub fn lose_trials(&self, database: &str, condition: &str) {
+        let trigger = format!(
+            "create function lose() returns trigger language plpgsql as $$ begin
+                if {condition} then
+                    perform pg_terminate_backend(pg_backend_pid());
+                    -- Until the signal has come.
+                    perform pg_sleep(60);
+                end if;
+                return new;
+            end $$;
+            create trigger lose before insert or update on trial for each row execute function lose()"
+        );
+        self.sql(database, &trigger);
     }
 
     /// Exit code and output of a line of a shell in which the programs of the server are found.

@@ -7,17 +7,18 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use linerate_lab::faults;
 use linerate_lab::lab::Lab;
 use linerate_lab::topology::Topology;
 use linerate_model::units;
+use linerate_testkit::prometheus::PrometheusServer;
 use linerate_testkit::{TestPrograms, has, run, wait_until};
 use serde_json::Value;
 
-use super::{Running, Watch, is_of_node_2};
+use super::{Watch, is_of_node_2};
 
 /// A webhook that accepts everything; what was posted comes out.
 fn webhook() -> (SocketAddr, Receiver<Value>) {
@@ -84,24 +85,13 @@ fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A Prometheus that scrapes an address each second, and its own address.
-fn prometheus(folder: &Path, scraped: u16) -> (Running, SocketAddr) {
-    let config = folder.join("prometheus.yml");
-    let text = "global: { scrape_interval: 1s }\nscrape_configs:\n  - job_name: linerate\n    static_configs:\n      \
-                - targets: ['127.0.0.1:"
-        .to_owned()
-        + &format!("{scraped}']\n");
-    fs::write(&config, text).unwrap();
-    let address = SocketAddr::from(([127, 0, 0, 1], port()));
-    let child = Command::new("prometheus")
-        .arg(format!("--config.file={}", config.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("tsdb").display()))
-        .arg(format!("--web.listen-address={address}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    (Running(child), address)
+/// A Prometheus that scrapes an address each second.
+fn prometheus(folder: &Path, scraped: u16) -> PrometheusServer {
+    let config = format!(
+        "global: {{ scrape_interval: 1s }}\nscrape_configs:\n  - job_name: linerate\n    static_configs:\n      \
+         - targets: ['127.0.0.1:{scraped}']\n"
+    );
+    PrometheusServer::start(folder, &config, &[])
 }
 
 /// What is at an address; empty while there is no answer.
@@ -234,7 +224,8 @@ fn an_alarm_is_measured_delivered_and_closed() {
         read("textfile/linerate.prom").contains("linerate_host_watched{host=\"node-2\"} 1")
     });
     if has(test, "prometheus", "prometheus") {
-        let (_running, server) = prometheus(&folder, scraped);
+        let prometheus = prometheus(&folder, scraped);
+        let server = prometheus.address;
         wait_until("a scrape", || query(server, "linerate_host_watched")[2].is_object());
         let active = query(server, "linerate_alarm_active");
         assert!(active.to_string().contains("node-2"), "{active:#}");
