@@ -106,9 +106,43 @@ fn a_second_call_answers_at_once_with_the_last_result() {
     let busy = json(&state, &[]);
     assert!(busy.busy_age_s.is_some());
     assert_eq!((busy.at_unix_s, busy.results), (first.at_unix_s, first.results));
-    assert_eq!(call(&state, &["--as", "prolog"]).status.code(), Some(0));
+    assert_eq!(call(&state, &["--as", "slurm"]).status.code(), Some(0));
     drop(lock);
     assert_eq!(json(&state, &[]).busy_age_s, None);
+}
+
+/// Whether a process, or one below it, has a file open.
+fn has_open(pid: u32, file: &Path) -> bool {
+    let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut targets = fds.filter_map(|fd| fs::read_link(fd.path()).ok());
+    targets.any(|target| target == file)
+        || testkit::children(pid).into_iter().any(|child| has_open(child, file))
+}
+
+#[test]
+fn a_job_waits_for_the_call_that_runs_and_is_judged_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let expected = folder.path().join("scratch");
+    fs::create_dir(&expected).unwrap();
+    let text = format!(
+        "enforce = true\n[mount-points]\nexpect = ['{}']\nstrikes = 1\npasses = 1\n",
+        expected.display()
+    );
+    let path = config(folder.path(), &text);
+    for context in ["prolog", "epilog"] {
+        let words = ["--as", context, "--only", "mount-points", "--config", &path];
+        assert_eq!(call(&state, &words).status.code(), Some(1));
+        let lock = state.join("check/.lock");
+        let held = File::open(&lock).unwrap();
+        held.lock().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-node"));
+        command.arg("check").arg("--state").arg(&state).args(words).env_remove("SLURMD_NODENAME");
+        let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        testkit::wait_until("the call waits for the lock", || has_open(child.id(), &lock));
+        drop(held);
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{context}");
+    }
 }
 
 #[test]

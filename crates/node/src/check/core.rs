@@ -1,11 +1,12 @@
 //! One call of the checks: configuration, lock, past, readings, judgement, and what is printed.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use linerate_model::check::{CHECK_REPORT_VERSION, CheckReport};
 use linerate_sys::root::Root;
@@ -30,6 +31,8 @@ const CONFIG: &str = "/etc/linerate/checks.toml";
 const CONFIG_BYTES_MAX: usize = 1 << 20;
 const STATE: &str = "state.json";
 const LOCK: &str = ".lock";
+/// How often it is looked whether another call has ended.
+const LOOK: Duration = Duration::from_millis(20);
 /// A last result that is older is none.
 const LAST_MAX_S: i64 = 3600;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -107,12 +110,17 @@ enum Opened {
 fn open_state(options: &Options) -> io::Result<Opened> {
     let folder = Folder::make(&options.state_dir.join(CHECK_FOLDER))?;
     let lock = folder.lock_file(OsStr::new(LOCK))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Opened::Ours(State { folder, _lock: lock })),
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Ok(Opened::Busy(folder.read(OsStr::new(STATE)).ok().flatten()))
+    let until = Instant::now() + options.context.patience();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(Opened::Ours(State { folder, _lock: lock })),
+            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+                return Ok(Opened::Busy(folder.read(OsStr::new(STATE)).ok().flatten()));
+            }
+            // The kernel has no lock with a time limit.
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
 }
 

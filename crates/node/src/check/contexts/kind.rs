@@ -1,5 +1,7 @@
 //! What a context offers.
 
+use std::time::Duration;
+
 use linerate_model::check::{CheckReport, CheckState};
 
 /// What is printed, and the exit code.
@@ -20,6 +22,12 @@ pub(in super::super) trait Context: Sync {
     /// Whether the kept set alone is compared, again until it is in force.
     fn waits_for_kept_set(&self) -> bool {
         false
+    }
+
+    /// How long another call is waited for before its last result is shown: none where the next call comes
+    /// soon.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// A report.

@@ -3,6 +3,8 @@
 //! back); a prolog or epilog that fails drains the node. So only what fails, often enough, with `enforce =
 //! true`, and seen just now is a code other than 0.
 
+use std::time::Duration;
+
 use linerate_model::check::{CheckReport, CheckState};
 
 use super::kind::{Context, Shown, lines, one_line};
@@ -11,6 +13,9 @@ use super::kind::{Context, Shown, lines, one_line};
 const PREFIX: &str = "linerate:";
 /// Characters of a reason that `sinfo -R` shows are few; slurmd logs more.
 const REASON_CHARS_MAX: usize = 400;
+/// A job is judged once: one that began while a health check ran must not begin unjudged. A check takes 2 s
+/// where nothing hangs; this and a reading end before the deadline of a call.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The periodic health check.
 pub(super) struct HealthCheck;
@@ -71,6 +76,10 @@ impl Context for Job {
 
     fn codes(&self) -> &'static str {
         "1 a check fails and `enforce = true`: Slurm drains the node; 0 otherwise"
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE
     }
 
     fn show(&self, report: &CheckReport) -> Shown {
