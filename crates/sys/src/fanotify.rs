@@ -1,15 +1,17 @@
-//! Files of whole mounts that were written, with the process that did: how `/proc` and `/sys` report that
-//! a setting was written. Needs root.
+//! Files of whole file systems that were written, with the process that did: how `/proc` and `/sys` report
+//! that a setting was written. Needs root.
 //!
-//! In: folders whose mounts are watched. Out: paths and process ids. A write through another mount of the
-//! same file system, such as that of a container, is not seen. Each event holds the file open until it is
-//! read; a file that cannot be opened for reading gives none.
+//! In: folders whose file systems are watched. Out: paths and process ids. All mounts of a file system count:
+//! services with a mount namespace of their own write through another one. A container with its own process
+//! namespace has another `/proc`. Each event holds the file open until it is read; a file that cannot be
+//! opened for reading gives none.
 
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Holds hundreds of events of 24 bytes.
@@ -22,21 +24,23 @@ const LOST_MAX: u32 = 20_000;
 /// A file that was written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// The file, as the mount shows it.
+    /// The file, below the folder that is watched.
     pub path: PathBuf,
     /// The process that wrote; it may have ended.
     pub pid: i32,
 }
 
-/// A watch of mounts.
+/// A watch of file systems.
 #[derive(Debug)]
 pub struct Fanotify {
     file: File,
+    /// The folders, by the devices of their file systems.
+    folders: Vec<(u64, PathBuf)>,
 }
 
 impl Fanotify {
-    /// Watches the mounts that these folders are on.
-    pub fn on(mounts: &[&Path]) -> io::Result<Self> {
+    /// Watches the file systems that these folders are on.
+    pub fn on(folders: &[&Path]) -> io::Result<Self> {
         let flags = libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_CLASS_NOTIF;
         let opened = (libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK) as libc::c_uint;
         // SAFETY: plain system call; the result is checked before it becomes an owned descriptor.
@@ -45,20 +49,33 @@ impl Fanotify {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: `raw` is a fresh descriptor that no one else owns.
-        let watch = Self { file: unsafe { OwnedFd::from_raw_fd(raw) }.into() };
-        mounts.iter().try_for_each(|mount| watch.add(mount))?;
+        let mut watch = Self { file: unsafe { OwnedFd::from_raw_fd(raw) }.into(), folders: Vec::new() };
+        for folder in folders {
+            watch.add(folder)?;
+            watch.folders.push((std::fs::metadata(folder)?.dev(), folder.to_path_buf()));
+        }
         Ok(watch)
     }
 
-    fn add(&self, mount: &Path) -> io::Result<()> {
-        let name = CString::new(mount.as_os_str().as_bytes())?;
-        let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT;
+    fn add(&self, folder: &Path) -> io::Result<()> {
+        let name = CString::new(folder.as_os_str().as_bytes())?;
+        let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
         let descriptor = self.file.as_raw_fd();
         // SAFETY: the path is a string with its end, which outlives the call.
         let marked = unsafe {
             libc::fanotify_mark(descriptor, flags, libc::FAN_MODIFY, libc::AT_FDCWD, name.as_ptr())
         };
         if marked < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// What a descriptor is about, without resolving the name again.
+    fn path(&self, written: &OwnedFd) -> Option<PathBuf> {
+        let link = format!("/proc/self/fd/{}", written.as_raw_fd());
+        let (path, device) = (std::fs::read_link(&link).ok()?, std::fs::metadata(&link).ok()?.dev());
+        let (_, folder) = self.folders.iter().find(|(of, _)| *of == device)?;
+        // A mount whose namespace has ended with the writer is its own root.
+        let below = path.strip_prefix("/").ok()?;
+        Some(if path.starts_with(folder) { path } else { folder.join(below) })
     }
 
     /// Writes since the last call. `false`: there were more than the kernel keeps.
@@ -78,11 +95,8 @@ impl Fanotify {
             };
             for event in events(&buffer[..got]) {
                 is_whole &= event.mask & libc::FAN_Q_OVERFLOW == 0;
-                if let Some(written) = event.file {
-                    // Proc names what the descriptor is about, without resolving the name again.
-                    if let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{}", written.as_raw_fd())) {
-                        each(Write { path, pid: event.pid });
-                    }
+                if let Some(path) = event.file.and_then(|file| self.path(&file)) {
+                    each(Write { path, pid: event.pid });
                 }
             }
         }
@@ -135,7 +149,15 @@ mod tests {
         std::fs::write(&path, "60000").unwrap();
         let mut writes = Vec::new();
         assert!(watch.drain(|write| writes.push(write)).unwrap());
-        let own = Write { path: path.into(), pid: std::process::id().cast_signed() };
+        let own = Write { path: path.clone().into(), pid: std::process::id().cast_signed() };
         assert!(writes.contains(&own), "{writes:?}");
+
+        // Through another mount, which is gone before the event is read.
+        let mut other = std::process::Command::new("unshare");
+        let written = other.args(["-m", "sh", "-c", &format!("echo 61000 > {path}")]).status().unwrap();
+        assert!(written.success(), "{written}");
+        writes.clear();
+        assert!(watch.drain(|write| writes.push(write)).unwrap());
+        assert!(writes.iter().any(|write| write.path == own.path), "{writes:?}");
     }
 }
