@@ -210,6 +210,7 @@ async fn follow(
             }
             _ = minutes.tick() => {
                 to.refresh(&watch);
+                to.log.retry(Duration::ZERO);
                 let Some(file) = &mut file else { continue };
                 let failed = file.write(exposition(&watch, &to.notifier)).await;
                 failed.into_iter().map(Output::Note).collect()
@@ -229,6 +230,7 @@ async fn follow(
     to.refresh(&watch);
     watch.end();
     to.notifier.end().await;
+    to.log.end();
     out::note(&words::totals(&totals));
     Ok(match totals {
         totals if totals.alarms > 0 => ExitCode::Findings,

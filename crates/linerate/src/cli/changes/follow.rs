@@ -1,7 +1,7 @@
 //! `linerate changes --follow`: what hosts report of changes as they happen, printed and logged. A host whose
 //! session is lost is read again when it returns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use linerate_model::printable::{lines_of_error, one_line};
 use linerate_model::units::counted;
 use linerate_report::changes;
 use linerate_report::heat::Style;
-use linerate_store::{FactReading, ReadScope, Store};
+use linerate_store::{FactReading, ReadScope, Store, StoreError};
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -26,6 +26,11 @@ use linerate_operator::watch::{FromHost, Session};
 
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
+
+/// Changes that wait for a store that is gone; those of more are lost.
+const UNWRITTEN_MAX: usize = 10_000;
+/// After it failed it is tried again. What waits for it waits no shorter.
+const RETRY: Duration = Duration::from_secs(50);
 
 /// What is followed.
 pub(super) struct Wanted {
@@ -77,7 +82,8 @@ pub(super) async fn run(
         fleet.leave(&host).await;
     }
     ended?;
-    let log = &follower.log;
+    let log = &mut follower.log;
+    log.end();
     out::note(&format!(
         "{} seen on {}; `linerate changes` lists them",
         counted(log.seen, "change"),
@@ -163,6 +169,16 @@ impl Follower {
     }
 }
 
+/// What changed on a host and waits for the store.
+struct Unwritten {
+    host: HostName,
+    facts: HostFacts,
+    /// `None`: a part that has no rule.
+    keys: Option<Vec<FactKey>>,
+    who: Option<String>,
+    at_ms: u64,
+}
+
 /// What was seen, and where it is logged.
 pub(in crate::cli) struct Log {
     cluster: String,
@@ -171,12 +187,24 @@ pub(in crate::cli) struct Log {
     seen: usize,
     /// Hosts that were read.
     hosts: BTreeSet<HostName>,
+    /// The oldest first.
+    unwritten: VecDeque<Unwritten>,
+    /// When the store failed last.
+    failed: Option<Instant>,
 }
 
 impl Log {
     /// Of a cluster, keys with one of these prefixes; all without prefixes.
     pub(in crate::cli) fn new(cluster: &str, keys: Vec<FactKey>, seen_by: SeenBy) -> Self {
-        Self { cluster: cluster.to_owned(), keys, seen_by, seen: 0, hosts: BTreeSet::new() }
+        Self {
+            cluster: cluster.to_owned(),
+            keys,
+            seen_by,
+            seen: 0,
+            hosts: BTreeSet::new(),
+            unwritten: VecDeque::new(),
+            failed: None,
+        }
     }
 
     /// A host is followed from now on, or again. What changed since it was read last is logged; after a gap
@@ -198,8 +226,19 @@ impl Log {
             };
             out::note(&format!("{host}: no {what}: {reason}; {then}"));
         }
+        self.retry(RETRY);
+        // What waits is older: written after this reading it would undo it.
+        let may_write = self.unwritten.is_empty();
         let scope = if self.keys.is_empty() { ReadScope::All } else { ReadScope::Below(&self.keys) };
-        let changed = self.write(host, facts, scope, has_booted.then_some(BY_REBOOT));
+        let changed = if may_write {
+            let read = self.write(host, facts, (scope, clock::now_ms()), has_booted.then_some(BY_REBOOT));
+            read.unwrap_or_else(|error| {
+                out::note(&format!("changes are not recorded: {error}"));
+                Vec::new()
+            })
+        } else {
+            Vec::new()
+        };
         if !is_again || changed.is_empty() {
             return None;
         }
@@ -224,13 +263,56 @@ impl Log {
         // Facts of namespaces inside a host are not read when it is followed: here is what they were.
         let inside = notice.changes.iter().filter(|change| change.key.starts_with("netns."));
         facts.readings.extend(inside.filter_map(|one| Some((one.key.clone(), one.from.clone()?))));
+        let at_ms = clock::now_ms();
         if !facts.readings.is_empty() {
-            self.write(host, &facts, ReadScope::Part, None);
+            let host = host.clone();
+            self.keep(Unwritten { host, facts, keys: None, who: None, at_ms });
         }
         facts = HostFacts::default();
         facts.readings.extend(notice.changes.into_iter().filter_map(|one| Some((one.key, one.to?))));
         if !keys.is_empty() {
-            self.write(host, &facts, ReadScope::Below(&keys), who.as_deref());
+            self.keep(Unwritten { host: host.clone(), facts, keys: Some(keys), who, at_ms });
+        }
+        self.retry(RETRY);
+    }
+
+    /// One more that waits; where there are too many the oldest is lost.
+    fn keep(&mut self, one: Unwritten) {
+        if self.unwritten.len() == UNWRITTEN_MAX {
+            self.unwritten.pop_front();
+        }
+        self.unwritten.push_back(one);
+    }
+
+    /// Writes what waits, the oldest first; not within a time after the store failed.
+    pub(in crate::cli) fn retry(&mut self, after: Duration) {
+        if self.failed.is_some_and(|failed| failed.elapsed() < after) {
+            return;
+        }
+        while let Some(one) = self.unwritten.front() {
+            let scope = one.keys.as_deref().map_or(ReadScope::Part, ReadScope::Below);
+            if let Err(error) = self.write(&one.host, &one.facts, (scope, one.at_ms), one.who.as_deref()) {
+                if self.failed.replace(Instant::now()).is_none() {
+                    out::note(&format!("changes wait to be recorded: {error}"));
+                } else if Store::open_default().is_ok() {
+                    // Perhaps it is this one that cannot be written.
+                    out::note(&format!("a change of {} is not recorded: {error}", one.host));
+                    self.unwritten.pop_front();
+                }
+                return;
+            }
+            self.unwritten.pop_front();
+        }
+        if self.failed.take().is_some() {
+            out::note("changes are recorded again");
+        }
+    }
+
+    /// The last attempt.
+    pub(in crate::cli) fn end(&mut self) {
+        self.retry(Duration::ZERO);
+        if !self.unwritten.is_empty() {
+            out::note(&format!("{} not recorded", counted(self.unwritten.len(), "change")));
         }
     }
 
@@ -238,23 +320,17 @@ impl Log {
         &self,
         host: &HostName,
         facts: &HostFacts,
-        scope: ReadScope<'_>,
+        (scope, at_ms): (ReadScope<'_>, u64),
         who: Option<&str>,
-    ) -> Vec<FactChange> {
-        let now_ms = clock::now_ms();
+    ) -> Result<Vec<FactChange>, StoreError> {
         let reading = FactReading {
             cluster: &self.cluster,
-            started_ms: now_ms,
-            ended_ms: now_ms,
+            started_ms: at_ms,
+            ended_ms: at_ms,
             seen_by: self.seen_by.clone(),
             scope,
             who,
         };
-        let logged = Store::open_default().and_then(|mut store| store.log_facts(&reading, [(host, facts)]));
-        // What was reported is printed in any case.
-        logged.unwrap_or_else(|error| {
-            out::note(&format!("changes are not recorded: {error}"));
-            Vec::new()
-        })
+        Store::open_default()?.log_facts(&reading, [(host, facts)])
     }
 }
