@@ -18,6 +18,7 @@ use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::{HostName, Layer};
 use linerate_model::printable::before_hint;
 use linerate_model::throughput::PairThroughput;
+use linerate_model::units::counted;
 use linerate_watch::{SeenFigure, SeenMinute, SeenOf};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -152,7 +153,10 @@ impl Writer {
     fn write(&mut self, minute: &SeenMinute, rates: &[SeenRate]) {
         match self.try_write(minute, rates) {
             Ok(()) if self.missing > 0 => {
-                self.note(format!("history is written again; {} minutes are missing", self.missing));
+                self.note(format!(
+                    "history is written again; missing: {}",
+                    counted(self.missing as usize, "minute")
+                ));
                 self.missing = 0;
             }
             Ok(()) => {}
@@ -350,7 +354,7 @@ mod tests {
         assert_eq!(writer.all_missing.load(Ordering::Relaxed), 2);
         writer.history = Some(open(0));
         writer.write(&minute(3), &[SeenRate::of_download(&seen)]);
-        assert_eq!(noted(&mut notes), ["history is written again; 2 minutes are missing"]);
+        assert_eq!(noted(&mut notes), ["history is written again; missing: 2 minutes"]);
         let history = open(0);
         let listed = history.list().unwrap();
         assert_eq!(listed.len(), 3);
