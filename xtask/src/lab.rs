@@ -1,5 +1,5 @@
-//! The long matrices of the lab of emulated machines: every fault of the guests at many places, every kill at
-//! every point.
+//! The long matrices of the labs: every fault of the guests at many places, every kill at every point, a
+//! watch for an hour.
 //!
 //! In: how many runs of each. Out: what the judge or the test prints. The short line of the same is part of
 //! the tests.
@@ -25,6 +25,13 @@ pub(crate) enum Lab {
     },
     /// `kill -9` of operator, of node and of both at every point of the commands that write; half an hour.
     Kills,
+    /// A watch over twelve hosts while faults come and go, settings are changed by hand, and node programs,
+    /// the operator and its database are killed.
+    Watch {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        minutes: u32,
+    },
     /// Boots of a guest with twenty kept settings, each in force 30 s later; a minute a boot.
     Boots {
         /// How many.
@@ -37,15 +44,18 @@ pub(crate) enum Lab {
 pub(crate) fn run(lab: &Lab) -> Result<()> {
     match lab {
         Lab::Vm { runs, healthy, seed } => judge(*runs, *healthy, *seed),
-        Lab::Kills => guests("no_kill_of", ("LINERATE_KILLS", "all")),
-        Lab::Boots { boots } => guests("twenty_settings_kept", ("LINERATE_BOOTS", &boots.to_string())),
+        Lab::Kills => test("vm", "no_kill_of", ("LINERATE_KILLS", "all")),
+        Lab::Boots { boots } => test("vm", "twenty_settings_kept", ("LINERATE_BOOTS", &boots.to_string())),
+        Lab::Watch { minutes } => {
+            test("watch", "what_happens_is_told", ("LINERATE_LAB_TIME", &(minutes * 60).to_string()))
+        }
     }
 }
 
-/// Tests with guests of this name. They do a part; with this variable they do all.
-fn guests(name: &str, (variable, value): (&str, &str)) -> Result<()> {
+/// Tests of this name. They do a part; with this variable they do all.
+fn test(program: &str, name: &str, (variable, value): (&str, &str)) -> Result<()> {
     sh("cargo", &["build", "--workspace", "--locked"])?;
-    let arguments = ["test", "--workspace", "--locked", "--test", "vm", name, "--", "--nocapture"];
+    let arguments = ["test", "--workspace", "--locked", "--test", program, name, "--", "--nocapture"];
     let status = cargo().args(arguments).env(variable, value).status()?;
     ensure!(status.success(), "cargo {} failed", arguments.join(" "));
     Ok(())
