@@ -4,6 +4,7 @@
 //! is pinned: closing the last descriptor frees everything, also when the process is killed. It decides
 //! nothing.
 
+use std::ffi::CStr;
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -20,6 +21,7 @@ const PROGRAM_ATTACH: libc::c_int = 8;
 const PROGRAM_DETACH: libc::c_int = 9;
 const PROGRAM_BY_ID: libc::c_int = 13;
 const INFO: libc::c_int = 15;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const PROGRAM_QUERY: libc::c_int = 16;
 const LINK_CREATE: libc::c_int = 28;
 const ENABLE_STATS: libc::c_int = 32;
@@ -33,7 +35,7 @@ const NO_PREALLOCATION: u32 = 1;
 const LOG_BYTES: usize = 256 << 10;
 /// Helpers such as the clock are for programs under a licence that goes with the GPL (linux/license rules,
 /// `license_is_gpl_compatible`). Programs that are loaded through here are offered under both.
-const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
+const LICENCE: &CStr = c"Dual MIT/GPL";
 
 /// Why a program cannot be had: which step failed, the kernel's words, and what is missing.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,8 @@ pub enum MapKind {
     Recent,
     /// Entries that a program makes, with a value for each CPU.
     PerCpu,
+    /// As many entries as it was made for, with a value for each CPU; keys are numbers of four bytes.
+    PerCpuArray,
     /// Records that a program hands over, for [`crate::bpf_ring`]: no keys and values, and instead of
     /// entries its bytes, a power of two of whole pages (Linux 5.8).
     Ring,
@@ -197,11 +201,12 @@ impl BpfMap {
     /// No right, or a kernel that does not know it.
     pub fn new(kind: MapKind, key_bytes: u32, value_bytes: u32, entries_max: u32) -> io::Result<Self> {
         // BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH,
-        // BPF_MAP_TYPE_PERCPU_HASH, BPF_MAP_TYPE_RINGBUF.
+        // BPF_MAP_TYPE_PERCPU_HASH, BPF_MAP_TYPE_PERCPU_ARRAY, BPF_MAP_TYPE_RINGBUF.
         let (kind, flags) = match kind {
             MapKind::Table => (1, NO_PREALLOCATION),
             MapKind::Recent => (9, 0),
             MapKind::PerCpu => (5, 0),
+            MapKind::PerCpuArray => (6, 0),
             MapKind::Ring => (27, 0),
         };
         let mut arguments = CreateMap { kind, key_bytes, value_bytes, entries_max, flags };
@@ -248,7 +253,7 @@ impl BpfMap {
     }
 }
 
-/// Maps of [`MapKind::PerCpu`].
+/// Maps with a value for each CPU.
 impl BpfMap {
     /// Values of all CPUs one behind the other, for the largest machine: the kernel does not ask how large
     /// the memory is that it writes to.
@@ -256,7 +261,7 @@ impl BpfMap {
         vec![0; self.value_bytes.next_multiple_of(8) * CPUS_MAX]
     }
 
-    /// Makes an entry of zeros.
+    /// Makes an entry of zeros, or sets it to zeros.
     ///
     /// # Errors
     /// The key has not the size of the map.
@@ -323,10 +328,12 @@ pub enum ProgramKind {
     Packet = 1,
     /// What a device sends or receives, for `tc`.
     Traffic = 3,
-    /// A tracepoint.
+    /// A tracepoint, with the record that it makes.
     Tracepoint = 5,
     /// What a device receives, before the network stack.
     Xdp = 6,
+    /// A tracepoint, with what the kernel hands it: no record is made.
+    RawTracepoint = 17,
     /// Reads and writes of sysctls by the processes of a cgroup.
     Sysctl = 23,
 }
@@ -457,6 +464,16 @@ impl BpfProgram {
     pub fn attach_to_sysctls(&self, cgroup: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         let (program, to) = (self.descriptor.as_raw_fd() as u32, cgroup.as_raw_fd() as u32);
         bpf(LINK_CREATE, &mut [program, to, AT_SYSCTL, 0]).map(owned)
+    }
+
+    /// Has it called whenever the kernel passes a tracepoint, by its name without the folder, until the
+    /// descriptor is closed. For [`ProgramKind::RawTracepoint`].
+    ///
+    /// # Errors
+    /// No right, or no such tracepoint.
+    pub fn attach_to_tracepoint(&self, name: &CStr) -> io::Result<OwnedFd> {
+        let program = u64::from(self.descriptor.as_raw_fd() as u32);
+        bpf(RAW_TRACEPOINT_OPEN, &mut [address(name.to_bytes_with_nul()), program]).map(owned)
     }
 
     /// Has every packet at a hook of a device meet it, until it is detached.

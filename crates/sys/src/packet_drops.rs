@@ -3,8 +3,9 @@
 //!
 //! In: nothing. Out: packets and bytes by reason, EtherType, device and network namespace, since it began,
 //! and what the program cost. Names of reasons are those of the running kernel: their numbers move between
-//! versions. Keys are bounded; what does not fit is counted together. What drivers and cards drop themselves
-//! never becomes a packet and is not seen. Nothing is pinned or mounted.
+//! versions. Keys are bounded; what does not fit is counted together. Of a reason of which a CPU has very many
+//! between two readings each 64th is counted, for 64. What drivers and cards drop themselves never becomes a
+//! packet and is not seen. Nothing is pinned or mounted.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,6 +25,12 @@ const KEY_NAMESPACE: i16 = -4;
 const LENGTH: i16 = -24;
 const ADDRESS: i16 = -32;
 const ZEROS: i16 = -48;
+const SLOT: i16 = -56;
+/// What the kernel hands to the tracepoint, eight bytes each: packet, place in the code, reason, and since
+/// Linux 6.11 the socket (`TP_PROTO` of include/trace/events/skb.h).
+const PACKET: i16 = 0;
+const REASON: i16 = 16;
+const SOCKET: i16 = 24;
 
 /// What packets have in common that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,19 +49,18 @@ pub struct DropKind {
 /// How much was dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DropCount {
-    /// Packets; one that is still to be segmented counts once.
+    /// Packets; one that is still to be segmented counts once. Of very many each 64th was counted, for 64.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-/// Where the tracepoint and the kernel's structs have what is needed, bytes.
+/// Where the kernel's structs have what is needed, bytes.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
-    packet: i16,
-    socket: Option<i16>,
-    protocol: i16,
-    reason: i16,
+    /// Whether the kernel hands over the socket.
+    has_socket: bool,
+    protocol: i32,
     length: i32,
     arrived_by: i32,
     device: i32,
@@ -66,11 +72,8 @@ struct Layout {
 impl Layout {
     fn of(point: &Tracepoint, types: &Btf) -> Option<Self> {
         Some(Self {
-            packet: point.offset("skbaddr", 8)?,
-            // Since Linux 6.11.
-            socket: point.offset("rx_sk", 8),
-            protocol: point.offset("protocol", 2)?,
-            reason: point.offset("reason", 4)?,
+            has_socket: point.field("rx_sk").is_some(),
+            protocol: types.offset("sk_buff", "protocol")?,
             length: types.offset("sk_buff", "len")?,
             arrived_by: types.offset("sk_buff", "skb_iif")?,
             device: types.offset("sk_buff", "dev")?,
@@ -81,26 +84,24 @@ impl Layout {
     }
 }
 
-/// Puts the key and the length of the packet on the stack.
+/// Puts the rest of the key and the length of the packet on the stack; `R6` has what was handed over.
 fn key(code: &mut Code, layout: Layout) {
-    code.copy(Register::R6, Register::R1);
-    code.load(AccessSize::Word, Register::R7, Register::R6, layout.reason);
-    code.store(AccessSize::Word, Register::Stack, KEY, Register::R7);
-    code.load(AccessSize::Half, Register::R7, Register::R6, layout.protocol);
-    code.store(AccessSize::Word, Register::Stack, KEY_PROTOCOL, Register::R7);
     code.set(Register::R8, 0);
+    code.store(AccessSize::Word, Register::Stack, KEY_PROTOCOL, Register::R8);
     code.store(AccessSize::Double, Register::Stack, KEY_DEVICE, Register::R8);
     code.store(AccessSize::Double, Register::Stack, LENGTH, Register::R8);
-    code.load(AccessSize::Double, Register::R7, Register::R6, layout.packet);
-    for (offset, to) in [(layout.length, LENGTH), (layout.arrived_by, KEY_DEVICE)] {
+    code.load(AccessSize::Double, Register::R7, Register::R6, PACKET);
+    for (offset, to, bytes) in
+        [(layout.length, LENGTH, 4), (layout.arrived_by, KEY_DEVICE, 4), (layout.protocol, KEY_PROTOCOL, 2)]
+    {
         code.copy(Register::R3, Register::R7);
         code.sum(Sum::Add, Register::R3, By::Value(offset));
-        code.read_kernel(to, 4);
+        code.read_kernel(to, bytes);
     }
     let (found, by_device, end) = (code.label(), code.label(), code.label());
-    if let Some(socket) = layout.socket {
+    if layout.has_socket {
         // Sockets use the field of the device for other things.
-        code.load(AccessSize::Double, Register::R3, Register::R6, socket);
+        code.load(AccessSize::Double, Register::R3, Register::R6, SOCKET);
         code.jump_when(Register::R3, When::Equal, 0, by_device);
         code.sum(Sum::Add, Register::R3, By::Value(layout.net_of_socket));
         code.jump(found);
@@ -122,8 +123,14 @@ fn key(code: &mut Code, layout: Layout) {
 
 fn program(layout: Layout, counts: &BpfCounts) -> Code {
     let mut code = Code::default();
+    let skip = code.label();
+    code.copy(Register::R6, Register::R1);
+    code.load(AccessSize::Double, Register::R8, Register::R6, REASON);
+    code.store(AccessSize::Word, Register::Stack, KEY, Register::R8);
+    counts.sample(&mut code, SLOT, skip);
     key(&mut code, layout);
-    counts.count(&mut code, KEY, ZEROS, Some(LENGTH));
+    counts.count(&mut code, KEY, ZEROS, Some(LENGTH), Some(Register::R9));
+    code.here(skip);
     code.set(Register::R0, 0);
     code.exit();
     code
@@ -140,6 +147,7 @@ pub struct ProgramCost {
 
 const COUNTED: CountedPoint<Layout> = CountedPoint {
     tracepoint: "skb/kfree_skb",
+    raw: Some(c"kfree_skb"),
     program: "linerate_drops",
     key_bytes: 16,
     unread: "the tracepoint of dropped packets cannot be read",
@@ -176,10 +184,13 @@ impl PacketDrops {
     /// # Errors
     /// The kernel's answer.
     pub fn read(&self) -> io::Result<BTreeMap<DropKind, DropCount>> {
-        let mut drops = BTreeMap::new();
-        self.counting.counts.each(|key, count| {
+        let (mut drops, mut reasons) = (BTreeMap::new(), Vec::new());
+        let counts = &self.counting.counts;
+        counts.each(|key, count| {
+            reasons.push(word(key, 0));
             drops.insert(self.kind(key), DropCount { packets: count.events, bytes: count.sum });
         })?;
+        counts.begin_again(reasons)?;
         Ok(drops)
     }
 
@@ -193,7 +204,8 @@ impl PacketDrops {
         let name = self.reasons.get(&reason).cloned().unwrap_or_else(|| reason.to_string());
         DropKind {
             reason: Some(name),
-            protocol: word(KEY_PROTOCOL) as u16,
+            // As packets have it.
+            protocol: u16::from_be(word(KEY_PROTOCOL) as u16),
             device: word(KEY_DEVICE),
             netns: word(KEY_NAMESPACE),
         }

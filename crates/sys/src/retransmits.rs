@@ -114,7 +114,7 @@ fn program(layout: Layout, counts: &BpfCounts) -> Code {
     code.load(AccessSize::Double, Register::R3, Register::Stack, ADDRESS);
     code.sum(Sum::Add, Register::R3, By::Value(layout.number));
     code.read_kernel(KEY_NAMESPACE, 4);
-    counts.count(&mut code, KEY, ZEROS, None);
+    counts.count(&mut code, KEY, ZEROS, None, None);
     code.set(Register::R0, 0);
     code.exit();
     code
@@ -122,6 +122,7 @@ fn program(layout: Layout, counts: &BpfCounts) -> Code {
 
 const COUNTED: CountedPoint<Layout> = CountedPoint {
     tracepoint: "tcp/tcp_retransmit_skb",
+    raw: None,
     program: "linerate_resent",
     key_bytes: 24,
     unread: "the tracepoint of retransmissions cannot be read",

@@ -150,6 +150,12 @@ pub struct Attached {
     _event: OwnedFd,
 }
 
+impl From<OwnedFd> for Attached {
+    fn from(event: OwnedFd) -> Self {
+        Self { _event: event }
+    }
+}
+
 impl Tracepoint {
     /// A field by its name.
     pub fn field(&self, name: &str) -> Option<&Field> {
