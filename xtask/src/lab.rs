@@ -25,8 +25,8 @@ pub(crate) enum Lab {
     },
     /// `kill -9` of operator, of node and of both at every point of the commands that write; half an hour.
     Kills,
-    /// A watch over twelve hosts while faults come and go, settings are changed by hand, and node programs,
-    /// the operator and its database are killed.
+    /// A watch over twelve hosts with intermittent faults, settings changed by hand, and node programs, an
+    /// operator and a database that are killed.
     Watch {
         /// How long.
         #[arg(long, default_value_t = 60)]
@@ -47,7 +47,7 @@ pub(crate) fn run(lab: &Lab) -> Result<()> {
         Lab::Kills => test("vm", "no_kill_of", ("LINERATE_KILLS", "all")),
         Lab::Boots { boots } => test("vm", "twenty_settings_kept", ("LINERATE_BOOTS", &boots.to_string())),
         Lab::Watch { minutes } => {
-            test("watch", "what_happens_is_told", ("LINERATE_LAB_TIME", &(minutes * 60).to_string()))
+            test("watch", "what_happens_is_reported", ("LINERATE_LAB_TIME", &(minutes * 60).to_string()))
         }
     }
 }

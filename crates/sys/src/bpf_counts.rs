@@ -19,11 +19,11 @@ use crate::tracepoint::{Attached, Tracefs, Tracepoint};
 const KEYS_MAX: u32 = 4096;
 const VALUE_BYTES: usize = 16;
 
-/// How many of a number each CPU counts in full between two readings, ...
+/// How many of a number each CPU counts in full between two readings.
 const EXACT: i32 = 4096;
-/// ... and two to the power of which the next one counted stands for: few events cost what all did.
+/// Behind these one in two to this power is counted, for all of them.
 const SAMPLED: i32 = 6;
-/// Numbers that are told apart by that; others share.
+/// Numbers that are kept apart by that; others share.
 const NUMBERS: u32 = 256;
 
 /// How often something was counted.

@@ -3,7 +3,7 @@
 //!
 //! In: nothing. Out: packets and bytes by reason, EtherType, device and network namespace, since it began,
 //! and what the program cost. Names of reasons are those of the running kernel: their numbers move between
-//! versions. Keys are bounded; what does not fit is counted together. Of a reason of which a CPU has very many
+//! versions. Keys are bounded; what does not fit is counted together. Where a CPU has very many of a reason
 //! between two readings each 64th is counted, for 64. What drivers and cards drop themselves never becomes a
 //! packet and is not seen. Nothing is pinned or mounted.
 
@@ -26,7 +26,7 @@ const LENGTH: i16 = -24;
 const ADDRESS: i16 = -32;
 const ZEROS: i16 = -48;
 const SLOT: i16 = -56;
-/// What the kernel hands to the tracepoint, eight bytes each: packet, place in the code, reason, and since
+/// What the kernel hands to the tracepoint, eight bytes each: packet, address of the code, reason, and since
 /// Linux 6.11 the socket (`TP_PROTO` of include/trace/events/skb.h).
 const PACKET: i16 = 0;
 const REASON: i16 = 16;

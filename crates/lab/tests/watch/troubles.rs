@@ -1,6 +1,6 @@
-//! What happens to a watch in its life: faults that come and go, settings changed by hand, and node programs,
-//! operators and databases that are killed. Each is told, and over when it is over; what else was told is
-//! printed, with the minutes that the history has. Once each in the suite; for as long as
+//! What happens to a watch in its life: intermittent faults, settings changed by hand, and node programs,
+//! operators and databases that are killed. Each is reported, and over when it is over; what else was
+//! reported is printed, with the minutes that the history has. Once each in the suite; for as long as
 //! `LINERATE_LAB_TIME` has seconds otherwise, with all faults and a rest between them
 //! (`cargo xtask lab watch`).
 
@@ -65,12 +65,12 @@ const ALL: [Trouble; 11] = [
 struct Row {
     at_s: u64,
     what: String,
-    told: String,
-    told_s: f64,
+    reported: String,
+    after_s: f64,
     over_s: Option<f64>,
 }
 
-/// The lab, the watch over it, and what it has told so far.
+/// The lab, the watch over it, and what it has reported so far.
 struct Story {
     programs: TestPrograms,
     lab: Lab,
@@ -154,19 +154,19 @@ impl Story {
         self.lab.cluster.hosts[self.seed as usize % self.hosts()].0.name.clone()
     }
 
-    /// The next event that is wanted. Alarms on the way are kept as told beside it.
+    /// The next event that is wanted. Alarms before it are kept as reported beside it.
     fn until(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let event = self.events.recv_timeout(left);
-            let event = event.unwrap_or_else(|_| panic!("{what}: never told, but {told:#?}"));
+            let event = event.unwrap_or_else(|_| panic!("{what}: never reported, but {reported:#?}"));
             if wanted(&event) {
                 return event;
             }
             self.other(&event);
-            told.push(event.to_string());
+            reported.push(event.to_string());
         }
     }
 
@@ -194,7 +194,7 @@ impl Story {
 
     fn happens(&mut self, trouble: Trouble) {
         let (at_s, begun) = (self.begun.elapsed().as_secs(), Instant::now());
-        let (what, told, told_s, over_s) = match trouble {
+        let (what, reported, after_s, over_s) = match trouble {
             Trouble::Fault(name) => self.fault(name),
             Trouble::SettingByHand => self.setting(),
             Trouble::KilledNode => self.node(),
@@ -202,10 +202,10 @@ impl Story {
             Trouble::KilledDatabase => self.database(),
         };
         println!(
-            "{at_s} s: {what}: {told} after {told_s:.0} s, {:.0} s in all",
+            "{at_s} s: {what}: {reported} after {after_s:.0} s, {:.0} s in all",
             begun.elapsed().as_secs_f64()
         );
-        self.rows.push(Row { at_s, what, told, told_s, over_s });
+        self.rows.push(Row { at_s, what, reported, after_s, over_s });
         self.seed += 1;
     }
 
@@ -213,7 +213,7 @@ impl Story {
         let injected = self.lab.inject(faults::find(name).unwrap(), None, self.seed).unwrap();
         let (truth, what) = (injected.truth.clone(), format!("{name} at {}", injected.target));
         let begun = Instant::now();
-        // A pair may be told before its host; then the alarm is widened.
+        // A pair may be reported before its host; then the alarm is widened.
         let is_right = |event: &Value| {
             (event["event"] == "opened" || event["event"] == "widened") && {
                 let (suspect, direction, _) = named(event);
@@ -221,7 +221,7 @@ impl Story {
             }
         };
         let opened = self.until(&what, is_right);
-        let told_s = begun.elapsed().as_secs_f64();
+        let after_s = begun.elapsed().as_secs_f64();
         let id = named(&opened).2;
         let is_of = |event: &Value, kind: &str| event["event"] == kind && event["alarm"]["id"] == id;
         let measured = self.until("its measurement", |event| is_of(event, "measured"));
@@ -232,17 +232,17 @@ impl Story {
         };
         let alarm = &measured["alarm"];
         let verdict = measured["decided"]["verdict"].as_str().unwrap();
-        let told = format!("{} {}, {verdict}{quoted}", alarm["suspect"], alarm["direction"]);
+        let reported = format!("{} {}, {verdict}{quoted}", alarm["suspect"], alarm["direction"]);
         if name == "firewall-drops" {
             assert!(measured["changes"].to_string().contains("firewall."), "{measured:#}");
         }
         self.lab.heal().unwrap();
         let healed = Instant::now();
         self.until("its end", |event| is_of(event, "closed"));
-        (what, told, told_s, Some(healed.elapsed().as_secs_f64()))
+        (what, reported, after_s, Some(healed.elapsed().as_secs_f64()))
     }
 
-    /// Changes the setting of a host; gives how soon it was told.
+    /// Changes the setting of a host; gives how soon it was reported.
     fn change(&mut self, value: &str) -> f64 {
         let host = self.host();
         self.lab.cluster.host(&host).unwrap().1.write_sysctl(SYSCTL, value).unwrap();
@@ -254,9 +254,9 @@ impl Story {
     }
 
     fn setting(&mut self) -> (String, String, f64, Option<f64>) {
-        let told_s = self.change("0");
+        let after_s = self.change("0");
         let over_s = self.change("1");
-        (format!("{SYSCTL} of {} changed", self.host()), "the change".to_owned(), told_s, Some(over_s))
+        (format!("{SYSCTL} of {} changed", self.host()), "the change".to_owned(), after_s, Some(over_s))
     }
 
     fn node(&mut self) -> (String, String, f64, Option<f64>) {
@@ -264,11 +264,11 @@ impl Story {
         run("kill", &["-9", &nodes[self.seed as usize % nodes.len()].to_string()]);
         let begun = Instant::now();
         let gap = self.until("the gap", |event| event["event"] == "gap");
-        let told_s = begun.elapsed().as_secs_f64();
+        let after_s = begun.elapsed().as_secs_f64();
         let back = self.until("its end", |event| event["event"] == "watched" && event["host"] == gap["host"]);
         assert!(back["gap_ms"].as_u64().is_some(), "{back:#}");
         let what = format!("node program of {} killed", gap["host"]);
-        (what, "a gap".to_owned(), told_s, Some(begun.elapsed().as_secs_f64()))
+        (what, "a gap".to_owned(), after_s, Some(begun.elapsed().as_secs_f64()))
     }
 
     fn operator(&mut self) -> (String, String, f64, Option<f64>) {
@@ -282,14 +282,14 @@ impl Story {
         let (child, events) = watch(&self.programs, &self.lab, &self.store, &self.data);
         (self.watch, self.events) = (Running(child), events);
         self.all_watched();
-        let told_s = begun.elapsed().as_secs_f64();
-        ("operator killed and begun again".to_owned(), "all hosts watched".to_owned(), told_s, None)
+        let after_s = begun.elapsed().as_secs_f64();
+        ("operator killed and begun again".to_owned(), "all hosts watched".to_owned(), after_s, None)
     }
 
-    /// The watch goes on without its database, and writes again when there is one.
+    /// The watch lives without its database, and writes again when there is one.
     fn database(&mut self) -> (String, String, f64, Option<f64>) {
         self.database.stop();
-        let told_s = self.change("0");
+        let after_s = self.change("0");
         self.change("1");
         self.database.run();
         let (begun, since_ms) = (Instant::now(), now_ms());
@@ -301,7 +301,7 @@ impl Story {
             self.linerate(&["changes", "--json", &host]).matches(SYSCTL).count() >= 2
         });
         let over_s = begun.elapsed().as_secs_f64();
-        ("database killed".to_owned(), "changes, meanwhile".to_owned(), told_s, Some(over_s))
+        ("database killed".to_owned(), "changes, meanwhile".to_owned(), after_s, Some(over_s))
     }
 
     /// What the program prints about what is stored.
@@ -327,10 +327,12 @@ impl Story {
     }
 
     fn print(&self) {
-        println!("\n| at | what happened | told | after | over after |\n| ---: | --- | --- | ---: | ---: |");
-        for Row { at_s, what, told, told_s, over_s } in &self.rows {
+        println!(
+            "\n| at | what happened | reported | after | over after |\n| ---: | --- | --- | ---: | ---: |"
+        );
+        for Row { at_s, what, reported, after_s, over_s } in &self.rows {
             let over = over_s.map_or(String::new(), |over_s| format!("{over_s:.0} s"));
-            println!("| {}:{:02} | {what} | {told} | {told_s:.0} s | {over} |", at_s / 60, at_s % 60);
+            println!("| {}:{:02} | {what} | {reported} | {after_s:.0} s | {over} |", at_s / 60, at_s % 60);
         }
         let minutes = self.begun.elapsed().as_secs() / 60;
         let had: Vec<usize> =
@@ -346,8 +348,8 @@ fn now_ms() -> u64 {
 }
 
 #[test]
-fn what_happens_is_told_and_over() {
-    let test = "what_happens_is_told_and_over";
+fn what_happens_is_reported_and_over() {
+    let test = "what_happens_is_reported_and_over";
     let programs = TestPrograms::beside(env!("CARGO_BIN_EXE_linerate-lab"));
     if let Some(reason) = programs.missing() {
         println!("SKIPPED {test}: {reason}");

@@ -31,8 +31,8 @@ const CONFIG: &str = "/etc/linerate/checks.toml";
 const CONFIG_BYTES_MAX: usize = 1 << 20;
 const STATE: &str = "state.json";
 const LOCK: &str = ".lock";
-/// How often it is looked whether another call has ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// Between two attempts to get the lock.
+const ATTEMPTS: Duration = Duration::from_millis(20);
 /// A last result that is older is none.
 const LAST_MAX_S: i64 = 3600;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -118,7 +118,7 @@ fn open_state(options: &Options) -> io::Result<Opened> {
                 return Ok(Opened::Busy(folder.read(OsStr::new(STATE)).ok().flatten()));
             }
             // The kernel has no lock with a time limit.
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(ATTEMPTS),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
