@@ -55,6 +55,7 @@ pub mod probe;
 pub mod random;
 pub mod remark;
 mod response;
+pub mod retry;
 pub mod rounds;
 pub mod run_id;
 pub mod sample;

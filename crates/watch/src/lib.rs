@@ -1,5 +1,4 @@
-//! What a watch does between hosts: who probes whom, when loss is worth an alarm and of what, when a lost
-//! session is tried again.
+//! What a watch does between hosts: who probes whom, when loss is worth an alarm and of what.
 //!
 //! In: hosts with their groups, counts of probes, the time. Out: partners, steps to take. Pure: no clock, no
 //! I/O, and the same input gives the same output. All numbers are in `rules.rs`.
@@ -15,7 +14,6 @@ mod loss;
 pub mod metrics;
 mod minute;
 mod partners;
-mod retry;
 mod rtt;
 pub mod rules;
 mod slow;
@@ -31,6 +29,5 @@ pub use idle::{LinkCounts, busiest};
 pub use loss::{LossWatch, PairLoss};
 pub use minute::{MinuteCounts, SeenFigure, SeenMinute, SeenOf};
 pub use partners::{Member, partners, partners_of_round};
-pub use retry::Retry;
 pub use rtt::RttWatch;
 pub use slow::SlowStep;

@@ -75,13 +75,6 @@ pub const LEARN_MS: u64 = 300_000;
 /// What remains of older counts each time, 0 to 1: half of an hour ago.
 pub const LEARN_KEEP: f64 = 0.944;
 
-/// First wait before a lost session is opened again, milliseconds.
-pub const RETRY_MS: u64 = 1_000;
-/// Longest wait, milliseconds: 5 minutes.
-pub const RETRY_MS_MAX: u64 = 300_000;
-/// A session that lasted this long has ended the trouble, milliseconds: the next wait is the first again.
-pub const RETRY_STABLE_MS: u64 = 60_000;
-
 /// Losses that a flow which decides is long enough for, at the loss of the alarm: fewer than seven of 20 are
 /// chance once in 10,000 times.
 pub const DECIDING_LOST: f64 = 20.0;

@@ -9,7 +9,7 @@ use linerate_model::fact::HostFacts;
 use linerate_model::inventory::{Endpoint, Host};
 use linerate_model::notice::FactNotice;
 use linerate_model::probe::{PROBE_PORTS, ProbePartner, ProbeReport, ProbeRequest, ProbeSpec};
-use linerate_watch::Retry;
+use linerate_model::retry::Retry;
 use linerate_wire::message::{Event, ObserveRequest};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
@@ -74,7 +74,7 @@ pub struct Probing {
 impl Session {
     /// Until the watch ends.
     pub async fn hold(self) {
-        let mut retry = Retry::new(self.number);
+        let mut retry = Retry::new(self.number as u64);
         let mut link = self.fleet.link(&self.host.name);
         // The boot in which it was read last.
         let mut boot = None;

@@ -1,8 +1,13 @@
 //! When a lost session is opened again: soon, then less and less often, never all hosts at once.
 
-use linerate_model::random::Random;
+use crate::random::Random;
 
-use crate::rules::{RETRY_MS, RETRY_MS_MAX, RETRY_STABLE_MS};
+/// First wait before a lost session is opened again, milliseconds.
+const RETRY_MS: u64 = 1_000;
+/// Longest wait, milliseconds: 5 minutes.
+const RETRY_MS_MAX: u64 = 300_000;
+/// A session that lasted this long has ended the trouble, milliseconds: the next wait is the first again.
+const RETRY_STABLE_MS: u64 = 60_000;
 
 /// The waits of one host.
 #[derive(Debug, Clone)]
@@ -13,15 +18,25 @@ pub struct Retry {
 
 impl Retry {
     /// For a host; the number makes its waits its own.
-    pub fn new(host: usize) -> Self {
-        Self { random: Random(host as u64), failed: 0 }
+    pub fn new(host: u64) -> Self {
+        Self::after(host, 0)
+    }
+
+    /// The same after so many failures.
+    pub fn after(host: u64, failed: u32) -> Self {
+        Self { random: Random(host), failed }
+    }
+
+    /// How many failed since the last that lasted.
+    pub fn failed(&self) -> u32 {
+        self.failed
     }
 
     /// How long to wait now, milliseconds: twice as long after each failure, between half of it and all of
     /// it, so that hosts that were lost together do not return together.
     pub fn wait_ms(&mut self) -> u64 {
         let wait = RETRY_MS.saturating_mul(1 << self.failed.min(16)).min(RETRY_MS_MAX);
-        self.failed += 1;
+        self.failed = self.failed.saturating_add(1);
         wait / 2 + self.random.below(wait as usize / 2 + 1) as u64
     }
 
