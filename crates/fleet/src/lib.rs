@@ -11,6 +11,9 @@ pub mod clock;
 mod fake_node;
 mod given;
 mod link;
+mod listener;
+#[cfg(test)]
+mod listener_tests;
 mod local;
 mod netns;
 mod pipes;

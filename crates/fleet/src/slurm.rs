@@ -11,9 +11,6 @@ mod dialled;
 mod error;
 mod inventory;
 mod job;
-mod listener;
-#[cfg(test)]
-mod listener_tests;
 mod nodes;
 mod one_step;
 mod request;

@@ -1,9 +1,10 @@
 //! The protocol between operator and node: bytes in, events out. No I/O, no clock.
 //!
 //! [`message`] defines requests and events, [`frame`] their encoding, [`session`] their order, [`sealed`] the
-//! encryption where a session goes over a network. The owner of the pipe feeds received bytes and the time,
-//! and writes the bytes that come out.
+//! encryption where a session goes over a network, [`agent`] the file of an agent. The owner of the pipe
+//! feeds received bytes and the time, and writes the bytes that come out.
 #![deny(missing_docs)]
+pub mod agent;
 pub mod frame;
 pub mod message;
 pub mod sealed;

@@ -1,6 +1,8 @@
 //! A sealed stream for sessions over an untrusted network: both ends prove that they know the key of the run,
 //! and what follows is encrypted.
 //!
+//! An agent has a key of its own: its number goes in the clear first, and is mixed in with the name.
+//!
 //! In: bytes of the other end, and plain text to send. Out: bytes to write, and plain text received. No I/O,
 //! no clock. The cryptography is that of the Noise protocol (`Noise_NNpsk0_25519_ChaChaPoly_SHA256`,
 //! <https://noiseprotocol.org/noise.html>) as the crate `snow` has it: the key is mixed in before the first
@@ -18,18 +20,22 @@ use thiserror::Error;
 
 /// How every handshake begins.
 const HANDSHAKE: [u8; 8] = *b"LRDIAL01";
+/// How that of an agent begins; the number of its key follows.
+const AGENT_HANDSHAKE: [u8; 8] = *b"LRAGENT1";
+/// Length of the number of an agent's key.
+pub const KEY_ID_BYTES: usize = 16;
 /// A number of Curve25519 and the tag of an empty, encrypted text.
 const NOISE_BYTES: usize = 32 + TAG_BYTES;
 /// What ChaCha20-Poly1305 adds to each record.
 const TAG_BYTES: usize = 16;
-/// Length of the handshake of either end.
+/// Length of the handshake of either end with the key of a run.
 pub const HANDSHAKE_BYTES: usize = HANDSHAKE.len() + NOISE_BYTES;
 /// What a record carries at most; more is cut into several. A stream buffers one.
 pub const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Bytes before a record: its length, big-endian, tag included.
 const LENGTH_BYTES: usize = 2;
 
-/// The secret of a run. Its text is never shown.
+/// The secret of a run or of an agent. Its text is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
@@ -44,31 +50,32 @@ impl Key {
     pub fn new(random: [u8; 32]) -> Self {
         Self(random)
     }
+}
 
-    fn hex(&self) -> String {
-        self.0.iter().fold(String::new(), |mut text, byte| {
-            // Writing into a `String` cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-    }
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
 
-    fn of_hex(text: &str) -> Option<Self> {
-        let mut key = [0; 32];
-        let digits = text.as_bytes();
-        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(key))
+fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
     }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
 
 impl Serialize for Key {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.hex())
+        to.serialize_str(&hex(&self.0))
     }
 }
 
@@ -76,7 +83,62 @@ impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
         // The text itself must not get into an error.
-        Self::of_hex(&text).ok_or_else(|| serde::de::Error::custom("a key that is not 64 hexadecimal digits"))
+        let key = of_hex(&text).map(Self);
+        key.ok_or_else(|| serde::de::Error::custom("a key that is not 64 hexadecimal digits"))
+    }
+}
+
+/// The key of one agent: a number by which the operator finds it, and the secret. Its text is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AgentKey {
+    id: [u8; KEY_ID_BYTES],
+    secret: Key,
+}
+
+impl std::fmt::Debug for AgentKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AgentKey(secret)")
+    }
+}
+
+impl AgentKey {
+    /// Bytes of a key: its number and its secret.
+    pub const BYTES: usize = KEY_ID_BYTES + 32;
+
+    /// A key of random bytes.
+    pub fn new(random: [u8; Self::BYTES]) -> Self {
+        let (mut id, mut secret) = ([0; KEY_ID_BYTES], [0; 32]);
+        id.copy_from_slice(&random[..KEY_ID_BYTES]);
+        secret.copy_from_slice(&random[KEY_ID_BYTES..]);
+        Self { id, secret: Key(secret) }
+    }
+
+    /// Its number, which is no secret.
+    pub fn id(&self) -> [u8; KEY_ID_BYTES] {
+        self.id
+    }
+
+    /// Instead of a key that has this number, where there is none.
+    pub fn unknown(id: [u8; KEY_ID_BYTES], secret: Key) -> Self {
+        Self { id, secret }
+    }
+
+    /// As hexadecimal digits, for the file of the agent alone.
+    pub(crate) fn hex(&self) -> String {
+        hex(&self.id) + &hex(&self.secret.0)
+    }
+
+    pub(crate) fn of_hex(text: &str) -> Option<Self> {
+        of_hex(text).map(Self::new)
+    }
+
+    /// The number of the key that the handshake of an agent names: `None` when more bytes are needed.
+    pub fn named(handshake: &[u8]) -> Result<Option<[u8; KEY_ID_BYTES]>, SealError> {
+        let known = handshake.len().min(AGENT_HANDSHAKE.len());
+        if handshake[..known] != AGENT_HANDSHAKE[..known] {
+            return Err(SealError::Stranger);
+        }
+        Ok(handshake.get(AGENT_HANDSHAKE.len()..).and_then(|rest| rest.first_chunk().copied()))
     }
 }
 
@@ -130,7 +192,7 @@ pub enum SealError {
     #[error("no handshake of linerate")]
     Stranger,
     /// Another key.
-    #[error("it does not know the key of this run")]
+    #[error("it does not know the key")]
     Key,
     /// A record of a length that none has.
     #[error("a record of {bytes} bytes where {min} to {max} are allowed", min = TAG_BYTES + 1, max = RECORD_BYTES_MAX + TAG_BYTES)]
@@ -155,6 +217,8 @@ pub enum SealError {
 /// A handshake in progress.
 pub struct SealedHandshake {
     noise: Box<HandshakeState>,
+    /// What both ends send in the clear before it.
+    opening: Vec<u8>,
     answers: bool,
     taken: Vec<u8>,
     output: Vec<u8>,
@@ -180,36 +244,44 @@ pub struct Sealed {
 impl SealedHandshake {
     /// The end that dials. Its handshake can be taken at once.
     pub fn dial(key: &Key) -> Result<Self, SealError> {
-        let mut handshake = Self::new(key, false)?;
-        handshake.speak()?;
-        Ok(handshake)
+        Self::new(key, HANDSHAKE.to_vec(), "", false)
     }
 
     /// The end that was dialled. It sends nothing before the other one has proved that it knows the key.
     pub fn answer(key: &Key) -> Result<Self, SealError> {
-        Self::new(key, true)
+        Self::new(key, HANDSHAKE.to_vec(), "", true)
     }
 
-    fn new(key: &Key, answers: bool) -> Result<Self, SealError> {
-        let library = |error: snow::Error| SealError::Library(error.to_string());
-        let params = "Noise_NNpsk0_25519_ChaChaPoly_SHA256".parse().map_err(library)?;
-        let builder =
-            Builder::new(params).psk(0, &key.0).and_then(|b| b.prologue(&HANDSHAKE)).map_err(library)?;
-        let noise = if answers { builder.build_responder() } else { builder.build_initiator() };
-        Ok(Self {
-            noise: Box::new(noise.map_err(library)?),
-            answers,
-            taken: Vec::new(),
-            output: Vec::new(),
-            failed: None,
-        })
+    /// An agent that dials, under the name of its host.
+    pub fn dial_as(key: &AgentKey, name: &str) -> Result<Self, SealError> {
+        Self::new(&key.secret, Self::opening_of(key), name, false)
+    }
+
+    /// The end that an agent dialled, who has to know this key and to use it under this name.
+    pub fn answer_to(key: &AgentKey, name: &str) -> Result<Self, SealError> {
+        Self::new(&key.secret, Self::opening_of(key), name, true)
+    }
+
+    fn opening_of(key: &AgentKey) -> Vec<u8> {
+        [&AGENT_HANDSHAKE[..], &key.id].concat()
+    }
+
+    fn new(key: &Key, opening: Vec<u8>, name: &str, answers: bool) -> Result<Self, SealError> {
+        let prologue = [&opening, name.as_bytes()].concat();
+        let noise = Box::new(state(key, &prologue, answers)?);
+        let mut handshake =
+            Self { noise, opening, answers, taken: Vec::new(), output: Vec::new(), failed: None };
+        if !answers {
+            handshake.speak()?;
+        }
+        Ok(handshake)
     }
 
     fn speak(&mut self) -> Result<(), SealError> {
         let mut bytes = [0; NOISE_BYTES];
         let length =
             self.noise.write_message(&[], &mut bytes).map_err(|e| SealError::Library(e.to_string()))?;
-        self.output.extend_from_slice(&HANDSHAKE);
+        self.output.extend_from_slice(&self.opening);
         self.output.extend_from_slice(&bytes[..length]);
         Ok(())
     }
@@ -232,25 +304,27 @@ impl SealedHandshake {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Option<Sealed>, SealError> {
-        let wanted = HANDSHAKE_BYTES - self.taken.len();
+        let length = self.opening.len() + NOISE_BYTES;
+        let wanted = length - self.taken.len();
         let (ours, rest) = bytes.split_at(bytes.len().min(wanted));
         self.taken.extend_from_slice(ours);
-        let known = self.taken.len().min(HANDSHAKE.len());
-        if self.taken[..known] != HANDSHAKE[..known] {
+        let known = self.taken.len().min(self.opening.len());
+        if self.taken[..known] != self.opening[..known] {
             return Err(SealError::Stranger);
         }
-        if self.taken.len() < HANDSHAKE_BYTES {
+        if self.taken.len() < length {
             return Ok(None);
         }
         let mut nothing = [0; TAG_BYTES];
-        self.noise.read_message(&self.taken[HANDSHAKE.len()..], &mut nothing).map_err(|_| SealError::Key)?;
+        let message = &self.taken[self.opening.len()..];
+        self.noise.read_message(message, &mut nothing).map_err(|_| SealError::Key)?;
         if self.answers {
             self.speak()?;
         }
         // The state is used up; a handshake that is over answers nothing.
         let over = SealError::Library("the handshake is over".to_owned());
-        let fresh = Self::new(&Key([0; 32]), true)?.noise;
-        let noise = std::mem::replace(&mut self.noise, fresh);
+        let fresh = state(&Key([0; 32]), &[], true)?;
+        let noise = std::mem::replace(&mut *self.noise, fresh);
         self.failed = Some(over);
         let noise = noise.into_stateless_transport_mode().map_err(|e| SealError::Library(e.to_string()))?;
         let noise = Arc::new(noise);
@@ -259,6 +333,14 @@ impl SealedHandshake {
         opener.push(rest);
         Ok(Some(Sealed { sealer: Sealer { noise, number: 0 }, opener }))
     }
+}
+
+/// The state of the library before the first byte.
+fn state(key: &Key, prologue: &[u8], answers: bool) -> Result<HandshakeState, SealError> {
+    let library = |error: snow::Error| SealError::Library(error.to_string());
+    let params = "Noise_NNpsk0_25519_ChaChaPoly_SHA256".parse().map_err(library)?;
+    let builder = Builder::new(params).psk(0, &key.0).and_then(|b| b.prologue(prologue)).map_err(library)?;
+    if answers { builder.build_responder() } else { builder.build_initiator() }.map_err(library)
 }
 
 /// The encrypting half of a stream.

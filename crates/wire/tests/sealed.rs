@@ -1,8 +1,10 @@
 //! Sealed streams against strangers, old keys, damaged, cut, swapped, repeated and oversized bytes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use linerate_wire::agent::AgentFile;
 use linerate_wire::sealed::{
-    Caller, DialOrder, HANDSHAKE_BYTES, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed, SealedHandshake,
+    AgentKey, Caller, DialOrder, HANDSHAKE_BYTES, Key, Opener, RECORD_BYTES_MAX, SealError, Sealed,
+    SealedHandshake,
 };
 use proptest::prelude::*;
 
@@ -153,6 +155,65 @@ fn the_key_is_in_the_order_and_nowhere_else() {
     for wrong in ["", "ab", &"zz".repeat(32), &"+a".repeat(32)] {
         let error = serde_json::from_str::<DialOrder>(&line.replace(&"ab".repeat(32), wrong)).unwrap_err();
         assert!(wrong.is_empty() || !error.to_string().contains(wrong), "{error}");
+    }
+}
+
+fn agent_key(byte: u8) -> AgentKey {
+    AgentKey::new([byte; AgentKey::BYTES])
+}
+
+#[test]
+fn an_agent_has_its_key_and_its_name_alone() {
+    let begin = |key: &AgentKey, name: &str| SealedHandshake::dial_as(key, name).unwrap();
+    let (mut dials, mut answers) =
+        (begin(&agent_key(1), "n1"), SealedHandshake::answer_to(&agent_key(1), "n1").unwrap());
+    let first = dials.take_output();
+    assert_eq!(AgentKey::named(&first).unwrap(), Some(agent_key(1).id()));
+    assert!(!first.windows(2).any(|two| two == b"n1"), "the name does not go in the clear");
+    let mut answered = answers.received(&first).unwrap().unwrap();
+    let mut node = dials.received(&answers.take_output()).unwrap().unwrap();
+    let mut bytes = Vec::new();
+    node.sealer.seal(b"text", &mut bytes).unwrap();
+    answered.opener.push(&bytes);
+    assert_eq!(answered.opener.next_record().unwrap().unwrap(), b"text");
+    // Its key under another name, the number of its key with another secret, another key, the key of a run.
+    let secret = AgentKey::unknown(agent_key(1).id(), key(9));
+    for mut stranger in [begin(&agent_key(1), "n2"), begin(&secret, "n1")] {
+        let mut answers = SealedHandshake::answer_to(&agent_key(1), "n1").unwrap();
+        assert_eq!(answers.received(&stranger.take_output()).unwrap_err(), SealError::Key);
+        assert!(answers.take_output().is_empty());
+    }
+    for mut stranger in [begin(&agent_key(2), "n1"), SealedHandshake::dial(&key(1)).unwrap()] {
+        let mut answers = SealedHandshake::answer_to(&agent_key(1), "n1").unwrap();
+        assert_eq!(answers.received(&stranger.take_output()).unwrap_err(), SealError::Stranger);
+        assert!(answers.take_output().is_empty());
+    }
+    assert_eq!(SealedHandshake::answer(&key(1)).unwrap().received(&first).unwrap_err(), SealError::Stranger);
+}
+
+#[test]
+fn the_file_of_an_agent_is_read_as_it_is_written_and_a_flaw_has_its_line_and_no_key() {
+    let operators = vec!["10.0.0.9:9442".parse().unwrap(), "[2001:db8::9]:9442".parse().unwrap()];
+    let file = AgentFile { name: "n1".into(), operators, key: agent_key(0xab) };
+    let text = file.text();
+    assert_eq!(AgentFile::parse(&text).unwrap(), file);
+    let digits = "ab".repeat(AgentKey::BYTES);
+    assert!(text.contains(&digits) && !format!("{file:?}").contains("abab"));
+    let key = format!("key = \"{digits}\"");
+    for (from, to, words) in [
+        ("name = \"n1\"", "name = \"\"", "line 2: name has 0 bytes"),
+        ("name = \"n1\"\n", "", "missing field `name`"),
+        (":9442\", \"", ":0\", \"", "line 3: an operator that is no address"),
+        ("operators = [", "operators = [] # [", "line 3: operators has 0 addresses"),
+        ("name = ", "nome = ", "line 2: unknown field"),
+        (&key, &key[..90], "not TOML"),
+        (&key, &key.replace("ab\"", "a\""), "line 4: key is not 96 hexadecimal digits"),
+        ("key = \"", "name = \"", "not TOML"),
+        ("name = \"n1\"", &format!("name = {digits}"), "line 2: not TOML"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = AgentFile::parse(&text.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains("abab"), "{to}: {error}");
     }
 }
 

@@ -14,15 +14,16 @@ use std::time::Duration;
 
 use linerate_model::inventory::{Host, HostName, SlurmJob, TransportSpec};
 use linerate_wire::sealed::{DialOrder, Key, ORDER_BYTES_MAX};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::error::NodeError;
-use super::listener::{Guest, Listener};
 use super::one_step::{self, OneStep, Words};
 use crate::clock;
 use crate::link::HELLO_WAIT;
 use crate::link::{ConnectInfo, LinkError, NodeLink};
+use crate::listener::{Guest, Keys, Listener};
 use crate::programs::ProgramSource;
 use crate::sealed;
 
@@ -134,7 +135,8 @@ fn late(addresses: &[SocketAddr], shown: String) -> NodeError {
 async fn listener_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Listener, String), NodeError> {
     let key = clock::random::<32>().map(Key::new).map_err(NodeError::random("key"))?;
     let of_nodes: BTreeSet<IpAddr> = expected.values().flat_map(|e| addresses_of(&e.host)).collect();
-    let listener = Listener::open(&own_addresses(&of_nodes)?, key.clone()).await?;
+    let sockets = bound(&own_addresses(&of_nodes)?).await?;
+    let listener = Listener::new(sockets, Keys::Run(key.clone()));
     let order = DialOrder {
         key,
         addresses: listener.addresses(),
@@ -146,6 +148,22 @@ async fn listener_and_order(expected: &BTreeMap<String, Expected>) -> Result<(Li
         return Err(NodeError::LongOrder(order.len()));
     }
     Ok((listener, order))
+}
+
+/// Sockets at each of these addresses, on ports that the system chooses; one is enough.
+async fn bound(addresses: &[IpAddr]) -> Result<Vec<TcpListener>, NodeError> {
+    let mut listeners = Vec::new();
+    let mut words = Vec::new();
+    for address in addresses {
+        match TcpListener::bind((*address, 0)).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => words.push(format!("{address}: {error}")),
+        }
+    }
+    if listeners.is_empty() {
+        return Err(NodeError::Listen(words.join(", ")));
+    }
+    Ok(listeners)
 }
 
 /// Addresses that belong to the host itself, not to a namespace in it.

@@ -1,24 +1,24 @@
 //! The listener at which node programs arrive that dial back.
 //!
-//! What comes in: own addresses and the key of the run. What goes out: connections whose other end has shown
-//! that it knows the key, with the name that it gives itself. Everybody else is cut off: without an answer,
+//! What comes in: open sockets and the keys. What goes out: connections whose other end has shown that it
+//! knows the key of the run, with the name that it gives itself, or that of an agent, with the name that the
+//! key belongs to. Everybody else is cut off: without an answer,
 //! after a bounded number of bytes and seconds, and where too many are there at once the one that has said
 //! nothing for longest makes room for the next. Nothing listens when the listener is dropped.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use linerate_wire::sealed::{Caller, Key, SealError, Sealed, SealedHandshake};
+use linerate_wire::sealed::{AgentKey, Caller, KEY_ID_BYTES, Key, SealError, Sealed, SealedHandshake};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
-
-use super::error::NodeError;
 
 /// Longest time of a handshake. One that is honest takes two RTTs.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
@@ -44,6 +44,20 @@ pub(super) enum HandshakeError {
     Late,
     #[error("it did not say who it is, and {others} others waited as well")]
     Crowded { others: usize },
+}
+
+/// What those who are awaited know.
+#[derive(Debug)]
+pub(super) enum Keys {
+    /// All the same.
+    Run(Key),
+    /// Each agent its own, found by its number.
+    Agents {
+        /// Name of the host and its key.
+        known: BTreeMap<[u8; KEY_ID_BYTES], (String, AgentKey)>,
+        /// Instead of that of an unknown number, so that it fails as a wrong key does.
+        none: Key,
+    },
 }
 
 /// Who came in.
@@ -72,7 +86,7 @@ pub(super) struct TurnedAway {
 #[derive(Debug)]
 pub(super) struct Listener {
     listeners: Vec<TcpListener>,
-    key: Key,
+    keys: Arc<Keys>,
     unknown: JoinSet<(SocketAddr, Result<Guest, HandshakeError>)>,
     /// Those in `unknown` and some that have ended, the oldest first.
     order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
@@ -82,21 +96,11 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens on each of these addresses, on ports that the system chooses.
-    pub(super) async fn open(addresses: &[IpAddr], key: Key) -> Result<Self, NodeError> {
-        let mut listeners = Vec::new();
-        let mut words = Vec::new();
-        for address in addresses {
-            match TcpListener::bind((*address, 0)).await {
-                Ok(listener) => listeners.push(listener),
-                Err(error) => words.push(format!("{address}: {error}")),
-            }
-        }
-        if listeners.is_empty() {
-            return Err(NodeError::Listen(words.join(", ")));
-        }
+    /// Awaits those who know the keys at these sockets.
+    pub(super) fn new(listeners: Vec<TcpListener>, keys: Keys) -> Self {
         let (unknown, order) = (JoinSet::new(), VecDeque::new());
-        Ok(Self { listeners, key, unknown, order, turned_away: TurnedAway::default(), paused_until: None })
+        let (keys, turned_away) = (Arc::new(keys), TurnedAway::default());
+        Self { listeners, keys, unknown, order, turned_away, paused_until: None }
     }
 
     /// Where it listens.
@@ -157,9 +161,9 @@ impl Listener {
     }
 
     fn handshake(&mut self, connection: TcpStream, from: SocketAddr) {
-        let key = self.key.clone();
+        let keys = Arc::clone(&self.keys);
         let task = self.unknown.spawn(async move {
-            let guest = timeout(HANDSHAKE_WAIT, handshake(connection, from, &key)).await;
+            let guest = timeout(HANDSHAKE_WAIT, handshake(connection, from, &keys)).await;
             (from, guest.unwrap_or(Err(HandshakeError::Late)))
         });
         self.order.push_back((Instant::now(), from, task));
@@ -181,14 +185,35 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
 }
 
 /// Both ends show that they know the key, and the other one says its name.
-async fn handshake(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Result<Guest, HandshakeError> {
-    let mut handshake = SealedHandshake::answer(key)?;
+async fn handshake(
+    mut connection: TcpStream,
+    from: SocketAddr,
+    keys: &Keys,
+) -> Result<Guest, HandshakeError> {
     let mut buffer = [0; 1024];
+    let (mut handshake, name, begun) = match keys {
+        Keys::Run(key) => (SealedHandshake::answer(key)?, None, Vec::new()),
+        Keys::Agents { known, none } => {
+            let mut begun = Vec::new();
+            let id = loop {
+                if let Some(id) = AgentKey::named(&begun)? {
+                    break id;
+                }
+                begun.extend_from_slice(some(&mut connection, &mut buffer).await?);
+            };
+            let (handshake, name) = match known.get(&id) {
+                Some((name, key)) => (SealedHandshake::answer_to(key, name)?, Some(name)),
+                None => (SealedHandshake::answer_to(&AgentKey::unknown(id, none.clone()), "")?, None),
+            };
+            (handshake, name, begun)
+        }
+    };
+    let mut ready = handshake.received(&begun)?;
     let mut sealed = loop {
-        let bytes = some(&mut connection, &mut buffer).await?;
-        if let Some(sealed) = handshake.received(bytes)? {
+        if let Some(sealed) = ready {
             break sealed;
         }
+        ready = handshake.received(some(&mut connection, &mut buffer).await?)?;
     };
     // Frames are small and each is waited for.
     connection.set_nodelay(true)?;
@@ -201,6 +226,9 @@ async fn handshake(mut connection: TcpStream, from: SocketAddr, key: &Key) -> Re
         sealed.opener.push(bytes);
     };
     let caller = Caller::read(&record)?;
+    if name.is_some_and(|name| *name != caller.node) {
+        return Err(SealError::Name.into());
+    }
     Ok(Guest { caller, from, connection, sealed })
 }
 

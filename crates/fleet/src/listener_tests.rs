@@ -2,19 +2,25 @@
 //! garbage, recorded handshakes, silence, floods, a damaged stream; and that those who are awaited come in
 //! all the same.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_wire::sealed::{Caller, Key, Sealed, SealedHandshake};
+use linerate_wire::sealed::{AgentKey, Caller, Key, Sealed, SealedHandshake};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::listener::{Guest, Listener, UNKNOWN_MAX};
+use super::listener::{Guest, Keys, Listener, UNKNOWN_MAX};
 use crate::sealed;
 
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// A listener on the loopback.
+async fn listening(keys: Keys) -> (Listener, SocketAddr) {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = Listener::new(vec![socket], keys);
+    let address = listener.addresses()[0];
+    (listener, address)
+}
 
 fn key(byte: u8) -> Key {
     Key::new([byte; 32])
@@ -22,8 +28,16 @@ fn key(byte: u8) -> Key {
 
 /// Dials as a node program does.
 async fn dial(to: SocketAddr, key: Key, node: &str) -> std::io::Result<(TcpStream, Sealed)> {
+    shake(to, SealedHandshake::dial(&key).unwrap(), node).await
+}
+
+/// The same with this handshake; `node` is what the first record says.
+async fn shake(
+    to: SocketAddr,
+    mut handshake: SealedHandshake,
+    node: &str,
+) -> std::io::Result<(TcpStream, Sealed)> {
     let mut stream = TcpStream::connect(to).await?;
-    let mut handshake = SealedHandshake::dial(&key).unwrap();
     stream.write_all(&handshake.take_output()).await?;
     let mut buffer = [0; 256];
     let mut sealed = loop {
@@ -49,10 +63,24 @@ async fn rest(mut stream: TcpStream) -> Vec<u8> {
 }
 
 fn run(body: impl AsyncFnOnce(Listener, SocketAddr)) {
+    run_with(Keys::Run(key(1)), body);
+}
+
+fn agent_key(byte: u8) -> AgentKey {
+    AgentKey::new([byte; AgentKey::BYTES])
+}
+
+/// Awaits the agents of `n1` and `n2`, with the keys 1 and 2.
+fn run_for_agents(body: impl AsyncFnOnce(Listener, SocketAddr)) {
+    let known =
+        [("n1", agent_key(1)), ("n2", agent_key(2))].map(|(name, key)| (key.id(), (name.into(), key)));
+    run_with(Keys::Agents { known: BTreeMap::from(known), none: key(7) }, body);
+}
+
+fn run_with(keys: Keys, body: impl AsyncFnOnce(Listener, SocketAddr)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let listener = Listener::open(&[LOOPBACK], key(1)).await.unwrap();
-        let address = listener.addresses()[0];
+        let (listener, address) = listening(keys).await;
         body(listener, address).await;
     });
 }
@@ -113,7 +141,7 @@ fn the_key_of_an_old_run_opens_nothing() {
     run(async |mut listener, to| {
         let (guests, refused) = guests_during(&mut listener, dial(to, old.clone(), "n1")).await;
         assert!(guests.is_empty() && refused.is_err());
-        assert!(turned_away(&mut listener, 1).await.contains("key of this run"));
+        assert!(turned_away(&mut listener, 1).await.contains("does not know the key"));
     });
 }
 
@@ -122,8 +150,7 @@ fn run_and_forget() -> Key {
     let old = Key::new(crate::clock::random().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut listener = Listener::open(&[LOOPBACK], old.clone()).await.unwrap();
-        let to = listener.addresses()[0];
+        let (mut listener, to) = listening(Keys::Run(old.clone())).await;
         let (_, node) = tokio::join!(listener.next(), dial(to, old.clone(), "n1"));
         node.unwrap();
         drop(listener);
@@ -179,6 +206,76 @@ fn silent_connections_are_bounded_and_keep_nobody_out() {
         };
         let (guests, shown) = guests_during(&mut listener, half).await;
         assert!(guests.is_empty() && shown.is_empty());
+    });
+}
+
+#[test]
+fn an_unknown_agent_a_wrong_key_and_a_borrowed_name_are_cut_off_alike() {
+    run_for_agents(async |mut listener, to| {
+        let as_agent = |key: &AgentKey, name: &str| SealedHandshake::dial_as(key, name).unwrap();
+        let strangers = async {
+            for (handshake, node) in [
+                (as_agent(&agent_key(3), "n3"), "n3"),
+                (as_agent(&AgentKey::unknown(agent_key(1).id(), key(9)), "n1"), "n1"),
+                // A stolen key under the name of another host.
+                (as_agent(&agent_key(2), "n1"), "n1"),
+            ] {
+                let refused = shake(to, handshake, node).await;
+                assert!(refused.is_err(), "nothing is answered: {node}");
+            }
+        };
+        let (guests, ()) = guests_during(&mut listener, strangers).await;
+        assert!(guests.is_empty());
+        assert_eq!(turned_away(&mut listener, 3).await, "it does not know the key");
+        // With its own name in the handshake and that of another behind it.
+        let (guests, _open) =
+            guests_during(&mut listener, shake(to, as_agent(&agent_key(2), "n2"), "n1")).await;
+        assert!(guests.is_empty());
+        turned_away(&mut listener, 4).await;
+        let (guest, node) = tokio::join!(listener.next(), shake(to, as_agent(&agent_key(2), "n2"), "n2"));
+        node.unwrap();
+        assert_eq!(guest.caller.node, "n2");
+    });
+}
+
+#[test]
+fn a_recorded_handshake_of_an_agent_brings_no_second_one() {
+    run_for_agents(async |mut listener, to| {
+        let recorded = SealedHandshake::dial_as(&agent_key(1), "n1").unwrap().take_output();
+        let again = async {
+            let mut stream = TcpStream::connect(to).await.unwrap();
+            stream.write_all(&recorded).await.unwrap();
+            let mut answer = vec![0; recorded.len()];
+            stream.read_exact(&mut answer).await.unwrap();
+            stream.write_all(&[0, 40]).await.unwrap();
+            stream.write_all(&[9; 40]).await.unwrap();
+            assert_eq!(rest(stream).await, b"");
+        };
+        let (guests, ()) = guests_during(&mut listener, again).await;
+        assert!(guests.is_empty());
+        assert!(turned_away(&mut listener, 1).await.contains("record 0"));
+    });
+}
+
+#[test]
+fn a_flood_of_strangers_keeps_no_agent_out() {
+    run_for_agents(async |mut listener, to| {
+        let mut silent = Vec::new();
+        for _ in 0..UNKNOWN_MAX + 44 {
+            // They begin as an agent does.
+            let begin = async {
+                let mut stream = TcpStream::connect(to).await?;
+                stream.write_all(b"LRAGENT1").await.map(|()| stream)
+            };
+            let (guests, stream) = guests_during(&mut listener, begin).await;
+            assert!(guests.is_empty());
+            silent.push(stream);
+        }
+        let handshake = SealedHandshake::dial_as(&agent_key(1), "n1").unwrap();
+        let (guest, node) = tokio::join!(listener.next(), shake(to, handshake, "n1"));
+        node.unwrap();
+        assert_eq!(guest.caller.node, "n1");
+        assert!(listener.turned_away.count >= 44, "{:?}", listener.turned_away);
     });
 }
 
