@@ -11,7 +11,7 @@
 use std::fs::{File, FileType, OpenOptions};
 use std::io::Read;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use linerate_model::shell;
@@ -71,6 +71,23 @@ pub fn bytes(path: &Path, limit: usize) -> Result<Vec<u8>, InputError> {
 /// UTF-8.
 pub fn text(path: &Path, limit: usize) -> Result<String, InputError> {
     to_text(path, bytes(path, limit)?)
+}
+
+/// The text of a file that holds a secret: the user's or root's, and of no use to anyone else.
+pub fn private_text(path: &Path, limit: usize) -> Result<String, InputError> {
+    let file = open(path)?;
+    let meta = file.metadata().map_err(|error| refused(path, error.to_string(), ""))?;
+    let owner = meta.uid();
+    if (owner != 0 && owner != rustix::process::geteuid().as_raw()) || meta.mode() & 0o077 != 0 {
+        let problem = format!(
+            "it holds a key, and others may read or write it (owner uid {owner}, mode {:04o})",
+            meta.mode() & 0o7777
+        );
+        let named = shell::word(&path.display().to_string());
+        let hint = format!("`chmod 600 {named}` as its owner; if others may have read it, make a new key");
+        return Err(refused(path, problem, &hint));
+    }
+    to_text(path, bounded(path, file, limit)?)
 }
 
 /// All bytes of standard input; an error when there are more than `limit`.
@@ -224,6 +241,25 @@ mod tests {
     fn fifo(path: &Path) {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    }
+
+    #[test]
+    fn a_file_with_a_secret_is_of_its_user_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "secret").unwrap();
+        for (mode, is_read) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)]
+        {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            match private_text(&path, 100) {
+                Ok(text) => assert!(is_read && text == "secret", "{mode:o}"),
+                Err(error) => {
+                    assert!(!is_read && error.to_string().contains(&format!("mode {mode:04o}")), "{error}");
+                    assert!(!error.to_string().contains("secret"), "{error}");
+                }
+            }
+        }
     }
 
     #[test]

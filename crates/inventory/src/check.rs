@@ -12,6 +12,7 @@ use linerate_model::inventory::{
     Endpoint, Group, Host, Inventory, Layer, SlurmSpec, SshSpec, TransportSpec, check_folder,
 };
 
+use super::agents;
 use super::draft::{HOSTS_MAX, name_fits};
 use super::error::{Problem, did_you_mean, problem};
 use super::http;
@@ -76,7 +77,8 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
         file.hosts.iter().filter_map(|raw| host(raw, &mut owner, &mut problems)).collect();
     let downloads: Vec<DownloadSpec> =
         file.http.iter().filter_map(|raw| problems.keep(http::downloads(raw))).collect();
-    for name in file.http.iter().flat_map(|raw| &raw.get_ref().from) {
+    let of_agents = file.agents.iter().flat_map(|raw| &raw.get_ref().hosts);
+    for name in file.http.iter().flat_map(|raw| &raw.get_ref().from).chain(of_agents) {
         if !groups.all.contains(name.get_ref().as_str()) {
             problems.keep(known("host", Some(name), &hosts));
         }
@@ -84,11 +86,8 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
     problems.keep(http::once_each(&file.http));
     let targets = file.notify.iter().filter_map(|raw| problems.keep(notify::target(raw))).collect();
     let rounds = file.throughput.as_ref().and_then(|raw| problems.keep(throughput::rounds(raw)));
-    if !problems.0.is_empty() {
-        problems.0.sort_by_key(|problem| problem.at);
-        return Err(problems.0);
-    }
-    Ok(Inventory {
+    let of_watch = file.agents.as_ref().and_then(|raw| problems.keep(agents::agents(raw)));
+    let inventory = Inventory {
         name: file.name,
         groups: checked_groups,
         hosts: checked_hosts,
@@ -96,8 +95,17 @@ pub(super) fn checked(file: File) -> Result<Inventory, Vec<Problem>> {
         notify: targets,
         downloads,
         throughput: rounds,
+        agents: of_watch,
         ..Inventory::default()
-    })
+    };
+    if let Some(raw) = &file.agents {
+        problems.keep(agents::with_addresses(raw, &inventory));
+    }
+    if problems.0.is_empty() {
+        return Ok(inventory);
+    }
+    problems.0.sort_by_key(|problem| problem.at);
+    Err(problems.0)
 }
 
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a Spanned<String>>, problems: &mut Problems) {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use linerate_model::agents::AgentsSpec;
 use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{
     Endpoint, Group, GroupName, Host, HostName, Inventory, Layer, SshSpec, TransportSpec,
@@ -130,6 +131,9 @@ pub struct Understood {
     /// See [`Inventory::throughput`].
     #[serde(skip)]
     pub throughput: Option<ThroughputRounds>,
+    /// See [`Inventory::agents`].
+    #[serde(skip)]
+    pub agents: Option<AgentsSpec>,
     /// What was left out, and why.
     pub ignored: Vec<ListRemark>,
     /// Worth knowing, but without a key in an inventory.
@@ -157,6 +161,7 @@ impl Understood {
             notify: inventory.notify,
             downloads: inventory.downloads,
             throughput: inventory.throughput,
+            agents: inventory.agents,
             ignored: Vec::new(),
             notes: Vec::new(),
         }
@@ -183,6 +188,7 @@ impl Understood {
             notify: self.notify,
             downloads: self.downloads,
             throughput: self.throughput,
+            agents: self.agents,
             ..Inventory::default()
         })
     }
@@ -467,6 +473,7 @@ impl Draft {
             notify: Vec::new(),
             downloads: Vec::new(),
             throughput: None,
+            agents: None,
             ignored: self.ignored,
             notes: self.notes,
         })

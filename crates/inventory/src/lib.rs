@@ -2,6 +2,7 @@
 //! line for each in [`readers::READERS`].
 #![deny(missing_docs)]
 
+mod agents;
 pub mod alike;
 mod ansible;
 mod ansible_ini;

@@ -20,6 +20,17 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) http: Vec<Spanned<RawHttp>>,
     pub(super) throughput: Option<Spanned<RawThroughput>>,
+    pub(super) agents: Option<Spanned<RawAgents>>,
+}
+
+/// `[agents]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAgents {
+    pub(super) listen: Spanned<Vec<Spanned<String>>>,
+    pub(super) keys: Spanned<std::path::PathBuf>,
+    #[serde(default)]
+    pub(super) hosts: Vec<Spanned<String>>,
 }
 
 /// `[throughput]`.

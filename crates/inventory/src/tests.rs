@@ -304,6 +304,38 @@ fn the_folder_of_the_node_program_is_an_absolute_path_on_one_line() {
 }
 
 #[test]
+fn agents_are_written_as_they_are_read_and_flaws_have_their_line() {
+    let hosts = "[[group]]\nname = \"r1\"\n[[host]]\nname = \"a\"\ngroups = [\"r1\"]\n[[host.endpoint]]\n\
+                 address = \"10.0.0.1\"\n[[host]]\nname = \"b\"\n";
+    let agents = |listen: &str, keys: &str, hosts: &str| {
+        format!("[agents]\nlisten = {listen}\nkeys = \"{keys}\"\nhosts = {hosts}\n")
+    };
+    let one = "[\"10.0.0.9:9442\"]";
+    let text = format!("{hosts}{}", agents(one, "/etc/linerate/agents", "[\"r1\"]"));
+    let inventory = parse("cluster.toml", &text).unwrap();
+    let has: Vec<bool> = inventory.hosts.iter().map(|host| inventory.has_agent(host)).collect();
+    assert_eq!(has, [true, false]);
+    let written = write::toml(&Understood::ours("toml", inventory.clone()));
+    assert_eq!(parse("again.toml", &written).unwrap(), inventory, "{written}");
+    assert!(!serde_json::to_string(&inventory).unwrap().contains("agents"));
+    for (table, at, words) in [
+        (agents("[]", "/k", "[\"a\"]"), 11, "listen has 0 addresses"),
+        (agents("[\"10.0.0.9\"]", "/k", "[\"a\"]"), 11, "listen `10.0.0.9` is no address"),
+        (agents("[\"0.0.0.0:9442\"]", "/k", "[\"a\"]"), 11, "listen `0.0.0.0:9442` is no address"),
+        (agents("[\"10.0.0.9:0\"]", "/k", "[\"a\"]"), 11, "is no address"),
+        (agents(one, "keys", "[\"a\"]"), 12, "keys `keys` is not an absolute path"),
+        (agents(one, "/k", "[\"c\"]"), 13, "unknown host `c`"),
+        (agents(one, "/k", "[\"a\"]\nhost = 1"), 14, "did you mean `hosts`?"),
+        // All hosts; one cannot be probed.
+        (agents(one, "/k", "[]"), 10, "host `b` has an agent but no address"),
+    ] {
+        let (line, message) = refused(&format!("{hosts}{table}"));
+        assert_eq!(line, at, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[test]
 fn all_errors_of_a_file_are_reported_at_once_and_in_its_order() {
     let text = "[[group]]\nname = \"g\"\nuplink_mbit = -1.0\n[[host]]\nname = \"a\"\ntransprt = \"ssh\"\n\
                 transport = \"telnet\"\ngroups = [\"h\"]\n[[host.endpoint]]\naddress = \"10.0.0.300\"\n\

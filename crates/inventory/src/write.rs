@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use linerate_model::agents::AgentsSpec;
 use linerate_model::download::DownloadSpec;
 use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
 use linerate_model::notify::{NotifyTarget, NotifyVia};
@@ -30,6 +31,7 @@ pub fn toml(understood: &Understood) -> String {
     understood.notify.iter().for_each(|target| write_notify(&mut text, target));
     understood.downloads.iter().for_each(|spec| write_downloads(&mut text, spec));
     understood.throughput.iter().for_each(|rounds| write_throughput(&mut text, rounds));
+    understood.agents.iter().for_each(|agents| write_agents(&mut text, agents));
     text
 }
 
@@ -51,6 +53,16 @@ fn write_throughput(text: &mut String, rounds: &ThroughputRounds) {
     let windows: Vec<String> = rounds.windows.iter().map(ToString::to_string).collect();
     let _ = writeln!(text, "windows = {}", list(&windows));
     pair(text, "every", &format!("{}s", rounds.every_s));
+}
+
+fn write_agents(text: &mut String, agents: &AgentsSpec) {
+    text.push_str("\n[agents]\n");
+    let listen: Vec<String> = agents.listen.iter().map(ToString::to_string).collect();
+    let _ = writeln!(text, "listen = {}", list(&listen));
+    pair(text, "keys", &agents.keys.display().to_string());
+    if !agents.hosts.is_empty() {
+        let _ = writeln!(text, "hosts = {}", list(&agents.hosts));
+    }
 }
 
 fn list(words: &[String]) -> ::toml::Value {

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agents::AgentsSpec;
 use crate::download::DownloadSpec;
 use crate::notify::NotifyTarget;
 use crate::rounds::ThroughputRounds;
@@ -43,6 +44,9 @@ pub struct Inventory {
     /// When a watch measures throughput; it is not stored with a run, which measures by itself.
     #[serde(skip)]
     pub throughput: Option<ThroughputRounds>,
+    /// Hosts whose agents dial a watch; of no use to a run.
+    #[serde(skip)]
+    pub agents: Option<AgentsSpec>,
     /// The file as a command that follows has to name it in this folder; `None` where it is found unnamed.
     #[serde(skip)]
     pub typed: Option<PathBuf>,
@@ -392,6 +396,17 @@ impl Inventory {
             | TransportSpec::Ssh(_)
             | TransportSpec::Slurm(_) => None,
         }
+    }
+
+    /// Whether a watch waits for the agent of a host instead of reaching it.
+    pub fn has_agent(&self, host: &Host) -> bool {
+        let is_named = |names: &Vec<String>| {
+            names.is_empty()
+                || names.contains(&host.name)
+                || self.groups_of(&host.name).iter().any(|group| names.contains(&group.name))
+        };
+        let has_node = !matches!(host.transport, TransportSpec::Iperf3 { .. });
+        has_node && self.agents.as_ref().is_some_and(|agents| is_named(&agents.hosts))
     }
 
     /// Forbids `sudo` on all hosts.

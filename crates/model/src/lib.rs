@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 pub mod advice;
+pub mod agents;
 pub mod announced;
 pub mod audit;
 pub mod ceiling;
