@@ -5,6 +5,7 @@
 //! here knows what is measured.
 #![deny(missing_docs)]
 
+pub mod agents;
 pub mod changes;
 pub mod clock;
 #[cfg(test)]
@@ -71,6 +72,8 @@ pub struct Fleet {
     slurm_jobs: BTreeMap<HostName, SlurmJob>,
     /// Nodes that have a copy of the node program of which nobody heard.
     never_ran: Vec<(String, SlurmJob)>,
+    /// The agents that dial in.
+    agents: Option<agents::Agents>,
     /// How the hosts were named to this command.
     given: given::Given,
 }
@@ -322,13 +325,40 @@ impl Fleet {
         })
     }
 
+    /// Waits for the sessions of these agents beside the open ones.
+    pub fn await_agents(&mut self, agents: agents::Agents) {
+        self.agents = Some(agents);
+    }
+
+    /// What a person should know of the agents, as it happens; once.
+    pub fn agent_notes(&self) -> Option<tokio::sync::mpsc::UnboundedReceiver<String>> {
+        self.agents.as_ref()?.notes()
+    }
+
+    /// The session with a host at the start of a watch; that of an agent is waited for.
+    pub async fn first(&self, host: &Host) -> Result<Arc<NodeLink>, LinkError> {
+        let Some(agents) = self.agents.as_ref().filter(|agents| agents.has(&host.name)) else {
+            return self.link(&host.name);
+        };
+        let link = Arc::new(agents.first(&host.name).await?);
+        self.attach(Arc::clone(&link));
+        Ok(link)
+    }
+
     /// Opens a new session with a host, however often; [`Self::attach`] makes it the session of the host. It
-    /// can run in a task of its own.
+    /// can run in a task of its own. That of an agent is waited for.
     pub fn reopen(&self, host: &Host) -> impl Future<Output = Result<NodeLink, LinkError>> + Send + use<> {
+        let agents = self.agents.as_ref().filter(|agents| agents.has(&host.name));
+        let agent = agents.map(|agents| agents.next(&host.name));
         let (host, programs) = (host.clone(), Arc::clone(&self.programs));
         let job = self.slurm_jobs.get(&host.name).cloned();
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
-        async move { open_again(host, job, &programs, old).await }
+        async move {
+            match agent {
+                Some(agent) => Ok(agent.await),
+                None => open_again(host, job, &programs, old).await,
+            }
+        }
     }
 
     /// Makes this the session of its host; one before it ends.

@@ -17,6 +17,7 @@ use std::time::Duration;
 use linerate_wire::sealed::{AgentKey, Caller, KEY_ID_BYTES, Key, SealError, Sealed, SealedHandshake};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -91,6 +92,8 @@ pub(super) struct Listener {
     /// Those in `unknown` and some that have ended, the oldest first.
     order: VecDeque<(Instant, SocketAddr, AbortHandle)>,
     pub(super) turned_away: TurnedAway,
+    /// Wakes who waits for the next that is cut off.
+    pub(super) cut_off: Arc<Notify>,
     /// No accept before.
     paused_until: Option<Instant>,
 }
@@ -100,7 +103,7 @@ impl Listener {
     pub(super) fn new(listeners: Vec<TcpListener>, keys: Keys) -> Self {
         let (unknown, order) = (JoinSet::new(), VecDeque::new());
         let (keys, turned_away) = (Arc::new(keys), TurnedAway::default());
-        Self { listeners, keys, unknown, order, turned_away, paused_until: None }
+        Self { listeners, keys, unknown, order, turned_away, cut_off: Arc::default(), paused_until: None }
     }
 
     /// Where it listens.
@@ -172,6 +175,7 @@ impl Listener {
     fn turn_away(&mut self, from: SocketAddr, why: HandshakeError) {
         self.turned_away.count += 1;
         self.turned_away.last = Some((from, why));
+        self.cut_off.notify_one();
     }
 }
 

@@ -31,7 +31,7 @@ async fn dial(to: SocketAddr, key: Key, node: &str) -> std::io::Result<(TcpStrea
     shake(to, SealedHandshake::dial(&key).unwrap(), node).await
 }
 
-/// The same with this handshake; `node` is what the first record says.
+/// The same with this handshake; `node` is the name in the first record.
 async fn shake(
     to: SocketAddr,
     mut handshake: SealedHandshake,

@@ -185,6 +185,15 @@ impl Watch {
         });
         let placed = placed.collect();
         let (to_notes, notes) = mpsc::unbounded_channel();
+        if let Some(mut agent_notes) = fleet.agent_notes() {
+            let to_notes = to_notes.clone();
+            tokio::spawn(async move {
+                while let Some(note) = agent_notes.recv().await {
+                    // The watch has ended where it fails.
+                    let _ = to_notes.send(note);
+                }
+            });
+        }
         let ids = AlarmIds::default();
         Ok(Self {
             minute: MinuteCounts::default(),

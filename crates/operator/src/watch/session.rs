@@ -75,7 +75,7 @@ impl Session {
     /// Until the watch ends.
     pub async fn hold(self) {
         let mut retry = Retry::new(self.number as u64);
-        let mut link = self.fleet.link(&self.host.name);
+        let mut link = self.fleet.first(&self.host).await;
         // The boot in which it was read last.
         let mut boot = None;
         loop {
