@@ -15,7 +15,7 @@ use linerate_wire::sealed::{
 };
 use thiserror::Error;
 
-use crate::serve;
+use crate::serve::{self, Scope};
 
 /// Longest wait for the order: a step of thousands of nodes gives its stdin on only when the last of them is
 /// there.
@@ -60,6 +60,8 @@ pub(crate) enum DialError {
     Seal(#[from] SealError),
     #[error("it closed the connection")]
     Closed,
+    #[error("no handshake within {} s", HANDSHAKE_WAIT.as_secs())]
+    NoHandshake,
 }
 
 /// Reads the order, dials and serves.
@@ -76,12 +78,21 @@ fn serve_as(node: &str, sysfs_gap: Option<String>) -> Result<(), DialError> {
     if order.build != linerate_wire::BUILD {
         return Err(DialError::OtherBuild { theirs: order.build });
     }
-    let caller = Caller { node: node.to_owned(), pid: std::process::id() };
-    let (stream, sealed) = dial(&order, &caller)?;
+    let (stream, sealed) = dial(&order, node)?;
+    serve_sealed(stream, sealed, sysfs_gap, Scope::All)
+}
+
+/// Serves a session over a connection on which both ends know each other.
+pub(crate) fn serve_sealed(
+    stream: TcpStream,
+    sealed: Sealed,
+    sysfs_gap: Option<String>,
+    scope: Scope,
+) -> Result<(), DialError> {
     let output = stream.try_clone().map_err(DialError::Share)?;
     let reader = Unsealed { stream, opener: sealed.opener, ready: Vec::new(), taken: 0 };
     let writer = Sealing { stream: output, sealer: sealed.sealer };
-    serve::serve_over(sysfs_gap, Box::new(reader), Box::new(writer));
+    serve::serve_over(sysfs_gap, Box::new(reader), Box::new(writer), scope);
     Ok(())
 }
 
@@ -103,13 +114,16 @@ fn order() -> Result<DialOrder, DialError> {
 
 /// Tries the addresses in turn until one answers or the time is over; gives the words about each of the last
 /// round.
-fn dial(order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), DialError> {
+fn dial(order: &DialOrder, node: &str) -> Result<(TcpStream, Sealed), DialError> {
     let wait = Duration::from_secs(u64::from(order.wait_s.min(WAIT_S_MAX)));
     let until = Instant::now() + wait;
     loop {
         let mut tried = Vec::new();
         for address in &order.addresses {
-            match once(*address, order, caller) {
+            match SealedHandshake::dial(&order.key)
+                .map_err(DialError::from)
+                .and_then(|handshake| once(*address, handshake, node))
+            {
                 Ok(connected) => return Ok(connected),
                 Err(error) => tried.push(format!("{address}: {error}")),
             }
@@ -121,17 +135,32 @@ fn dial(order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), DialE
     }
 }
 
-fn once(address: SocketAddr, order: &DialOrder, caller: &Caller) -> Result<(TcpStream, Sealed), DialError> {
+/// Connects and shows the key; the name goes out behind it.
+pub(crate) fn once(
+    address: SocketAddr,
+    mut handshake: SealedHandshake,
+    node: &str,
+) -> Result<(TcpStream, Sealed), DialError> {
+    let caller = Caller { node: node.to_owned(), pid: std::process::id() };
     let mut stream = TcpStream::connect_timeout(&address, CONNECT_WAIT)?;
     // Frames are small and each is waited for.
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(HANDSHAKE_WAIT))?;
+    let until = Instant::now() + HANDSHAKE_WAIT;
     stream.set_write_timeout(Some(HANDSHAKE_WAIT))?;
-    let mut handshake = SealedHandshake::dial(&order.key)?;
     stream.write_all(&handshake.take_output())?;
     let mut buffer = [0; 512];
     let mut sealed = loop {
-        let count = stream.read(&mut buffer)?;
+        // All of it, not each byte: a stranger at this address must not keep us from the next one.
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(DialError::NoHandshake);
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = match stream.read(&mut buffer) {
+            // The rest of its time is over.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            other => other?,
+        };
         if count == 0 {
             return Err(DialError::Closed);
         }

@@ -1,12 +1,14 @@
 //! The part of linerate that runs on a measured host, `linerate-node`: reads facts, makes load, applies and
 //! undoes changes on the host it runs on, and checks it.
 //!
-//! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin names.
+//! In: requests of an operator on stdin, or over a connection to the operator that an order on stdin, or the
+//! file of an agent, names.
 //! Out: answers. It listens on nothing but the loads it was told to receive (and as `iperf3 -s`, started by
 //! hand, for iperf3's clients), changes nothing whose old value is not on its disk, and decides nothing but
 //! whether a check fails.
 
 mod against_iperf3;
+mod agent;
 mod audit;
 mod build;
 mod change_worker;
@@ -32,6 +34,7 @@ use linerate_sys::place::{self, PlaceError};
 use linerate_sys::root::{RecordError, Root};
 use thiserror::Error;
 
+use agent::{AgentError, AgentOptions};
 use dial::DialError;
 use load_once::LoadOnceError;
 
@@ -45,6 +48,7 @@ usage: linerate-node [--netns PLACE] [COMMAND]
 
   (no command)       serve an operator on stdin and stdout
   dial               read from stdin where an operator waits and with which key, connect and serve it
+  agent              dial the operator of a watch, again and again; /etc/linerate/agent.toml or `--config FILE`
   check [OPTIONS]    check this host, for people, Slurm, Nagios, Prometheus; `check --help` lists the options
   facts [PREFIX...]  print facts and counters as JSON, all or those whose keys start so
   declarations       print what can be read and set, as JSON
@@ -61,6 +65,7 @@ usage: linerate-node [--netns PLACE] [COMMAND]
 enum Command {
     Serve,
     Dial,
+    Agent(AgentOptions),
     Check(Vec<OsString>),
     CheckCore(Vec<OsString>),
     CheckWorker,
@@ -93,6 +98,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<(Options, Command), lexopt::Error
             Long("help") | Short('h') => Command::Help,
             Value(word) => match word.to_str() {
                 Some("dial") => Command::Dial,
+                Some("agent") => Command::Agent(agent_options(&mut parser)?),
                 Some("check") => Command::Check(parser.raw_args()?.collect()),
                 Some(check::CORE) => Command::CheckCore(parser.raw_args()?.collect()),
                 Some(check::WORKER) => Command::CheckWorker,
@@ -111,6 +117,19 @@ fn parse(mut parser: lexopt::Parser) -> Result<(Options, Command), lexopt::Error
         return parser.next()?.map_or(Ok((options, command)), |surplus| Err(surplus.unexpected()));
     }
     Ok((options, Command::Serve))
+}
+
+/// What follows `agent`.
+fn agent_options(parser: &mut lexopt::Parser) -> Result<AgentOptions, lexopt::Error> {
+    let mut options = AgentOptions { config: agent::CONFIG.into(), failed: 0 };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("config") => options.config = parser.value()?.into(),
+            Long("failed") => options.failed = parser.value()?.parse()?,
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(options)
 }
 
 /// What follows a command, as it is.
@@ -135,6 +154,8 @@ enum MainError {
     #[error(transparent)]
     Dial(#[from] DialError),
     #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
     Load(#[from] LoadOnceError),
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -157,6 +178,8 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, MainError>
     match command {
         Command::Serve => serve::serve(gap),
         Command::Dial => dial::run(gap)?,
+        Command::Agent(_) if options.netns.is_some() => return Err(AgentError::Netns.into()),
+        Command::Agent(options) => match agent::run(&options)? {},
         Command::Check(words) => return Ok(check::run(&words)?),
         Command::CheckCore(words) => return Ok(check::run_core(words)),
         Command::CheckWorker => return Ok(check::run_worker()),
@@ -239,6 +262,9 @@ mod tests {
         );
         assert_eq!(parsed("record d"), Ok((Options::default(), Command::Record("d".into()))));
         assert_eq!(parsed("load"), Ok((Options::default(), Command::Load)));
+        let agent = |config: &str, failed| Command::Agent(AgentOptions { config: config.into(), failed });
+        assert_eq!(parsed("agent"), Ok((Options::default(), agent(agent::CONFIG, 0))));
+        assert_eq!(parsed("agent --config /f --failed 3"), Ok((Options::default(), agent("/f", 3))));
         let guard = Command::Guard { journal: "j".into(), etc_dir: "e".into() };
         assert_eq!(parsed("guard j e"), Ok((Options::default(), guard)));
         for (wrong, words) in [
@@ -246,6 +272,7 @@ mod tests {
             ("record", "missing argument"),
             ("guard j", "missing argument"),
             ("record a b", "unexpected argument \"b\""),
+            ("agent x", "unexpected argument \"x\""),
             ("load x", "unexpected argument \"x\""),
             ("serve", "unexpected argument \"serve\""),
             ("--version x", "unexpected argument \"x\""),

@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
-use linerate_wire::message::{BuildRequest, Event, Hello, PROTOCOL, Request, RequestId, SessionRequest};
+use linerate_model::kind::TestKind;
+use linerate_wire::message::{
+    BuildRequest, Event, Hello, ObserveRequest, PROTOCOL, Request, RequestId, SessionRequest,
+};
 use linerate_wire::session::{NodeEvent, NodeSession, is_last};
 
 use crate::build::{self, Builds};
@@ -45,9 +48,39 @@ struct Node {
     building: BTreeSet<RequestId>,
     /// `Bye` was asked.
     leaving: bool,
+    scope: Scope,
     reader: Reader,
     /// Where steps are journalled; not before the operator said it.
     builds: Option<Arc<Builds>>,
+}
+
+/// What an operator may ask for in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Everything.
+    All,
+    /// What a watch needs: facts, counters, probes, load on the network. Nothing that writes to this host or
+    /// to its disks.
+    Watch,
+}
+
+impl Scope {
+    fn allows(self, request: &Request) -> bool {
+        match request {
+            Request::Session(_) => true,
+            Request::Observe(request) => match request {
+                ObserveRequest::Load(spec) => self == Self::All || !matches!(spec.kind, TestKind::Disk(_)),
+                ObserveRequest::Durability(_) | ObserveRequest::Audit(_) => self == Self::All,
+                ObserveRequest::Facts { .. }
+                | ObserveRequest::Follow { .. }
+                | ObserveRequest::Notices
+                | ObserveRequest::Drops
+                | ObserveRequest::Probe(_)
+                | ObserveRequest::Iperf3(_) => true,
+            },
+            Request::Trial(_) | Request::Build(_) => self == Self::All,
+        }
+    }
 }
 
 /// Where the operator speaks.
@@ -57,12 +90,12 @@ pub(crate) type Output = Box<dyn Write + Send>;
 
 /// Serves on stdin and stdout.
 pub(crate) fn serve(sysfs_gap: Option<String>) {
-    serve_over(sysfs_gap, Box::new(std::io::stdin()), Box::new(std::io::stdout()));
+    serve_over(sysfs_gap, Box::new(std::io::stdin()), Box::new(std::io::stdout()), Scope::All);
 }
 
 /// Serves until the operator says bye or is gone. `sysfs_gap` says why `/sys` is not that of our namespace,
 /// where it is not.
-pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_operator: Output) {
+pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_operator: Output, scope: Scope) {
     let (to_self, events) = mpsc::sync_channel(EVENTS_MAX);
     let (output, to_write) = mpsc::channel::<Vec<u8>>();
     let (changes, orders) = mpsc::channel();
@@ -90,6 +123,7 @@ pub(crate) fn serve_over(sysfs_gap: Option<String>, from_operator: Input, to_ope
         jobs: BTreeMap::new(),
         building: BTreeSet::new(),
         leaving: false,
+        scope,
         reader: Reader {
             sysfs_gap,
             etc_dir: "/etc".into(),
@@ -217,7 +251,17 @@ impl Node {
     }
 
     fn begin(&mut self, id: RequestId, body: Request) {
+        if !self.scope.allows(&body) {
+            let error =
+                "the agent of this host serves a watch, which changes nothing\nhint: reach the host over ssh";
+            self.session.respond(self.now_ms(), id, Event::failed(error, false));
+            return;
+        }
         match body {
+            // Old journals, and folders that stand for others, are none of its business either.
+            Request::Session(SessionRequest::Setup(_)) if self.scope == Scope::Watch => {
+                self.session.respond(self.now_ms(), id, Event::Done);
+            }
             Request::Session(SessionRequest::Setup(setup)) => {
                 if linerate_model::inventory::check_folder(&setup.state_dir).is_ok() {
                     self.builds = Some(Arc::new(Builds::new(&setup.state_dir, &setup.host)));
@@ -343,7 +387,28 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
-    use super::hello;
+    use linerate_model::durability::DurabilityRequest;
+    use linerate_wire::message::{BuildRequest, ObserveRequest, Request, SessionRequest, TrialRequest};
+
+    use super::{Scope, hello};
+
+    #[test]
+    fn a_watch_may_ask_for_nothing_that_writes() {
+        let reads: [Request; 4] = [
+            SessionRequest::Bye.into(),
+            ObserveRequest::Facts { prefixes: vec![], netns: vec![] }.into(),
+            ObserveRequest::Notices.into(),
+            ObserveRequest::Drops.into(),
+        ];
+        let writes: [Request; 3] = [
+            TrialRequest::Undo { trial: "t".into() }.into(),
+            BuildRequest::Built { build: "b".into() }.into(),
+            ObserveRequest::Durability(DurabilityRequest::Patterns).into(),
+        ];
+        assert!(reads.iter().chain(&writes).all(|request| Scope::All.allows(request)));
+        assert!(reads.iter().all(|request| Scope::Watch.allows(request)));
+        assert!(!writes.iter().any(|request| Scope::Watch.allows(request)));
+    }
 
     #[test]
     fn the_hello_names_all_loads_and_iperf3_which_is_no_load_of_its_own() {
