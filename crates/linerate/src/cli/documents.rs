@@ -11,6 +11,7 @@ use linerate_diagnose::disks::SurveyedDrive;
 use linerate_diagnose::history::{LevelChange, SeriesHistory};
 use linerate_diagnose::profile::{GroupOutcome, HostProfile};
 use linerate_diagnose::rollout::{Rollout, RolloutWave};
+use linerate_fleet::agents::MadeKeys;
 use linerate_fleet::ssh::Cleaned;
 use linerate_history::{HistoryPoint, SeriesKey};
 use linerate_knowledge::Cause;
@@ -555,6 +556,7 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     kind::<Numbered<WithVerdict<History<'_>>>>("history", "history"),
     unjudged::<Numbered<NoticeOfHost<'_>>>("notice", "changes --follow, a line each", CHANGE),
     kind::<Numbered<WithVerdict<WatchLine<'_>>>>("watch", "watch, a line each"),
+    unjudged::<Numbered<&MadeKeys>>("agent-keys", "watch --make-keys", LIST),
     kind::<Numbered<WithVerdict<&DropReport>>>("drops", "drops"),
     kind::<Numbered<WithVerdict<Drift<'_>>>>("drift", "drift"),
     kind::<Numbered<WithVerdict<Differences<'_>>>>("diff", "diff"),

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_fleet::agents::{self, Agents};
 use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
-use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::inventory::{Host, HostName, Inventory};
 use linerate_model::slow::SlowOf;
 use linerate_model::suspect::Suspect;
 use linerate_model::units::counted;
@@ -71,6 +72,9 @@ pub(super) struct Args {
     /// Print a file for Prometheus, Grafana or systemd instead
     #[arg(long, value_name = "WHAT")]
     print: Option<Printed>,
+    /// Make the keys of [agents] that are missing, instead
+    #[arg(long, conflicts_with_all = ["print", "page", "metrics", "textfile", "time"])]
+    make_keys: bool,
     /// Print JSON, one event a line
     #[arg(long)]
     json: bool,
@@ -91,6 +95,8 @@ enum Printed {
     Unit,
     /// That user, for sysusers.d, and the commands that start it
     Sysusers,
+    /// A systemd unit of the agent of a host
+    AgentUnit,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -103,9 +109,41 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Some(Printed::Unit) => out::print(&unit_of(args)?)?,
         Some(Printed::Sysusers) => out::print(&unit::sysusers())?,
+        Some(Printed::AgentUnit) => out::print(&unit::agent_unit())?,
+        None if args.make_keys => make_keys(args)?,
         None => return begin(args),
     }
     Ok(ExitCode::Ok)
+}
+
+/// Makes the keys of the agents of an inventory.
+fn make_keys(args: &Args) -> anyhow::Result<()> {
+    let inventory = args.inventory.choose(&args.hosts)?.inventory;
+    let spec = inventory.agents.as_ref().ok_or_else(|| {
+        anyhow::anyhow!(
+            "the inventory has no table [agents]\nhint: add it with `listen = [\"10.0.0.9:9442\"]` and `keys = \"/etc/linerate/agents\"`"
+        )
+    })?;
+    let hosts: Vec<&str> = inventory
+        .hosts
+        .iter()
+        .filter(|host| inventory.has_agent(host))
+        .map(|host| host.name.as_str())
+        .collect();
+    let made = agents::make_keys(&spec.keys, &spec.listen, &hosts)?;
+    if args.json {
+        return out::listing(&made);
+    }
+    made.new.iter().try_for_each(|path| out::print(&format!("new: {}", path.display())))?;
+    // Of some hosts only, the others' keys are in use.
+    let unused = made.unused.iter().filter(|_| args.hosts.is_empty());
+    unused.for_each(|path| out::note(&format!("of no agent of this inventory: {}", path.display())));
+    out::note(&format!(
+        "{} made, {} there before; each goes to /etc/linerate/agent.toml of its host, 0600, root's",
+        counted(made.new.len(), "key"),
+        made.old.len()
+    ));
+    Ok(())
 }
 
 /// The unit that runs a watch with these arguments.
@@ -149,9 +187,17 @@ fn begin(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn watch(args: &Args, mut inventory: Inventory) -> anyhow::Result<ExitCode> {
-    let Some(mut fleet) = open::unless_interrupted(Fleet::open(&inventory, |_| true)).await else {
+    // First: whether the port is free is known at once.
+    let agents = Agents::open(&inventory).await?;
+    let dialled = |host: &Host| !inventory.has_agent(host);
+    let Some(mut fleet) = open::unless_interrupted(Fleet::open(&inventory, dialled)).await else {
         return Ok(open::after_interrupt());
     };
+    if let Some(agents) = agents {
+        let listen = agents.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        out::note(&format!("waiting for {} at {listen}", counted(agents.count(), "agent")));
+        fleet.await_agents(agents);
+    }
     fleet.notes.iter().for_each(|note| out::note(note));
     if addresses::is_needed(&inventory) {
         addresses::fill(&mut fleet, &mut inventory, None).await.iter().for_each(|how| out::note(how));

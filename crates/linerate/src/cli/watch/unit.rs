@@ -1,10 +1,12 @@
-//! The systemd unit of a watch with a user of its own, and that user. In: the words of the watch. Out: texts;
+//! The systemd unit of a watch with a user of its own, and that user; that of an agent. In: the words of the
+//! watch. Out: texts;
 //! nothing is written.
 
 use std::path::Path;
 
 use linerate_model::inventory::Inventory;
 use linerate_model::notify::NotifyVia;
+use linerate_model::step::CHECK_PROGRAM;
 
 /// Its user, and its folder below `/var/lib`: not that of the nodes, which is root's.
 const USER: &str = "linerate";
@@ -65,10 +67,11 @@ pub(super) fn unit(
     textfile: Option<&Path>,
 ) -> anyhow::Result<String> {
     let (file, inventory) = inventory;
-    for path in [Some(file), textfile].into_iter().flatten() {
+    let keys = inventory.agents.as_ref().map(|agents| agents.keys.as_path());
+    for path in [Some(file), textfile, keys].into_iter().flatten() {
         anyhow::ensure!(
             !is_hidden(path),
-            "{}: the unit cannot read what belongs to a user\nhint: use /etc/linerate/cluster.toml",
+            "{}: the unit cannot read what belongs to a user\nhint: use /etc/linerate for such files",
             path.display()
         );
     }
@@ -110,6 +113,43 @@ pub(super) fn unit(
          [Install]\n\
          WantedBy=multi-user.target\n"
     ))
+}
+
+/// What an agent does without. What would give it a view of files of its own (`ProtectSystem` and all that
+/// needs a mount namespace) is left out: mounts and sysctls are what it reports.
+const AGENT_SANDBOX: &str = "\
+NoNewPrivileges=yes
+CapabilityBoundingSet=~CAP_SYS_MODULE CAP_SYS_BOOT CAP_SYS_TIME CAP_SYS_TTY_CONFIG CAP_SYS_PACCT CAP_MKNOD \\
+    CAP_CHOWN CAP_FSETID CAP_SETFCAP CAP_SETPCAP CAP_SETUID CAP_SETGID CAP_KILL CAP_LINUX_IMMUTABLE CAP_LEASE \\
+    CAP_MAC_ADMIN CAP_MAC_OVERRIDE CAP_AUDIT_CONTROL CAP_AUDIT_WRITE CAP_AUDIT_READ CAP_WAKE_ALARM
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+UMask=0077
+";
+
+/// The unit of an agent on a host. Its program is that of `linerate check install`, its file is private.
+pub(super) fn agent_unit() -> String {
+    format!(
+        "# Made by `linerate watch --print agent-unit`: /etc/systemd/system/linerate-agent.service on a host.\n\
+         [Unit]\n\
+         Description=Agent of linerate watch: dials the operator and serves it; listens on nothing\n\
+         Documentation=man:linerate-watch(1)\n\
+         Wants=network-online.target\n\
+         After=network-online.target\n\
+         ConditionPathExists=/etc/linerate/agent.toml\n\
+         # It waits by itself, longer after each failure; it ends only where its file is refused.\n\
+         StartLimitIntervalSec=0\n\n\
+         [Service]\n\
+         ExecStart={CHECK_PROGRAM} agent\n\
+         Restart=always\n\
+         RestartSec=30\n\
+         {AGENT_SANDBOX}\n\
+         [Install]\n\
+         WantedBy=multi-user.target\n"
+    )
 }
 
 /// A word of a unit: what systemd would expand or split stays as it is.
