@@ -76,6 +76,9 @@ pub struct Fleet {
     agents: Option<agents::Agents>,
     /// How the hosts were named to this command.
     given: given::Given,
+    /// How sessions are opened again, in a test.
+    #[cfg(any(test, feature = "testing"))]
+    reopening: Option<Reopening>,
 }
 
 impl Fleet {
@@ -240,6 +243,13 @@ impl Fleet {
         Self { links: Mutex::new(links), gaps, ..Self::default() }
     }
 
+    /// The same fleet, whose sessions are opened again so.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn reopened_by(self, open: impl Fn(HostName) -> OpeningLink + Send + Sync + 'static) -> Self {
+        Self { reopening: Some(Reopening(Arc::new(open))), ..self }
+    }
+
     /// Why a host could not be reached at the start; `None` for one that was.
     pub fn unreachable(&self, host: &str) -> Option<&str> {
         if self.links().contains_key(host) {
@@ -353,7 +363,13 @@ impl Fleet {
         let (host, programs) = (host.clone(), Arc::clone(&self.programs));
         let job = self.slurm_jobs.get(&host.name).cloned();
         let old = self.links().get(&host.name).map_or(0, |link| link.reached().pid);
+        #[cfg(any(test, feature = "testing"))]
+        let reopening = self.reopening.clone();
         async move {
+            #[cfg(any(test, feature = "testing"))]
+            if let Some(Reopening(open)) = reopening {
+                return open(host.name).await;
+            }
             match agent {
                 Some(agent) => Ok(agent.await),
                 None => open_again(host, job, &programs, old).await,
@@ -391,6 +407,22 @@ impl Fleet {
         if let Some(job) = self.job {
             job.end().await;
         }
+    }
+}
+
+/// A session that is being opened.
+#[cfg(any(test, feature = "testing"))]
+pub type OpeningLink = std::pin::Pin<Box<dyn Future<Output = Result<NodeLink, LinkError>> + Send>>;
+
+/// Opens a session again.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone)]
+struct Reopening(Arc<dyn Fn(HostName) -> OpeningLink + Send + Sync>);
+
+#[cfg(any(test, feature = "testing"))]
+impl std::fmt::Debug for Reopening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reopening").finish_non_exhaustive()
     }
 }
 

@@ -6,8 +6,10 @@
 //! measuring takes as long as the operator's work on it. No socket, no process, no clock.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "part of tests alone")]
 
+mod downloads;
 mod meter;
 mod probing;
+mod world;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,10 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use linerate_model::fact::{FactValue, Gap, GapSubject, HostFacts};
-use linerate_model::inventory::{Endpoint, Group, Host, Inventory, Layer, SlurmSpec, TransportSpec};
-use linerate_model::kind::{MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::inventory::{
+    Endpoint, Group, Host, HostName, Inventory, Layer, SlurmSpec, TransportSpec,
+};
+use linerate_model::kind::{HttpPlan, MtuPlan, RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::{Interval, LoadReport, LoadSpec, Role, TcpEnd, UdpEnd};
 use linerate_model::path_mtu::MtuProbe;
+use linerate_model::probe::ProbeRequest;
 use linerate_wire::message::{Event, Hello, ObserveRequest, PROTOCOL, Request, RequestId, SessionRequest};
 use linerate_wire::session::{NodeEvent, NodeSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -26,10 +31,11 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use self::meter::Meter;
-use self::probing::Probing;
+use self::probing::{Probing, ProbingHost};
 use super::pipes::Pipes;
-use super::{Fleet, HELLO_WAIT, NodeLink, OPENING_MAX};
+use super::{Fleet, HELLO_WAIT, LinkError, NodeLink, OPENING_MAX};
 use linerate_model::random::Random;
+pub use world::{Condition, SimulatedHost, World};
 
 /// Rate of every host's link, and hosts in a rack. Racks are oversubscribed two to one.
 const LINK_BPS: f64 = 25e9;
@@ -52,6 +58,9 @@ const NOTICES_AFTER: Duration = Duration::from_secs(30);
 pub struct SimulatedFleet {
     seed: u64,
     sick: usize,
+    names: Vec<HostName>,
+    /// What happens to them while they are watched; `None`: nothing does.
+    world: Option<World>,
     numbers: HashMap<IpAddr, usize>,
     /// Receivers that wait for the report of their sender, by token.
     flows: Mutex<HashMap<[u8; 16], oneshot::Sender<LoadReport>>>,
@@ -103,7 +112,8 @@ fn name(number: usize) -> String {
     format!("n{number:05}")
 }
 
-fn address(number: usize) -> IpAddr {
+/// The address of the host of this number.
+pub fn address(number: usize) -> IpAddr {
     Ipv4Addr::from(0x0a00_0001 + number as u32).into()
 }
 
@@ -118,10 +128,25 @@ impl SimulatedFleet {
         Self::made(hosts, usize::MAX, seed, false)
     }
 
+    /// These hosts, numbered from 0, to which something happens while they are watched.
+    pub fn of(hosts: Vec<SimulatedHost>, seed: u64) -> Arc<Self> {
+        let names = hosts.iter().map(|host| host.name.clone()).collect();
+        Self::with(names, Some(World::of(hosts)), usize::MAX, seed, false)
+    }
+
     fn made(hosts: usize, sick: usize, seed: u64, fails: bool) -> Arc<Self> {
-        let numbers = (0..hosts).map(|number| (address(number), number)).collect();
+        Self::with((0..hosts).map(name).collect(), None, sick, seed, fails)
+    }
+
+    fn with(names: Vec<HostName>, world: Option<World>, sick: usize, seed: u64, fails: bool) -> Arc<Self> {
+        let numbers = (0..names.len()).map(|number| (address(number), number)).collect();
         let (flows, meter) = (Mutex::default(), Meter::default());
-        Arc::new(Self { seed, sick, numbers, flows, meter, fails })
+        Arc::new(Self { seed, sick, names, world, numbers, flows, meter, fails })
+    }
+
+    /// What happens to hosts that are made by [`Self::of`].
+    pub fn world(&self) -> &World {
+        self.world.as_ref().unwrap()
     }
 
     /// Time that this process has spent as the nodes, not as their operator.
@@ -137,12 +162,7 @@ impl SimulatedFleet {
             let (world, turns) = (Arc::clone(self), Arc::clone(&turns));
             tasks.spawn(async move {
                 let _turn = turns.acquire().await;
-                let (ours, theirs) = tokio::io::duplex(8 << 10);
-                let meter = world.meter.clone();
-                tokio::spawn(meter.over(node(world, number, theirs)));
-                let (from_node, to_node) = tokio::io::split(ours);
-                let pipes = Pipes::without_child(Box::new(from_node), Box::new(to_node));
-                (number, NodeLink::over(&name(number), pipes, Vec::new(), HELLO_WAIT).await)
+                (number, world.open_one(number).await)
             });
         }
         let (mut links, mut gaps) = (Vec::new(), Vec::new());
@@ -150,12 +170,38 @@ impl SimulatedFleet {
             match joined.unwrap() {
                 (_, Ok(link)) => links.push(link),
                 (number, Err(error)) => {
-                    gaps.push(Gap { what: GapSubject::Host(name(number)), reason: error.to_string() });
+                    let what = GapSubject::Host(self.names[number].clone());
+                    gaps.push(Gap { what, reason: error.to_string() });
                 }
             }
         }
         gaps.sort_by(|a, b| a.what.cmp(&b.what));
-        Fleet::of(links, gaps)
+        let world = Arc::clone(self);
+        Fleet::of(links, gaps).reopened_by(move |host| Box::pin(Arc::clone(&world).reopen(host)))
+    }
+
+    /// Opens a session with one node.
+    async fn open_one(self: Arc<Self>, number: usize) -> Result<NodeLink, LinkError> {
+        let name = self.names[number].clone();
+        let (ours, theirs) = tokio::io::duplex(8 << 10);
+        let meter = self.meter.clone();
+        tokio::spawn(meter.over(node(self, number, theirs)));
+        let (from_node, to_node) = tokio::io::split(ours);
+        let pipes = Pipes::without_child(Box::new(from_node), Box::new(to_node));
+        NodeLink::over(&name, pipes, Vec::new(), HELLO_WAIT).await
+    }
+
+    /// Opens a session again, where the host is reached.
+    async fn reopen(self: Arc<Self>, host: HostName) -> Result<NodeLink, LinkError> {
+        let number = self.names.iter().position(|name| *name == host);
+        let away = || self.world.as_ref()?.away(number?);
+        match (number, away()) {
+            (Some(number), None) => self.open_one(number).await,
+            (_, away) => {
+                let reason = away.unwrap_or_else(|| "no such host is simulated".to_owned());
+                Err(LinkError::Lost { host, reason })
+            }
+        }
     }
 
     fn random(&self, what: usize, number: usize) -> Random {
@@ -175,6 +221,9 @@ impl SimulatedFleet {
     }
 
     fn facts(&self, number: usize, prefixes: &[String]) -> HostFacts {
+        if let Some(world) = &self.world {
+            return world.facts(number, prefixes);
+        }
         let wanted = |key: &str| prefixes.is_empty() || prefixes.iter().any(|p| key.starts_with(p.as_str()));
         let mut readings = BTreeMap::new();
         let mut put = |key: String, value: FactValue| {
@@ -226,7 +275,8 @@ async fn node(world: Arc<SimulatedFleet>, number: usize, stream: DuplexStream) {
         return;
     }
     let death = begun + character.dies_after.unwrap_or(Duration::from_secs(86_400));
-    let mut session = NodeSession::new(hello());
+    let mut session = NodeSession::new(hello(world.world.as_ref().map(|world| world.boot_id(number))));
+    let mut cuts = world.world.as_ref().map(|world| world.cuts(number));
     let (answers, mut answered) = mpsc::unbounded_channel::<(RequestId, Event)>();
     let mut node = Node::new(world, number, answers);
     let mut buffer = vec![0; 2048];
@@ -245,6 +295,7 @@ async fn node(world: Arc<SimulatedFleet>, number: usize, stream: DuplexStream) {
             Some((id, event)) = answered.recv() => session.respond(now_ms(), id, event),
             () = sleep_until(wake) => {}
             () = sleep_until(death) => return,
+            () = world::cut(&mut cuts) => return,
         }
         while let Some(event) = session.poll_event() {
             let NodeEvent::Request { id, body } = event else { return };
@@ -288,13 +339,8 @@ impl Node {
             ) => {
                 vec![Event::Facts(Box::new(self.world.facts(self.number, &prefixes))), Event::Done]
             }
-            Request::Observe(ObserveRequest::Notices) => {
-                self.later(id, Event::Noticed(Vec::new()), NOTICES_AFTER)
-            }
-            Request::Observe(ObserveRequest::Probe(request)) => match self.probing.report(&request, now_ms) {
-                Some((report, after)) => self.later(id, Event::Probed(report), after),
-                None => vec![Event::Done],
-            },
+            Request::Observe(ObserveRequest::Notices) => self.notices(id),
+            Request::Observe(ObserveRequest::Probe(request)) => self.probe(id, request, now_ms),
             Request::Observe(ObserveRequest::Load(spec)) => self.load(id, spec),
             Request::Session(SessionRequest::StopLoad { load }) => {
                 drop(self.stops.remove(&load));
@@ -304,6 +350,37 @@ impl Node {
         }
     }
 
+    /// What has changed, as soon as something has.
+    fn notices(&self, id: RequestId) -> Vec<Event> {
+        let (world, number) = (Arc::clone(&self.world), self.number);
+        if world.world.is_none() {
+            return self.later(id, Event::Noticed(Vec::new()), NOTICES_AFTER);
+        }
+        self.when(id, async move {
+            let noticed = tokio::time::timeout(NOTICES_AFTER, world.world.as_ref()?.notices(number)).await;
+            Some(Event::Noticed(noticed.unwrap_or_default()))
+        })
+    }
+
+    fn probe(&mut self, id: RequestId, request: ProbeRequest, now_ms: u64) -> Vec<Event> {
+        if self.world.world.is_none() {
+            return match self.probing.report(&request, now_ms) {
+                Some((report, after)) => self.later(id, Event::Probed(report), after),
+                None => vec![Event::Done],
+            };
+        }
+        let (world, number, counted) = (Arc::clone(&self.world), self.number, self.probing.counted());
+        self.when(id, async move {
+            let host = ProbingHost {
+                number,
+                world: world.world.as_ref()?,
+                numbers: &world.numbers,
+                random: world.random(4, number),
+            };
+            probing::answer(host, &counted, request).await.map(Event::Probed)
+        })
+    }
+
     fn load(&mut self, id: RequestId, spec: LoadSpec) -> Vec<Event> {
         self.loads += 1;
         let mut random = self.world.random(3 + self.loads, self.number);
@@ -311,43 +388,68 @@ impl Node {
             let error = "no memory for the streams".to_owned();
             return vec![Event::Failed { error, hint: String::new(), undo_failed: false }];
         }
+        if let (Some(world), Some(plan)) = (&self.world.world, spec.kind.get::<HttpPlan>()) {
+            let (report, after) = downloads::download(world, plan, &mut random);
+            return self.ended_later(id, report, after);
+        }
         let (stop, stopped) = oneshot::channel();
         self.stops.insert(id, stop);
-        load(&self.world, (id, spec), random, &self.answers, stopped);
+        load(&self.world, (self.number, id, spec), random, &self.answers, stopped);
         Vec::new()
     }
 
     /// Answers in the background after some time.
     fn later(&self, id: RequestId, event: Event, after: Duration) -> Vec<Event> {
+        self.when(id, async move {
+            sleep(after).await;
+            Some(event)
+        })
+    }
+
+    /// A load with one end is over after some time.
+    fn ended_later(&self, id: RequestId, report: LoadReport, after: Duration) -> Vec<Event> {
         let answers = self.answers.clone();
         tokio::spawn(self.world.meter.clone().over(async move {
             sleep(after).await;
+            let _ =
+                answers.send((id, Event::LoadDone { report: Box::new(report), counters: BTreeMap::new() }));
+        }));
+        Vec::new()
+    }
+
+    /// Answers in the background as soon as the answer is known; `None`: done without one.
+    fn when(&self, id: RequestId, event: impl Future<Output = Option<Event>> + Send + 'static) -> Vec<Event> {
+        let answers = self.answers.clone();
+        tokio::spawn(self.world.meter.clone().over(async move {
             // The session of a node that is gone takes no answer.
-            if answers.send((id, event)).is_ok() {
-                let _ = answers.send((id, Event::Done));
+            if let Some(event) = event.await
+                && answers.send((id, event)).is_err()
+            {
+                return;
             }
+            let _ = answers.send((id, Event::Done));
         }));
         Vec::new()
     }
 }
 
-fn hello() -> Hello {
+fn hello(boot_id: Option<String>) -> Hello {
     Hello {
         protocol: PROTOCOL,
         version: "simulated".into(),
         build: "simulated".into(),
         facts: vec![],
-        loads: ["tcp", "udp", "rtt", "mtu"].map(str::to_owned).into(),
+        loads: ["tcp", "udp", "rtt", "mtu", "http"].map(str::to_owned).into(),
         root: true,
         wall_ms: None,
-        boot_id: None,
+        boot_id,
     }
 }
 
 /// One end of a load, in the background: the sender writes both reports when its time is over.
 fn load(
     world: &Arc<SimulatedFleet>,
-    (id, spec): (RequestId, LoadSpec),
+    (number, id, spec): (usize, RequestId, LoadSpec),
     mut random: Random,
     answers: &mpsc::UnboundedSender<(RequestId, Event)>,
     stopped: oneshot::Receiver<()>,
@@ -376,7 +478,11 @@ fn load(
         Role::Sender { peer } => {
             // Over its own loopback a host has no window to wait for.
             let sick = world.numbers.get(&peer.ip()) == Some(&world.sick);
-            let path = Path::draw(&mut random, sick);
+            let mut path = Path::draw(&mut random, sick);
+            if let (Some(of), Some(to)) = (&world.world, world.numbers.get(&peer.ip())) {
+                path.rtt_us = of.rtt_us(number, *to).into();
+                path.lost = draw_lost(&spec.kind, of.between(number, *to).loss, &mut random);
+            }
             tokio::spawn(world.meter.clone().over(async move {
                 sleep(path.time(&spec.kind)).await;
                 let waiting = world.flows.lock().unwrap_or_else(PoisonError::into_inner).remove(&spec.token);
@@ -404,6 +510,19 @@ struct Path {
     window: bool,
     /// Noise of the intervals of a transfer.
     wobble: f64,
+    /// Datagrams of a flow that do not arrive.
+    lost: u64,
+}
+
+/// Datagrams of a flow that are lost.
+fn draw_lost(kind: &TestKind, loss: f64, random: &mut Random) -> u64 {
+    let sent = kind.get::<UdpPlan>().map_or(0, datagrams);
+    (0..sent).filter(|_| random.fraction() < loss).count() as u64
+}
+
+/// Datagrams of a flow.
+fn datagrams(udp: &UdpPlan) -> u64 {
+    (udp.rate_bps * f64::from(udp.duration_ms) / 8e3 / f64::from(udp.payload_bytes)) as u64
 }
 
 impl Path {
@@ -413,7 +532,8 @@ impl Path {
         let free_bps = 0.98 * LINK_BPS * (0.985 + 0.01 * unit());
         let window_bps = SICK_RMEM_BYTES * 8.0 / (rtt_us * 1e-6);
         let window = sick_receiver && window_bps < free_bps;
-        Self { rate_bps: if window { window_bps } else { free_bps }, rtt_us, window, wobble: 0.02 * unit() }
+        let rate_bps = if window { window_bps } else { free_bps };
+        Self { rate_bps, rtt_us, window, wobble: 0.02 * unit(), lost: 0 }
     }
 
     fn time(&self, kind: &TestKind) -> Duration {
@@ -430,7 +550,7 @@ impl Path {
             self.transfer(&mut report, tcp.duration_ms, sender);
         } else if let Some(udp) = kind.get::<UdpPlan>() {
             let payload = u64::from(udp.payload_bytes);
-            let datagrams = (udp.rate_bps * f64::from(udp.duration_ms) / 8e3 / payload as f64) as u64;
+            let datagrams = datagrams(udp) - if sender { 0 } else { self.lost };
             report.elapsed_s = f64::from(udp.duration_ms) / 1e3;
             report.bytes = datagrams * payload;
             report.udp = Some(UdpEnd { datagrams, ..UdpEnd::default() });
