@@ -179,10 +179,12 @@ impl RttWatch {
         }
         let (usual, now, seen_with) = self.figures(&suspect);
         let before = before.map(|at| self.open.remove(at));
+        // It was late from the begin of the first minute, which was counted at its end.
+        let since_ms = part.since_ms.saturating_sub(MINUTE_MS);
         let alarm = SlowAlarm {
             id: before.as_ref().map_or_else(|| self.ids.next(), |open| open.alarm.id),
             of,
-            since_ms: before.as_ref().map_or(part.since_ms, |open| open.alarm.since_ms.min(part.since_ms)),
+            since_ms: before.as_ref().map_or(since_ms, |open| open.alarm.since_ms.min(since_ms)),
             reported_ms: at_ms,
             usual,
             now,
