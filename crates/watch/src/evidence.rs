@@ -130,6 +130,11 @@ impl Evidence {
         partners
     }
 
+    /// The partner of each loss.
+    pub(crate) fn lost_with(&self) -> impl Iterator<Item = usize> + '_ {
+        self.losses.iter().map(|loss| loss.partner)
+    }
+
     /// Of whom the losses are, without those with partners that have more evidence against them; `None` until
     /// it can be reported.
     pub(crate) fn belongs(&self, is_explained: impl Fn(usize) -> bool) -> Option<Belongs> {

@@ -13,7 +13,9 @@ use linerate_model::watch::LossAlarm;
 use crate::alarm::{AlarmIds, Open, Step, Suspected};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
-use crate::rules::{GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, LOSS, SCORE, SUSPECTED, TestRules};
+use crate::rules::{
+    GROUP_EXPLAINS, GROUP_MEMBERS, GROUP_SHARE, LEARN_KEEP, LEARN_MS, LOSS, SCORE, SUSPECTED, TestRules,
+};
 
 /// What was sent from one host to another since it was reported last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +153,7 @@ impl LossWatch {
         let other = opposite(end.1);
         let belongs = evidence.belongs(|partner| self.evidence((partner, other)).lost > evidence.lost)?;
         let (end, suspected) = match (self.wider(end), belongs) {
-            (Some(wider), _) => (end, wider),
+            (Some(wider), _) => wider,
             (None, Belongs::ToHost) => (end, Suspected::Host(end.0)),
             (None, Belongs::ToPair(partner)) => self.one_or_several_pairs(end, partner),
         };
@@ -175,35 +177,71 @@ impl LossWatch {
         (end, Suspected::Pair(pair.0, pair.1))
     }
 
-    /// The group of a host, or all hosts, where many of them lose in the same direction.
-    fn wider(&self, (host, direction): End) -> Option<Suspected> {
-        let group = self.group_of[host];
+    /// The group of a host, or all hosts, where many of them lose in the same direction; with an end of it.
+    fn wider(&self, end: End) -> Option<(End, Suspected)> {
+        let (host, direction) = end;
         // What others lost with this host alone is this host's.
-        let has_own = |at: usize| {
-            let evidence = self.evidence((at, direction));
-            let is_own = |partner: &usize| at == host || *partner != host;
-            evidence.score() >= SUSPECTED * SCORE && evidence.partners().iter().any(is_own)
-        };
-        let is_one = |at: usize| {
-            has_own(at)
-                || self.open.iter().any(|open| {
-                    open.suspected == Suspected::Host(at)
-                        && [direction, Direction::Both].contains(&open.alarm.direction)
-                })
-        };
-        let is_wide = |hosts: &mut dyn Iterator<Item = usize>| {
-            let (mut all, mut suspected) = (0_usize, 0_usize);
-            for at in hosts {
-                all += 1;
-                suspected += usize::from(is_one(at));
-            }
-            suspected >= GROUP_MEMBERS && suspected as f64 > GROUP_SHARE * all as f64
-        };
-        if is_wide(&mut (0..self.names.len())) {
-            return Some(Suspected::All);
+        let is_own = |at: usize, partner: usize| at == host || partner != host;
+        if self.is_wide(direction, &mut (0..self.names.len()), &is_own) {
+            return Some(self.one_group(direction).unwrap_or((end, Suspected::All)));
         }
+        let group = self.group_of[host];
         let members = &mut (0..self.names.len()).filter(|at| self.group_of[*at] == group);
-        is_wide(members).then_some(Suspected::Group(group?))
+        self.is_wide(direction, members, &is_own).then_some((end, Suspected::Group(group?)))
+    }
+
+    /// Whether many of these hosts lose in a direction, by partners that count.
+    fn is_wide(
+        &self,
+        direction: Direction,
+        hosts: &mut dyn Iterator<Item = usize>,
+        counts: &dyn Fn(usize, usize) -> bool,
+    ) -> bool {
+        let is_open = |at: usize| {
+            self.open.iter().any(|open| {
+                open.suspected == Suspected::Host(at)
+                    && [direction, Direction::Both].contains(&open.alarm.direction)
+            })
+        };
+        let (mut all, mut suspected) = (0_usize, 0_usize);
+        for at in hosts {
+            let partners = || self.evidence((at, direction)).partners();
+            let is_one = self.is_suspected((at, direction)) && partners().iter().any(|one| counts(at, *one));
+            all += 1;
+            suspected += usize::from(is_one || is_open(at));
+        }
+        suspected >= GROUP_MEMBERS && suspected as f64 > GROUP_SHARE * all as f64
+    }
+
+    fn is_suspected(&self, end: End) -> bool {
+        self.evidence(end).score() >= SUSPECTED * SCORE
+    }
+
+    /// The one group that nearly all losses have one end in, with the end of it that lost most: with few
+    /// groups every other host has partners in it, and would be suspected too.
+    fn one_group(&self, direction: Direction) -> Option<(End, Suspected)> {
+        let ends = (0..self.names.len()).map(|at| (at, direction)).filter(|end| self.is_suspected(*end));
+        let pairs: Vec<(usize, usize)> = ends
+            .flat_map(|end| self.evidence(end).lost_with().map(move |partner| (end.0, partner)))
+            .collect();
+        let is_in = |host: usize, group: usize| self.group_of[host] == Some(group);
+        let explains = |group: &usize| {
+            let explained = pairs.iter().filter(|(a, b)| is_in(*a, *group) != is_in(*b, *group)).count();
+            explained as f64 >= GROUP_EXPLAINS * pairs.len() as f64
+        };
+        let mut groups = (0..self.groups.len()).filter(explains);
+        let group = groups.next().filter(|_| !pairs.is_empty())?;
+        // Of two groups that explain it, neither is the one.
+        if groups.next().is_some() {
+            return None;
+        }
+        // Its own direction: where its partners are the ones that were judged, the other one.
+        [direction, opposite(direction)].into_iter().find_map(|direction| {
+            let members = || (0..self.names.len()).filter(|at| is_in(*at, group));
+            let most = members().max_by_key(|at| self.evidence((*at, direction)).lost)?;
+            self.is_wide(direction, &mut members(), &|_, _| true)
+                .then_some(((most, direction), Suspected::Group(group)))
+        })
     }
 
     /// Opens an alarm, or makes one wider.

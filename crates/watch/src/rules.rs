@@ -62,6 +62,10 @@ pub const GROUP_SHARE: f64 = 0.5;
 /// See [`GROUP_SHARE`].
 pub const GROUP_MEMBERS: usize = 3;
 
+/// Share of all losses that must have one end in a group, and in no other group, before it is that group and
+/// not every path, 0 to 1. Of three equal groups each has an end in two thirds of the pairs between groups.
+pub const GROUP_EXPLAINS: f64 = 0.8;
+
 /// Share of [`SCORE`] at which a member counts as suspected, 0 to 1.
 pub const SUSPECTED: f64 = 0.35;
 

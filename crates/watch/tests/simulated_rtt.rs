@@ -157,6 +157,26 @@ fn a_host_a_pair_and_a_group_with_longer_rtts_are_named() {
 }
 
 #[test]
+fn a_group_that_explains_each_late_pair_is_named_where_it_is_a_partner_of_all() {
+    // Of three groups each host has partners in every other one: all of them have late pairs.
+    let named = |slow: fn(usize) -> bool| {
+        let found = (0..10).map(|seed| {
+            let mut cluster = Cluster::new(12, 4, seed);
+            cluster.run(0..DAY, |_, _| 1.0);
+            let reported = cluster.run(DAY..DAY + 10, |a, b| if slow(a) == slow(b) { 1.0 } else { 9.0 });
+            suspects(&reported).last().map(|(_, suspect)| suspect.clone())
+        });
+        found.collect::<Vec<_>>()
+    };
+    let of_group = named(|host| host / 4 == 1);
+    let right = of_group.iter().filter(|found| **found == Some(Suspect::Group("rack1".into()))).count();
+    assert!(right >= 9, "{of_group:?}");
+    // What hosts of two groups have in common is no group.
+    let of_two = named(|host| host % 4 < 2);
+    assert!(of_two.iter().all(|found| !matches!(found, Some(Suspect::Group(_)))), "{of_two:?}");
+}
+
+#[test]
 fn an_alarm_ends_when_rtts_are_as_before_and_minutes_alone_are_none() {
     let mut cluster = Cluster::new(20, 5, 3);
     cluster.run(0..DAY, |_, _| 1.0);
