@@ -11,6 +11,9 @@ use linerate_model::units::{date, date_minute, day_minute};
 
 use crate::names;
 
+/// Between the two readings of a host that is followed, milliseconds, at most.
+const SEEN_AS_IT_HAPPENED_MS: u64 = 1000;
+
 /// Width of keys in the list; a longer one has its line for itself.
 const KEY: usize = 34;
 
@@ -85,9 +88,12 @@ pub fn notice(host: &str, notice: &FactNotice, width: usize) -> String {
     out
 }
 
-/// Between which moments, in whole minutes.
+/// Between which moments, in whole minutes; of one that was seen as it happened, the second.
 #[must_use]
 pub fn between(change: &FactChange) -> String {
+    if change.seen_ms.saturating_sub(change.after_ms) < SEEN_AS_IT_HAPPENED_MS {
+        return format!("at {}", date(change.seen_ms));
+    }
     let (after, seen) = (date_minute(change.after_ms), date_minute(change.seen_ms));
     if after == seen { format!("at {seen} UTC") } else { format!("between {after} and {seen} UTC") }
 }
@@ -113,10 +119,16 @@ fn line(change: &FactChange, width: usize) -> Vec<String> {
 /// A change in one line without its time: host, setting, values and who.
 #[must_use]
 pub fn in_short(change: &FactChange) -> String {
+    format!("{} {}", one_line(&change.host), of_host(change))
+}
+
+/// The same without the host, where that stands beside it.
+#[must_use]
+pub fn of_host(change: &FactChange) -> String {
     let value = |value: &Option<FactValue>| value.as_ref().map_or_else(|| "absent".to_owned(), names::fact);
     let who = change.who.as_ref().map_or(String::new(), |who| format!(" by {who}"));
     let (from, to) = (value(&change.from), value(&change.to));
-    one_line(&format!("{} {} {from} -> {to}{who}", change.host, names::setting(&change.key)))
+    one_line(&format!("{} {from} -> {to}{who}", names::setting(&change.key)))
 }
 
 /// Two texts cut to a width that they share: a short one leaves the rest to the other.
@@ -229,6 +241,6 @@ mod tests {
         assert_eq!(clauses(&one)[0], "changed between 25 Nov 01:26 and 02:20 UTC by trial t1");
         one.after_ms = one.seen_ms + 1;
         assert_eq!(clauses(&one)[0], "changed 25 Nov 02:20 UTC by trial t1");
-        assert_eq!(between(&one), "at 2026-11-25 02:20 UTC");
+        assert_eq!(between(&one), "at 2026-11-25 02:20:00 UTC");
     }
 }

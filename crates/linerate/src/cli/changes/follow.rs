@@ -259,20 +259,21 @@ impl Log {
         self.seen += notice.changes.len();
         let keys: Vec<FactKey> = notice.changes.iter().map(|change| change.key.clone()).collect();
         let who = notice.who();
-        let mut facts = HostFacts::default();
-        // Facts of namespaces inside a host are not read when it is followed: here is what they were.
-        let inside = notice.changes.iter().filter(|change| change.key.starts_with("netns."));
-        facts.readings.extend(inside.filter_map(|one| Some((one.key.clone(), one.from.clone()?))));
-        let at_ms = clock::now_ms();
-        if !facts.readings.is_empty() {
-            let host = host.clone();
-            self.keep(Unwritten { host, facts, keys: None, who: None, at_ms });
+        if keys.is_empty() {
+            return;
         }
+        let mut facts = HostFacts::default();
+        // What they were until now: the host is followed, so this is the moment in which they changed. Of
+        // namespaces inside a host it is also the first time that they are read.
+        let before = notice.changes.iter();
+        facts.readings.extend(before.filter_map(|one| Some((one.key.clone(), one.from.clone()?))));
+        let is_inside = |key: &FactKey| key.starts_with("netns.");
+        let before = if keys.iter().any(is_inside) { None } else { Some(keys.clone()) };
+        let at_ms = clock::now_ms();
+        self.keep(Unwritten { host: host.clone(), facts, keys: before, who: None, at_ms });
         facts = HostFacts::default();
         facts.readings.extend(notice.changes.into_iter().filter_map(|one| Some((one.key, one.to?))));
-        if !keys.is_empty() {
-            self.keep(Unwritten { host: host.clone(), facts, keys: Some(keys), who, at_ms });
-        }
+        self.keep(Unwritten { host: host.clone(), facts, keys: Some(keys), who, at_ms });
         self.retry(RETRY);
     }
 
