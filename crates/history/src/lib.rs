@@ -116,6 +116,15 @@ impl History {
         self.database.first("find a series", query, params![text(key)?], |row| Ok(SeriesId(row.get(0)?)))
     }
 
+    /// Whether nothing was ever measured into it.
+    pub fn is_empty(&self) -> Result<bool, HistoryError> {
+        let query = "select id from series limit 1";
+        let first = self
+            .database
+            .first("find a series", query, params![], |row| Ok::<_, HistoryError>(SeriesId(row.get(0)?)))?;
+        Ok(first.is_none())
+    }
+
     /// All series, in the order in which they were added.
     pub fn list(&self) -> Result<Vec<(SeriesId, SeriesKey)>, HistoryError> {
         self.list_with("")

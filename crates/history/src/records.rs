@@ -3,6 +3,7 @@
 
 use linerate_model::drops::DropReport;
 use linerate_model::fact_change::FactChange;
+use linerate_model::inventory::HostName;
 use linerate_model::watch::{DecidedLoss, WatchAlarm};
 use linerate_store::StoreError;
 use rusqlite::params;
@@ -39,6 +40,9 @@ pub struct AlarmRecord {
     /// Settings of its hosts that changed within a day before it, newest first.
     #[serde(default)]
     pub changed: Vec<FactChange>,
+    /// The hosts that it is of; none where it is every path, or was kept before they were.
+    #[serde(default)]
+    pub hosts: Vec<HostName>,
     /// When the watch reported it last, Unix milliseconds.
     pub seen_ms: u64,
     /// When it was over, Unix milliseconds; `None` for one that was open when it was reported last.
@@ -46,6 +50,10 @@ pub struct AlarmRecord {
     pub ended_ms: Option<u64>,
     /// What a person types next.
     pub command: String,
+    /// Arguments by which other commands find the same hosts, such as `-i cluster.toml`; empty without a
+    /// file.
+    #[serde(default)]
+    pub inventory: String,
 }
 
 /// A watch reports open alarms once a minute: after this time it has ended, milliseconds.
@@ -187,6 +195,8 @@ mod tests {
             seen_ms: START_MS + number * 1000 + 9000,
             ended_ms: None,
             command: "linerate survey".to_owned(),
+            hosts: vec!["arc-2".to_owned()],
+            inventory: String::new(),
         }
     }
 

@@ -12,10 +12,9 @@ use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
 use linerate_model::inventory::{Host, HostName, Inventory};
-use linerate_model::slow::SlowOf;
-use linerate_model::suspect::Suspect;
+use linerate_model::shell;
 use linerate_model::units::counted;
-use linerate_model::watch::WatchEvent;
+use linerate_model::watch::{WatchAlarm, WatchEvent};
 use linerate_page::server::Listen;
 use linerate_report::heat::Style;
 use linerate_report::watch as words;
@@ -32,7 +31,7 @@ use super::serve::Page;
 use super::targets::{self, InventoryFile};
 use super::{open, out, quantity};
 use linerate_operator::observe::addresses;
-use linerate_operator::watch::alarms::AlarmBook;
+use linerate_operator::watch::alarms::{AlarmBook, hosts_of};
 use linerate_operator::watch::metrics::{MetricsListener, TextFile};
 use linerate_operator::watch::notify::Notifier;
 use linerate_operator::watch::{Output, Watch};
@@ -231,7 +230,7 @@ async fn follow(
         inventory,
         named,
         log: Log::new(&inventory.name, Vec::new(), SeenBy::Watch),
-        alarms: AlarmBook::begin(&inventory.name, &next, clock::now_ms()),
+        alarms: AlarmBook::begin(inventory, &next, &found_by(args), clock::now_ms()),
         notifier: Notifier::begin(inventory, next),
     };
     let mut listener = match args.metrics {
@@ -357,20 +356,17 @@ fn exposition(watch: &Watch, notifier: &Notifier) -> String {
 
 /// Settings of the hosts of an alarm that changed within a day before it, newest first.
 fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
-    let (hosts, since_ms, reported_ms) = match event {
-        WatchEvent::Opened { alarm, .. } | WatchEvent::Measured { alarm, .. } => {
-            (hosts_of(inventory, &alarm.suspect), alarm.since_ms, alarm.reported_ms)
-        }
+    let alarm = match event {
+        WatchEvent::Opened { alarm, .. }
+        | WatchEvent::Measured { alarm, .. }
+        | WatchEvent::Widened { alarm } => WatchAlarm::Loss(alarm.clone()),
         WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => {
-            let hosts = match &alarm.of {
-                SlowOf::Rtt(suspect) => hosts_of(inventory, suspect),
-                SlowOf::Download(of) => of.host.iter().cloned().collect(),
-            };
-            (hosts, alarm.since_ms, alarm.reported_ms)
+            WatchAlarm::Slow(alarm.clone())
         }
         _ => return Vec::new(),
     };
-    let since_ms = since_ms.saturating_sub(CHANGED_MS);
+    let (hosts, reported_ms) = (hosts_of(inventory, &alarm), alarm.reported_ms());
+    let since_ms = alarm.since_ms().saturating_sub(CHANGED_MS);
     let log = Store::open_to_read().and_then(|store| store.list_changes(&hosts, since_ms, ""));
     let all = match log {
         Ok(log) => log.changes,
@@ -383,20 +379,10 @@ fn changed(inventory: &Inventory, event: &WatchEvent) -> Vec<FactChange> {
     all.into_iter().filter(is_before).map(|one| one.change).collect()
 }
 
-/// The hosts that a suspect is made of; none for every path.
-fn hosts_of(inventory: &Inventory, suspect: &Suspect) -> Vec<HostName> {
-    match suspect {
-        Suspect::Host(host) => vec![host.clone()],
-        Suspect::Pair(from, to) => vec![from.clone(), to.clone()],
-        Suspect::Group(group) => inventory
-            .members(group)
-            .into_iter()
-            .map(|host| &host.name)
-            .chain(inventory.group(group).and_then(|group| group.machine.as_ref()))
-            .cloned()
-            .collect(),
-        _ => Vec::new(),
-    }
+/// Arguments by which other commands find the same inventory; none where hosts were named.
+fn found_by(args: &Args) -> String {
+    let file = args.inventory.given();
+    file.map_or_else(String::new, |file| format!("-i {}", shell::path(file)))
 }
 
 fn report(args: &Args, named: &str, event: &WatchEvent) -> anyhow::Result<()> {

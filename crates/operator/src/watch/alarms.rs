@@ -2,27 +2,67 @@
 //! that could not be handed on yet waits.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_history::AlarmRecord;
 use linerate_model::fact_change::FactChange;
+use linerate_model::inventory::{Host, HostName, Inventory};
+use linerate_model::suspect::Suspect;
 use linerate_model::watch::{LossAlarm, WatchAlarm, WatchEvent};
 use linerate_report::watch as words;
 
+/// The hosts that an alarm is of: of downloads who downloads and the front end, where it is a host of the
+/// inventory. None where it is every path.
+#[must_use]
+pub fn hosts_of(inventory: &Inventory, alarm: &WatchAlarm) -> Vec<HostName> {
+    if let Some(of) = alarm.downloads() {
+        let front_end = of.via.as_deref().and_then(|via| front_end(inventory, via));
+        let front_end = front_end.filter(|host| of.host.as_ref() != Some(host));
+        return of.host.iter().cloned().chain(front_end).collect();
+    }
+    match alarm.suspect() {
+        Some(Suspect::Host(host)) => vec![host.clone()],
+        Some(Suspect::Pair(from, to)) => vec![from.clone(), to.clone()],
+        Some(Suspect::Group(group)) => {
+            let mut hosts: Vec<HostName> =
+                inventory.members(group).into_iter().map(|host| host.name.clone()).collect();
+            let machine = inventory.group(group).and_then(|group| group.machine.clone());
+            hosts.extend(machine.filter(|machine| !hosts.contains(machine)));
+            hosts
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The host that a front end is, by its name or its address, with a port or without.
+fn front_end(inventory: &Inventory, via: &str) -> Option<HostName> {
+    let name = via.rsplit_once(':').map_or(via, |(name, _)| name);
+    let address = via.parse().ok().or_else(|| Some(via.parse::<SocketAddr>().ok()?.ip()));
+    let is_it = |host: &&Host| {
+        let has = |address: IpAddr| host.endpoints.iter().any(|end| end.address == address);
+        host.name == via || host.name == name || address.is_some_and(has)
+    };
+    inventory.hosts.iter().find(is_it).map(|host| host.name.clone())
+}
+
 /// All that are open, and those that are over and not handed on yet.
 pub struct AlarmBook {
-    cluster: String,
+    inventory: Inventory,
     command: String,
+    found_by: String,
     watch_ms: u64,
     records: BTreeMap<u64, AlarmRecord>,
     unsaved: BTreeSet<u64>,
 }
 
 impl AlarmBook {
-    /// Of a watch that begins now; `command`: what a person types next.
-    pub fn begin(cluster: &str, command: &str, now_ms: u64) -> Self {
+    /// Of a watch that begins now; `command`: what a person types next; `found_by`: arguments by which other
+    /// commands find the inventory.
+    pub fn begin(inventory: &Inventory, command: &str, found_by: &str, now_ms: u64) -> Self {
         Self {
-            cluster: cluster.to_owned(),
+            inventory: inventory.clone(),
             command: command.to_owned(),
+            found_by: found_by.to_owned(),
             watch_ms: now_ms,
             records: BTreeMap::new(),
             unsaved: BTreeSet::new(),
@@ -39,9 +79,8 @@ impl AlarmBook {
                 let record = self.loss(alarm, now_ms);
                 (record.decided, record.changed) = (Some(decided.clone()), changed.to_owned());
             }
-            WatchEvent::Widened { alarm } => {
-                self.loss(alarm, now_ms);
-            }
+            // It is of more hosts now.
+            WatchEvent::Widened { alarm } => changed.clone_into(&mut self.loss(alarm, now_ms).changed),
             WatchEvent::Closed { alarm } => self.loss(alarm, now_ms).ended_ms = Some(now_ms),
             WatchEvent::Slowed { alarm, .. } | WatchEvent::Remeasured { alarm, .. } => {
                 changed.clone_into(&mut self.record(WatchAlarm::Slow(alarm.clone()), now_ms).changed);
@@ -72,8 +111,9 @@ impl AlarmBook {
             WatchAlarm::Loss(_) => None,
             WatchAlarm::Slow(alarm) => words::slow_command(alarm),
         };
+        let hosts = hosts_of(&self.inventory, &alarm);
         let record = self.records.entry(id).or_insert_with(|| AlarmRecord {
-            cluster: self.cluster.clone(),
+            cluster: self.inventory.name.clone(),
             watch_ms: self.watch_ms,
             alarm: alarm.clone(),
             decided: None,
@@ -81,7 +121,10 @@ impl AlarmBook {
             seen_ms: now_ms,
             ended_ms: None,
             command: String::new(),
+            hosts: Vec::new(),
+            inventory: self.found_by.clone(),
         });
+        record.hosts = hosts;
         record.alarm = alarm;
         record.seen_ms = now_ms;
         // One that has become wider may need another.
@@ -123,18 +166,47 @@ mod tests {
         }
     }
 
-    fn lost(record: &AlarmRecord) -> u64 {
-        let WatchAlarm::Loss(alarm) = &record.alarm else { panic!("{record:?}") };
-        alarm.lost
+    fn three() -> Inventory {
+        Inventory { name: "three".to_owned(), ..Inventory::default() }
     }
 
     #[test]
-    fn what_is_slow_is_kept_with_its_own_command_until_it_is_as_usual() {
-        let mut book = AlarmBook::begin("three", "linerate survey -i c.toml", 500);
-        let url = Some("http://a/b c".to_owned());
-        let mut slow = SlowAlarm {
+    fn a_front_end_is_a_host_by_its_name_or_address_and_a_group_has_its_machine() {
+        use linerate_model::inventory::{Endpoint, Group, Layer, TransportSpec};
+        let host = |number: u8| Host {
+            name: format!("arc-{number}"),
+            transport: TransportSpec::Local,
+            groups: vec!["on-vs-4".to_owned()],
+            endpoints: vec![Endpoint {
+                address: [192, 0, 2, number].into(),
+                layer: Layer::Underlay,
+                netns: None,
+                link_bps: None,
+            }],
+            state_dir: None,
+            etc_dir: None,
+            cache_dir: None,
+        };
+        let machine = Some("vs-4".to_owned());
+        let group = Group { name: "on-vs-4".to_owned(), machine, ..Group::default() };
+        let inventory = Inventory { groups: vec![group], hosts: vec![host(1), host(2)], ..three() };
+        let of = |via: &str| {
+            let of = DownloadSuspect { host: Some("arc-2".into()), url: None, via: Some(via.into()) };
+            hosts_of(&inventory, &WatchAlarm::Slow(slow(SlowOf::Download(of))))
+        };
+        for via in ["arc-1", "arc-1:8080", "192.0.2.1", "192.0.2.1:8080"] {
+            assert_eq!(of(via), ["arc-2", "arc-1"], "{via}");
+        }
+        assert_eq!(of("proxy.example"), ["arc-2"]);
+        assert_eq!(of("arc-2"), ["arc-2"]);
+        let suspect = SlowOf::Rtt(Suspect::Group("on-vs-4".into()));
+        assert_eq!(hosts_of(&inventory, &WatchAlarm::Slow(slow(suspect))), ["arc-1", "arc-2", "vs-4"]);
+    }
+
+    fn slow(of: SlowOf) -> SlowAlarm {
+        SlowAlarm {
             id: 3,
-            of: SlowOf::Download(DownloadSuspect { url, ..DownloadSuspect::default() }),
+            of,
             since_ms: 1000,
             reported_ms: 2000,
             usual: 800e6,
@@ -143,7 +215,19 @@ mod tests {
             seen_with: 1,
             failure: None,
             decided: None,
-        };
+        }
+    }
+
+    fn lost(record: &AlarmRecord) -> u64 {
+        let WatchAlarm::Loss(alarm) = &record.alarm else { panic!("{record:?}") };
+        alarm.lost
+    }
+
+    #[test]
+    fn what_is_slow_is_kept_with_its_own_command_until_it_is_as_usual() {
+        let mut book = AlarmBook::begin(&three(), "linerate survey -i c.toml", "-i c.toml", 500);
+        let url = Some("http://a/b c".to_owned());
+        let mut slow = slow(SlowOf::Download(DownloadSuspect { url, ..DownloadSuspect::default() }));
         let mut taken = Vec::new();
         let mut handed_on = |book: &mut AlarmBook| {
             book.hand_on(|records| {
@@ -171,7 +255,7 @@ mod tests {
 
     #[test]
     fn an_alarm_is_one_record_from_its_begin_to_its_end_and_waits_where_it_is_not_taken() {
-        let mut book = AlarmBook::begin("three", "linerate survey -i c.toml", 500);
+        let mut book = AlarmBook::begin(&three(), "linerate survey -i c.toml", "-i c.toml", 500);
         book.event(&WatchEvent::Opened { alarm: alarm(1, 4), changes: Vec::new() }, 9000, &[]);
         book.hand_on(|_| false);
         let decided = DecidedLoss {

@@ -222,6 +222,8 @@ fn add_alarm(
         alarm,
         decided,
         changed: vec![changed],
+        hosts: Vec::new(),
+        inventory: String::new(),
         ended_ms,
     };
     history.keep(&record).unwrap();
