@@ -111,6 +111,7 @@ fn is_same(view: &View, last: &View) -> bool {
         && view.trials == last.trials
         && view.changes == last.changes
         && (&view.alarms, &view.drops) == (&last.alarms, &last.drops)
+        && view.is_watched == last.is_watched
         && view.trouble == last.trouble
 }
 
@@ -126,6 +127,7 @@ fn troubled(last: &View, error: &StoreError) -> View {
         drift: last.drift.clone(),
         alarms: last.alarms.clone(),
         drops: Arc::clone(&last.drops),
+        is_watched: last.is_watched,
         trouble: Some(error.to_string()),
     }
 }

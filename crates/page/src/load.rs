@@ -80,13 +80,12 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
         Some(run) => (source.drift)(run, &over_time.log),
         None => DriftView::Absent("no run".to_owned()),
     };
-    let (alarms, drops, trouble) = match records(source, last) {
-        Ok((alarms, drops)) => (alarms, drops, None),
+    let ((alarms, drops, is_watched), trouble) = match records(source, last) {
+        Ok(records) => (records, None),
         // The runs are shown all the same, and what is older.
         Err(error) => {
-            let known = last.map(|view| (view.alarms.clone(), Arc::clone(&view.drops)));
-            let (alarms, drops) = known.unwrap_or_default();
-            (alarms, drops, Some(error.to_string()))
+            let known = last.map(|view| (view.alarms.clone(), Arc::clone(&view.drops), view.is_watched));
+            (known.unwrap_or_default(), Some(error.to_string()))
         }
     };
     Ok(View {
@@ -99,15 +98,16 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
         drift,
         alarms,
         drops,
+        is_watched,
         trouble,
     })
 }
 
-/// Alarms and counts of drops, newest first. A count does not change: all are read when there is another one.
-fn records(
-    source: &Source,
-    last: Option<&View>,
-) -> Result<(Vec<AlarmRecord>, Arc<Vec<DropsRecord>>), HistoryError> {
+/// Alarms and counts of drops, newest first, and whether there are minutes.
+type Records = (Vec<AlarmRecord>, Arc<Vec<DropsRecord>>, bool);
+
+/// A count does not change: all are read when there is another one.
+fn records(source: &Source, last: Option<&View>) -> Result<Records, HistoryError> {
     let history = (source.history)()?;
     let known = last.map(|view| &view.drops);
     let ids = history.record_ids::<DropsRecord>()?;
@@ -115,7 +115,8 @@ fn records(
         Some(known) => Arc::clone(known),
         None => Arc::new(history.records()?),
     };
-    Ok((history.records()?, drops))
+    let is_watched = last.is_some_and(|view| view.is_watched) || !history.is_empty()?;
+    Ok((history.records()?, drops, is_watched))
 }
 
 /// Trials, newest first; one that was undone is read once.

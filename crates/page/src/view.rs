@@ -147,6 +147,8 @@ pub struct View {
     pub alarms: Vec<AlarmRecord>,
     /// Counts of drops of all clusters, newest first.
     pub drops: Arc<Vec<DropsRecord>>,
+    /// Whether a watch has measured.
+    pub is_watched: bool,
     /// Why the last reading failed, where it did: the rest is older.
     pub trouble: Option<String>,
 }

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 
 use linerate_history::{AlarmRecord, Recorded as _};
+use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Direction, Suspect};
 use linerate_model::inventory::{Host, HostName};
 use linerate_model::shell::word;
@@ -12,6 +13,7 @@ use linerate_model::slow::{DownloadSuspect, SlowAlarm, SlowOf};
 use linerate_model::units;
 use linerate_model::verdict::VerdictItem;
 use linerate_model::watch::{LossAlarm, WatchAlarm};
+use linerate_model::writable::writable;
 use linerate_report::{changes, watch};
 use maud::{Markup, html};
 
@@ -25,6 +27,8 @@ const ROWS_MAX: usize = 300;
 /// Alarms of the first page that are over: so many, and no older, milliseconds: 24 h.
 const PAST_MAX: usize = 5;
 const PAST_MS: u64 = 86_400_000;
+/// Changed settings whose values before are tried, at most.
+const TRIES_MAX: usize = 3;
 
 pub(super) fn list(shown: &Shown<'_>) -> Body {
     let all = &shown.view.alarms;
@@ -148,7 +152,7 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
         let id = shown.query.get("id").unwrap_or_default();
         return above(Body::missing(id, html! { h1 { "No alarm " (id) } }));
     };
-    let hosts = hosts_of(shown, &one.alarm);
+    let hosts = hosts_of(shown, one);
     let title = watch::is_wrong(&one.alarm);
     let markup = html! {
         h1 { (title) }
@@ -162,23 +166,64 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
 
 /// What a person types next.
 fn next(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Vec<(String, &'static str)> {
+    let on_hosts = |command: String| match one.inventory.as_str() {
+        "" => shown.on_hosts(&command),
+        inventory => format!("{command} {inventory}"),
+    };
     let of_hosts = |command: &str| {
         let words: Vec<String> = hosts.iter().map(|host| word(host)).collect();
-        shown.on_hosts(&format!("{command} {}", words.join(" ")))
+        format!("{command} {}", words.join(" "))
     };
     let has_url = one.alarm.downloads().is_some_and(|of| of.url.is_some());
     let shows =
         if has_url { "shows in which step it is slow" } else { "measures all pairs and names the cause" };
     let mut next = vec![(one.command.clone(), shows)];
+    let tries = tries(one).map(on_hosts);
+    next.extend(
+        tries.map(|command| (command, "after a survey: tries the value before the change, measures both")),
+    );
     if !hosts.is_empty() && hosts.len() <= findings::HOSTS_MAX {
-        next.push((of_hosts("linerate drops"), "counts what they drop, by the kernel's reasons"));
+        next.push((on_hosts(of_hosts("linerate drops")), "counts what they drop, by the kernel's reasons"));
         next.push((of_hosts("linerate changes"), "lists what changed on them"));
     }
     next
 }
 
+/// Trials of the values before: of settings that can be written, and changed before it began.
+fn tries(one: &AlarmRecord) -> impl Iterator<Item = String> {
+    let measure = match &one.alarm {
+        WatchAlarm::Loss(_) => "loss",
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(_), .. }) => "rtt-idle",
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Download(_), .. }) => "throughput",
+    };
+    let could_cause = |change: &&FactChange| {
+        !is_after(one, change) && change.to.is_some() && writable(&change.key).is_some()
+    };
+    let before = one.changed.iter().filter(could_cause).filter_map(move |change| {
+        // Commas separate values that are tried one after another.
+        let value = change.from.as_ref().map(ToString::to_string).filter(|value| !value.contains(','))?;
+        let (set, host) = (word(&format!("{}={value}", change.key)), word(&change.host));
+        Some(format!("linerate try --set {set} --on {host} --measure {measure}"))
+    });
+    before.take(TRIES_MAX)
+}
+
+/// Whether a setting changed when the alarm's trouble was there already.
+fn is_after(one: &AlarmRecord, change: &FactChange) -> bool {
+    let exact_to_ms = match &one.alarm {
+        // RTTs are known by the minute.
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(_), .. }) => 60_000,
+        _ => 1_000,
+    };
+    change.after_ms > one.alarm.since_ms() + exact_to_ms
+}
+
 /// The hosts of an alarm that are known; none where it is every path.
-fn hosts_of(shown: &Shown<'_>, alarm: &WatchAlarm) -> Vec<HostName> {
+fn hosts_of(shown: &Shown<'_>, one: &AlarmRecord) -> Vec<HostName> {
+    if !one.hosts.is_empty() {
+        return one.hosts.clone();
+    }
+    let alarm = &one.alarm;
     let ends = |of: &DownloadSuspect| -> Vec<HostName> {
         let front_end = front_end(shown, of).filter(|host| of.host.as_ref() != Some(*host));
         of.host.iter().chain(front_end).cloned().collect()
@@ -212,17 +257,57 @@ fn lines(shown: &Shown<'_>, one: &AlarmRecord, hosts: &[HostName]) -> Markup {
             }
             dt { "Measured" }
             dd { (measured(one)) }
+            (before(shown, one))
             dt { "Changed" }
             dd {
-                @for change in &one.changed {
+                @for change in &in_order(one) {
                     p {
                         (changes::in_short(change)) ", " (changes::between(change)) " "
+                        @if is_after(one, change) { b { "after it began" } " " }
                         a href=(link::to("/changes", &[("host", &change.host)])) { "changes" }
                     }
                 }
                 @if one.changed.is_empty() { "No setting of it changed in the day before." }
             }
         }
+    }
+}
+
+/// What changed before it began, newest first, then what changed later.
+fn in_order(one: &AlarmRecord) -> Vec<&FactChange> {
+    let mut changed: Vec<&FactChange> = one.changed.iter().collect();
+    changed.sort_by_key(|change| is_after(one, change));
+    changed
+}
+
+/// Earlier alarms of the same in the day before: an intermittent one has begun with the first of them.
+fn before(shown: &Shown<'_>, one: &AlarmRecord) -> Markup {
+    let since_ms = one.alarm.since_ms();
+    let earlier: Vec<&AlarmRecord> = shown
+        .view
+        .alarms
+        .iter()
+        .filter(|other| other.cluster == one.cluster && is_same(&other.alarm, &one.alarm))
+        .filter(|other| (since_ms.saturating_sub(PAST_MS)..since_ms).contains(&other.alarm.since_ms()))
+        .collect();
+    let Some(first) = earlier.iter().min_by_key(|other| other.alarm.since_ms()) else { return html! {} };
+    html! {
+        dt { "Before" }
+        dd {
+            (units::counted(earlier.len(), "alarm")) " of the same in the day before, the first since "
+            a href=(link::to("/alarm", &[("id", &first.id())])) { (units::date(first.alarm.since_ms())) }
+        }
+    }
+}
+
+/// Whether two alarms are of the same trouble.
+fn is_same(one: &WatchAlarm, other: &WatchAlarm) -> bool {
+    match (one, other) {
+        (WatchAlarm::Loss(one), WatchAlarm::Loss(other)) => {
+            (&one.suspect, one.direction) == (&other.suspect, other.direction)
+        }
+        (WatchAlarm::Slow(one), WatchAlarm::Slow(other)) => one.of == other.of,
+        _ => false,
     }
 }
 
@@ -236,13 +321,16 @@ fn loss(alarm: &LossAlarm) -> Markup {
     }
 }
 
-fn direction_of(alarm: &WatchAlarm) -> &'static str {
+fn direction_of(alarm: &WatchAlarm) -> String {
     match alarm {
-        WatchAlarm::Loss(alarm) => direction(alarm.direction),
-        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(_), .. }) => {
-            "not known: a probe and its answer pass both directions"
+        WatchAlarm::Loss(LossAlarm { suspect: Suspect::Pair(from, to), .. }) => {
+            format!("from {from} to {to}")
         }
-        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Download(_), .. }) => "what the front end sends",
+        WatchAlarm::Loss(alarm) => direction(alarm.direction).to_owned(),
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Rtt(_), .. }) => {
+            "not known: a probe and its answer pass both directions".to_owned()
+        }
+        WatchAlarm::Slow(SlowAlarm { of: SlowOf::Download(_), .. }) => "what the front end sends".to_owned(),
     }
 }
 
@@ -267,7 +355,7 @@ fn who(shown: &Shown<'_>, alarm: &WatchAlarm, hosts: &[HostName]) -> Markup {
             }
             Suspect::Host(host) => (shown.host_link(host)),
             other => {
-                (other.label(Direction::Tx))
+                @if let Suspect::Group(group) = other { "group " (group) } @else { (other.label(Direction::Both)) }
                 @if !hosts.is_empty() { ": " }
                 @for host in hosts.iter().take(findings::HOSTS_MAX) { (shown.host_link(host)) " " }
                 @if hosts.len() > findings::HOSTS_MAX { "and " (hosts.len() - findings::HOSTS_MAX) " more" }

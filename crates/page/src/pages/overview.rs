@@ -35,13 +35,26 @@ pub(super) fn body(shown: &Shown<'_>) -> Body {
 }
 
 fn no_run(shown: &Shown<'_>) -> Body {
+    let is_quiet = shown.view.is_watched && !alarms::is_any_open(shown);
+    let has_changed = !shown.view.changes.changes.is_empty();
+    // Where a watch has reported its inventory, the command runs as it stands.
+    let inventory =
+        shown.view.alarms.iter().map(|one| one.inventory.as_str()).find(|found| !found.is_empty());
+    let survey = format!("linerate survey {}", inventory.unwrap_or("HOST HOST"));
     let markup = html! {
+        @if is_quiet { h1 { "No open alarm" } }
         (alarms::recent(shown))
-        h1 { "No finished run" }
-        p { "Nothing was measured yet, or no run came to its end." }
-        (commands(&[("linerate survey HOST HOST".to_owned(), "measures all pairs and names what is slow")]))
+        @if shown.view.is_watched {
+            @if !is_quiet { h1 { "No finished survey" } }
+            p { "A watch has measured; no survey has compared all pairs yet." }
+        } @else {
+            h1 { "No finished run" }
+            p { "Nothing was measured yet, or no run came to its end." }
+        }
+        @if shown.view.is_watched || has_changed { (changed(shown)) }
+        (commands(&[(survey, "measures all pairs and names what is slow")]))
     };
-    Body::new("No finished run", markup)
+    Body::new(if is_quiet { "No open alarm" } else { "No finished run" }, markup)
 }
 
 /// Settings that changed in the last 24 hours, and levels that moved.
@@ -55,8 +68,9 @@ fn changed(shown: &Shown<'_>) -> Markup {
             h2 { "What changed" }
             @if recent.is_empty() && over.moved.is_empty() {
                 p {
-                    "No setting changed in the last 24 hours, and no level moved over "
-                    (units::counted(over.surveys.len(), "survey")) "."
+                    "No setting changed in the last 24 hours"
+                    @if !over.surveys.is_empty() { ", and no level moved over " (units::counted(over.surveys.len(), "survey")) }
+                    "."
                 }
             }
             ul.plainlist {
@@ -70,7 +84,7 @@ fn changed(shown: &Shown<'_>) -> Markup {
                     }
                 }
                 @for one in recent.iter().take(CHANGES_MAX) {
-                    li { (shown.host_link(&one.change.host)) ": " (changes::in_short(&one.change)) ", " (changes::between(&one.change)) }
+                    li { (shown.host_link(&one.change.host)) " " (changes::of_host(&one.change)) ", " (changes::between(&one.change)) }
                 }
             }
             @let rest = recent.len().saturating_sub(CHANGES_MAX) + over.moved.len().saturating_sub(CHANGES_MAX);

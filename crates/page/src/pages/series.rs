@@ -2,7 +2,7 @@
 //! minutes of a watch with its alarms and the settings that changed.
 
 use linerate_diagnose::history::SeriesHistory;
-use linerate_history::{AlarmRecord, SeriesKey};
+use linerate_history::{AlarmRecord, SeriesKey, Statistic};
 use linerate_model::fact_change::FactChange;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::slow::{SlowAlarm, SlowOf};
@@ -154,7 +154,7 @@ fn of_minutes(shown: &Shown<'_>, (key, points): &Minutes) -> Markup {
     let log = log.map(|one| &one.change).filter(|one| concerns(&key.suspect, &one.host));
     let of = key.suspect.label(key.direction);
     let timeline = Timeline {
-        title: format!("{}, {}: {of}, over minutes", key.metric.label(), key.layer),
+        title: format!("{}{}, {}: {of}, over minutes", key.metric.label(), figure_of(key), key.layer),
         unit: key.metric.unit(),
         points: points
             .iter()
@@ -164,6 +164,14 @@ fn of_minutes(shown: &Shown<'_>, (key, points): &Minutes) -> Markup {
         flags: log.map(flag).collect(),
     };
     html! { figure { figcaption { (timeline.title) } (draw(&timeline)) (table(&timeline, "minute, UTC")) } }
+}
+
+/// Which figure of a minute it is, where that is not the usual one.
+fn figure_of(key: &SeriesKey) -> &'static str {
+    match key.statistic {
+        Statistic::Typical => "",
+        Statistic::P95 => " (95th percentile)",
+    }
 }
 
 /// The same in numbers.
