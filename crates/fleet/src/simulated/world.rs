@@ -251,7 +251,7 @@ impl World {
             let mut state = self.state();
             let host = &mut state.hosts[number];
             host.boot += 1;
-            // What nobody has been told of is found by reading.
+            // What was not reported by then is found by reading.
             host.noticed.clear();
             host.settings.extend(settings);
         }

@@ -1,5 +1,7 @@
 //! `linerate watch`: what is lost between hosts, and what changes on them, as it happens.
 
+#[cfg(test)]
+mod stories;
 mod unit;
 
 use std::net::SocketAddr;
