@@ -33,21 +33,24 @@ enum Trouble {
     Fault(&'static str),
     SettingByHand,
     KilledNode,
+    /// The node program of a hypervisor, which has no address to probe.
+    KilledFollowed,
     KilledOperator,
     KilledDatabase,
 }
 
 /// All of them, and the first of the faults alone.
-const ONCE: [Trouble; 5] = [
+const ONCE: [Trouble; 6] = [
     Trouble::Fault("firewall-drops"),
     Trouble::SettingByHand,
     Trouble::KilledNode,
+    Trouble::KilledFollowed,
     Trouble::KilledDatabase,
     Trouble::KilledOperator,
 ];
 
 /// The same with all faults that lose probes.
-const ALL: [Trouble; 11] = [
+const ALL: [Trouble; 12] = [
     Trouble::Fault("firewall-drops"),
     Trouble::SettingByHand,
     Trouble::Fault("loss-tx"),
@@ -56,6 +59,7 @@ const ALL: [Trouble; 11] = [
     Trouble::Fault("filter-drops"),
     Trouble::KilledDatabase,
     Trouble::Fault("xdp-drops"),
+    Trouble::KilledFollowed,
     Trouble::KilledOperator,
     Trouble::Fault("damaged-frames"),
     Trouble::Fault("host-link-flap"),
@@ -197,7 +201,14 @@ impl Story {
         let (what, reported, after_s, over_s) = match trouble {
             Trouble::Fault(name) => self.fault(name),
             Trouble::SettingByHand => self.setting(),
-            Trouble::KilledNode => self.node(),
+            Trouble::KilledNode => {
+                let hosts = &self.lab.cluster.hosts;
+                self.node(hosts[self.seed as usize % hosts.len()].1.inode().unwrap())
+            }
+            Trouble::KilledFollowed => {
+                let inode = self.lab.cluster.switches().next().unwrap().inode().unwrap();
+                self.node(inode)
+            }
             Trouble::KilledOperator => self.operator(),
             Trouble::KilledDatabase => self.database(),
         };
@@ -259,9 +270,12 @@ impl Story {
         (format!("{SYSCTL} of {} changed", self.host()), "the change".to_owned(), after_s, Some(over_s))
     }
 
-    fn node(&mut self) -> (String, String, f64, Option<f64>) {
+    /// Kills the node program in a namespace.
+    fn node(&mut self, inode: u64) -> (String, String, f64, Option<f64>) {
+        let there = processes_in(inode);
         let nodes = linerate_testkit::children(self.watch.0.id());
-        run("kill", &["-9", &nodes[self.seed as usize % nodes.len()].to_string()]);
+        let node = nodes.iter().find(|pid| there.contains(pid)).unwrap();
+        run("kill", &["-9", &node.to_string()]);
         let begun = Instant::now();
         let gap = self.until("the gap", |event| event["event"] == "gap");
         let after_s = begun.elapsed().as_secs_f64();

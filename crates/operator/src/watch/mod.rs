@@ -97,6 +97,8 @@ impl Watched {
 /// All that a watch knows.
 pub struct Watch {
     hosts: Vec<Watched>,
+    /// Their numbers follow those of `hosts`.
+    followed: Vec<Followed>,
     /// Whom each host probes, by number.
     partners: Vec<Vec<usize>>,
     loss: LossWatch,
@@ -119,14 +121,42 @@ pub struct Watch {
     deciding: BTreeMap<u64, Vec<ChangeBefore>>,
 }
 
-/// Hosts that can be probed: they have a node and an address.
+/// Hosts with a node.
+fn with_node(inventory: &Inventory) -> impl Iterator<Item = &Host> {
+    inventory.hosts.iter().filter(|host| !matches!(host.transport, TransportSpec::Iperf3 { .. }))
+}
+
+/// Those that can be probed: they have an address.
 fn probed(inventory: &Inventory) -> Vec<(&Host, &Endpoint)> {
-    let has_node = |host: &&Host| !matches!(host.transport, TransportSpec::Iperf3 { .. });
-    inventory.hosts.iter().filter(has_node).filter_map(|host| Some((host, host.endpoints.first()?))).collect()
+    with_node(inventory).filter_map(|host| Some((host, host.endpoints.first()?))).collect()
+}
+
+/// A host without an address, such as a hypervisor: its changes alone are followed.
+struct Followed {
+    name: HostName,
+    gap_since_ms: Option<u64>,
 }
 
 fn members(hosts: &[Watched]) -> Vec<Member<'_>> {
     hosts.iter().map(|host| Member { name: &host.name, group: host.group.as_deref() }).collect()
+}
+
+/// Holds the session with a host until the watch ends.
+fn hold(
+    fleet: &Arc<Fleet>,
+    from_hosts: &mpsc::Sender<(usize, FromHost)>,
+    (number, host): (usize, &Host),
+    probing: Option<Probing>,
+) {
+    let session = Session {
+        number,
+        host: host.clone(),
+        fleet: Arc::clone(fleet),
+        from_hosts: from_hosts.clone(),
+        follow: ObserveRequest::Follow { prefixes: Vec::new(), writers: false },
+        probing,
+    };
+    tokio::spawn(session.hold());
 }
 
 /// Pairs as a list for each host.
@@ -165,15 +195,13 @@ impl Watch {
                 counts: HostCounts::default(),
                 retransmitted: None,
             });
-            let session = Session {
-                number,
-                host: (*host).clone(),
-                fleet: Arc::clone(fleet),
-                from_hosts: to_us.clone(),
-                follow: ObserveRequest::Follow { prefixes: Vec::new(), writers: false },
-                probing: Some(Probing { endpoint: (*endpoint).clone(), token, whom }),
-            };
-            tokio::spawn(session.hold());
+            let probing = Probing { endpoint: (*endpoint).clone(), token, whom };
+            hold(fleet, &to_us, (number, host), Some(probing));
+        }
+        let mut followed = Vec::new();
+        for host in with_node(inventory).filter(|host| host.endpoints.is_empty()) {
+            hold(fleet, &to_us, (hosts.len() + followed.len(), host), None);
+            followed.push(Followed { name: host.name.clone(), gap_since_ms: None });
         }
         let members = members(&hosts);
         let ends: Vec<_> =
@@ -212,6 +240,7 @@ impl Watch {
             changes: VecDeque::new(),
             totals: WatchTotals { hosts: hosts.len(), ..WatchTotals::default() },
             hosts,
+            followed,
             from_hosts,
         })
     }
@@ -233,11 +262,40 @@ impl Watch {
             }
             else => return std::future::pending().await,
         };
-        let host = self.hosts[number].name.clone();
+        let Some(watched) = self.hosts.get(number) else {
+            return self.of_followed(number - self.hosts.len(), from_hosts);
+        };
+        let host = watched.name.clone();
         if let FromHost::Read { facts, has_booted } = from_hosts {
             return vec![Output::Read { host, facts, has_booted }];
         }
         self.events(number, host, from_hosts).into_iter().map(Box::new).map(Output::Event).collect()
+    }
+
+    /// From a host that is not probed.
+    fn of_followed(&mut self, number: usize, from_host: FromHost) -> Vec<Output> {
+        let followed = &mut self.followed[number];
+        let host = followed.name.clone();
+        let now_ms = clock::now_ms();
+        match from_host {
+            FromHost::Read { facts, has_booted } => {
+                let gap_ms = followed.gap_since_ms.take().map(|since| now_ms.saturating_sub(since));
+                let read = Output::Read { host: host.clone(), facts, has_booted };
+                let again = gap_ms.map(|_| Output::Event(Box::new(WatchEvent::Watched { host, gap_ms })));
+                std::iter::once(read).chain(again).collect()
+            }
+            FromHost::Changed(notice) => vec![Output::Event(Box::new(self.changed(host, notice)))],
+            // Tries that fail are one gap.
+            FromHost::Ended(reason) if followed.gap_since_ms.is_none() => {
+                followed.gap_since_ms = Some(now_ms);
+                self.totals.gaps += 1;
+                vec![Output::Event(Box::new(WatchEvent::Gap { host, reason }))]
+            }
+            FromHost::Begun { .. }
+            | FromHost::Counted(_)
+            | FromHost::Retransmitted(_)
+            | FromHost::Ended(_) => Vec::new(),
+        }
     }
 
     fn events(&mut self, number: usize, host: HostName, from_hosts: FromHost) -> Vec<WatchEvent> {
