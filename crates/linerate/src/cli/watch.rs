@@ -13,7 +13,7 @@ use linerate_fleet::agents::{self, Agents};
 use linerate_fleet::{Fleet, clock};
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::{FactChange, SeenBy};
-use linerate_model::inventory::{Host, HostName, Inventory};
+use linerate_model::inventory::{Host, Inventory};
 use linerate_model::shell;
 use linerate_model::units::counted;
 use linerate_model::watch::{WatchAlarm, WatchEvent};
