@@ -248,7 +248,8 @@ impl Arrivals {
             Ok(_) => return,
             Err(error) => {
                 let reason = error.reason();
-                self.note_of(&host, format!("the session of its agent at {from} did not begin: {reason}"));
+                let words = format!("the session of its agent at {from} did not begin: {reason}");
+                self.note_of(&host, &words);
                 return;
             }
         };
@@ -265,7 +266,7 @@ impl Arrivals {
                 "its agent is of the build {build}, this program of {}\nhint: install the same `linerate-node` there, then `systemctl restart linerate-agent`",
                 linerate_wire::BUILD
             );
-            self.note_of(&host, words);
+            self.note_of(&host, &words);
         }
         if let Some(slot) = self.slots.get(&host) {
             slot.put(link);
@@ -273,7 +274,7 @@ impl Arrivals {
     }
 
     /// At most one a minute: a host that means harm fills no log.
-    fn note_of(&mut self, host: &HostName, words: String) {
+    fn note_of(&mut self, host: &HostName, words: &str) {
         let now = Instant::now();
         let of_host = self.sessions.entry(host.clone()).or_default();
         if of_host.quiet_until.is_none_or(|until| until <= now) {

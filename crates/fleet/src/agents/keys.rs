@@ -89,10 +89,10 @@ fn check_folder(folder: &Path) -> Result<(), AgentKeysError> {
     let Ok(meta) = std::fs::metadata(folder) else { return Ok(()) };
     let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
     let is_ours = owner == 0 || owner == rustix::process::geteuid().as_raw();
-    if is_ours && mode & 0o077 == 0 {
-        return Ok(());
+    if !is_ours || mode & 0o077 != 0 {
+        return Err(AgentKeysError::NotPrivate { path: folder.to_owned(), owner, mode });
     }
-    Err(AgentKeysError::NotPrivate { path: folder.to_owned(), owner, mode })
+    Ok(())
 }
 
 /// What became of the keys.
