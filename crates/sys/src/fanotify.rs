@@ -58,9 +58,18 @@ impl Fanotify {
     }
 
     fn add(&self, folder: &Path) -> io::Result<()> {
+        match self.mark(folder, libc::FAN_MARK_FILESYSTEM) {
+            // Before Linux 4.20: writes through other mounts are not seen.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                self.mark(folder, libc::FAN_MARK_MOUNT)
+            }
+            marked => marked,
+        }
+    }
+
+    fn mark(&self, folder: &Path, what: libc::c_uint) -> io::Result<()> {
         let name = CString::new(folder.as_os_str().as_bytes())?;
-        let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
-        let descriptor = self.file.as_raw_fd();
+        let (descriptor, flags) = (self.file.as_raw_fd(), libc::FAN_MARK_ADD | what);
         // SAFETY: the path is a string with its end, which outlives the call.
         let marked = unsafe {
             libc::fanotify_mark(descriptor, flags, libc::FAN_MODIFY, libc::AT_FDCWD, name.as_ptr())
