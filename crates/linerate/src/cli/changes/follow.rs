@@ -231,7 +231,9 @@ impl Log {
         let may_write = self.unwritten.is_empty();
         let scope = if self.keys.is_empty() { ReadScope::All } else { ReadScope::Below(&self.keys) };
         let changed = if may_write {
-            let read = self.write(host, facts, (scope, clock::now_ms()), has_booted.then_some(BY_REBOOT));
+            let (at, who) = ((scope, clock::now_ms()), has_booted.then_some(BY_REBOOT));
+            let read =
+                Store::open_default().and_then(|mut store| self.write(&mut store, host, facts, at, who));
             read.unwrap_or_else(|error| {
                 out::note(&format!("changes are not recorded: {error}"));
                 Vec::new()
@@ -290,22 +292,35 @@ impl Log {
         if self.failed.is_some_and(|failed| failed.elapsed() < after) {
             return;
         }
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let mut store = match Store::open_default() {
+            Ok(store) => store,
+            Err(error) => return self.failed_now(&error),
+        };
         while let Some(one) = self.unwritten.front() {
             let scope = one.keys.as_deref().map_or(ReadScope::Part, ReadScope::Below);
-            if let Err(error) = self.write(&one.host, &one.facts, (scope, one.at_ms), one.who.as_deref()) {
-                if self.failed.replace(Instant::now()).is_none() {
-                    out::note(&format!("changes wait to be recorded: {error}"));
-                } else if Store::open_default().is_ok() {
-                    // Perhaps it is this one that cannot be written.
+            let at = (scope, one.at_ms);
+            if let Err(error) = self.write(&mut store, &one.host, &one.facts, at, one.who.as_deref()) {
+                if self.failed.is_some() {
+                    // The store is there: perhaps it is this one that cannot be written.
                     out::note(&format!("a change of {} is not recorded: {error}", one.host));
                     self.unwritten.pop_front();
                 }
-                return;
+                return self.failed_now(&error);
             }
             self.unwritten.pop_front();
         }
         if self.failed.take().is_some() {
             out::note("changes are recorded again");
+        }
+    }
+
+    /// What waits goes on waiting, which is reported once.
+    fn failed_now(&mut self, error: &StoreError) {
+        if self.failed.replace(Instant::now()).is_none() {
+            out::note(&format!("changes wait to be recorded: {error}"));
         }
     }
 
@@ -319,6 +334,7 @@ impl Log {
 
     fn write(
         &self,
+        store: &mut Store,
         host: &HostName,
         facts: &HostFacts,
         (scope, at_ms): (ReadScope<'_>, u64),
@@ -332,6 +348,6 @@ impl Log {
             scope,
             who,
         };
-        Store::open_default()?.log_facts(&reading, [(host, facts)])
+        store.log_facts(&reading, [(host, facts)])
     }
 }
