@@ -164,21 +164,22 @@ fn a_recorded_handshake_does_not_bring_a_second_guest() {
     run(async |mut listener, to| {
         let mut handshake = SealedHandshake::dial(&key(1)).unwrap();
         let recorded = handshake.take_output();
-        let again = async {
-            let mut stream = TcpStream::connect(to).await.unwrap();
-            stream.write_all(&recorded).await.unwrap();
-            // The answer is for somebody who has the numbers behind the handshake; anything else that follows
-            // is forged.
-            let mut answer = [0; 56];
-            stream.read_exact(&mut answer).await.unwrap();
-            stream.write_all(&[0, 40]).await.unwrap();
-            stream.write_all(&[9; 40]).await.unwrap();
-            assert_eq!(rest(stream).await, b"");
-        };
-        let (guests, ()) = guests_during(&mut listener, again).await;
+        let (guests, ()) = guests_during(&mut listener, replay(to, &recorded)).await;
         assert!(guests.is_empty());
         assert!(turned_away(&mut listener, 1).await.contains("record 0"));
     });
+}
+
+/// Sends a recorded handshake again. The answer, as long as it, is for the end that has the numbers behind
+/// the handshake; anything else that follows is forged.
+async fn replay(to: SocketAddr, recorded: &[u8]) {
+    let mut stream = TcpStream::connect(to).await.unwrap();
+    stream.write_all(recorded).await.unwrap();
+    let mut answer = vec![0; recorded.len()];
+    stream.read_exact(&mut answer).await.unwrap();
+    stream.write_all(&[0, 40]).await.unwrap();
+    stream.write_all(&[9; 40]).await.unwrap();
+    assert_eq!(rest(stream).await, b"");
 }
 
 #[test]
@@ -242,16 +243,7 @@ fn an_unknown_agent_a_wrong_key_and_a_borrowed_name_are_cut_off_alike() {
 fn a_recorded_handshake_of_an_agent_brings_no_second_one() {
     run_for_agents(async |mut listener, to| {
         let recorded = SealedHandshake::dial_as(&agent_key(1), "n1").unwrap().take_output();
-        let again = async {
-            let mut stream = TcpStream::connect(to).await.unwrap();
-            stream.write_all(&recorded).await.unwrap();
-            let mut answer = vec![0; recorded.len()];
-            stream.read_exact(&mut answer).await.unwrap();
-            stream.write_all(&[0, 40]).await.unwrap();
-            stream.write_all(&[9; 40]).await.unwrap();
-            assert_eq!(rest(stream).await, b"");
-        };
-        let (guests, ()) = guests_during(&mut listener, again).await;
+        let (guests, ()) = guests_during(&mut listener, replay(to, &recorded)).await;
         assert!(guests.is_empty());
         assert!(turned_away(&mut listener, 1).await.contains("record 0"));
     });
