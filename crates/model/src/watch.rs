@@ -126,14 +126,14 @@ pub enum WatchEvent {
     Opened {
         /// What.
         alarm: LossAlarm,
-        /// Settings that changed within the half hour before it, newest first.
+        /// Settings that changed within the half hour before it: the suspect's own first, newest first.
         changes: Vec<ChangeBefore>,
     },
     /// It was measured: flows of datagrams with and without the suspect.
     Measured {
         /// What it is now.
         alarm: LossAlarm,
-        /// Settings that changed within the half hour before it, newest first.
+        /// Settings that changed within the half hour before it: the suspect's own first, newest first.
         changes: Vec<ChangeBefore>,
         /// What the flows showed.
         decided: DecidedLoss,
@@ -162,14 +162,14 @@ pub enum WatchEvent {
     Slowed {
         /// What.
         alarm: SlowAlarm,
-        /// Settings that changed within the half hour before it, newest first.
+        /// Settings that changed within the half hour before it: the suspect's own first, newest first.
         changes: Vec<ChangeBefore>,
     },
     /// RTTs that have risen were measured: requests and answers with and without the suspect.
     Remeasured {
         /// What it is now, with what was measured.
         alarm: SlowAlarm,
-        /// Settings that changed within the half hour before it, newest first.
+        /// Settings that changed within the half hour before it: the suspect's own first, newest first.
         changes: Vec<ChangeBefore>,
     },
     /// It is as fast as usual again.

@@ -6,6 +6,7 @@
 //! opened again.
 
 pub mod alarms;
+mod changes;
 mod decide;
 mod downloads;
 pub mod metrics;
@@ -16,7 +17,7 @@ mod rounds;
 mod scale_tests;
 mod session;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ use linerate_wire::message::ObserveRequest;
 use tokio::sync::mpsc;
 
 use alarms::AlarmBook;
+use changes::RecentChanges;
 use decide::{Decided, Decider, DecidingJob};
 use downloads::Downloads;
 use notify::DeliveryCounts;
@@ -49,9 +51,6 @@ use session::{ORDER_WAIT, Probing};
 
 /// FromHost of hosts that wait; more wait on the hosts.
 const WAITING_MAX: usize = 1024;
-/// Changes that are quoted with an alarm: so many, and no older, milliseconds.
-const QUOTED_MAX: usize = 3;
-const QUOTED_MS: u64 = 30 * 60 * 1000;
 
 /// What comes out of a watch.
 pub enum Output {
@@ -105,7 +104,7 @@ pub struct Watch {
     rtt: RttWatch,
     /// What was reported of each direction: datagrams that arrived, and the most that were lost.
     counted: BTreeMap<(usize, usize), (u64, u64)>,
-    changes: VecDeque<ChangeBefore>,
+    changes: RecentChanges,
     totals: WatchTotals,
     start_ms: u64,
     from_hosts: mpsc::Receiver<(usize, FromHost)>,
@@ -237,7 +236,7 @@ impl Watch {
             rtt: RttWatch::new(&members, ids.clone()),
             loss: LossWatch::new(&members, ids),
             counted: BTreeMap::new(),
-            changes: VecDeque::new(),
+            changes: RecentChanges::new(inventory),
             totals: WatchTotals { hosts: hosts.len(), ..WatchTotals::default() },
             hosts,
             followed,
@@ -334,7 +333,7 @@ impl Watch {
         if let Some(watched) = self.hosts.iter_mut().find(|watched| watched.name == host) {
             watched.counts.changes += notice.changes.len() as u64;
         }
-        self.remember(&host, &notice);
+        self.changes.remember(&host, &notice);
         WatchEvent::Changed { host, notice }
     }
 
@@ -350,18 +349,13 @@ impl Watch {
         match step {
             SlowStep::Opened(alarm) => {
                 self.totals.alarms += 1;
-                WatchEvent::Slowed { alarm, changes: self.recent(at_ms) }
+                let suspect = if let SlowOf::Rtt(suspect) = &alarm.of { Some(suspect) } else { None };
+                let changes = self.changes.before(suspect, at_ms);
+                WatchEvent::Slowed { alarm, changes }
             }
             SlowStep::Widened(alarm) => WatchEvent::Slowed { alarm, changes: Vec::new() },
             SlowStep::Closed(alarm) => WatchEvent::Recovered { alarm },
         }
-    }
-
-    /// Changes that are quoted with an alarm, newest first.
-    fn recent(&self, at_ms: u64) -> Vec<ChangeBefore> {
-        let since = at_ms.saturating_sub(QUOTED_MS);
-        let recent = self.changes.iter().rev().filter(|one| one.notice.at_ms >= since);
-        recent.take(QUOTED_MAX).cloned().collect()
     }
 
     /// A minute is over: what is slow in it.
@@ -506,7 +500,7 @@ impl Watch {
                     Step::Faster(host) => self.faster(host, at_ms),
                     Step::Opened(alarm) => {
                         self.totals.alarms += 1;
-                        let changes = self.recent(at_ms);
+                        let changes = self.changes.before(Some(&alarm.suspect), at_ms);
                         events.push(WatchEvent::Opened { alarm: alarm.clone(), changes: changes.clone() });
                         events.extend(self.measure(&alarm, changes));
                     }
@@ -534,7 +528,7 @@ impl Watch {
     fn measure_rtt(&mut self, alarm: &SlowAlarm, at_ms: u64) -> Option<WatchEvent> {
         let SlowOf::Rtt(suspect) = &alarm.of else { return None };
         let pairs = self.rtt.deciding(suspect, &self.usable(suspect));
-        let changes = self.recent(at_ms);
+        let changes = self.changes.before(Some(suspect), at_ms);
         self.ask(alarm.id, changes, DecidingJob::Rtt(pairs, deciding_requests(alarm.now)))
     }
 
@@ -595,16 +589,6 @@ impl Watch {
                 // A session that is lost meanwhile is reported by its own task.
                 tokio::spawn(async move { drop(link.request(request, ORDER_WAIT).await) });
             }
-        }
-    }
-
-    fn remember(&mut self, host: &HostName, notice: &FactNotice) {
-        if notice.changes.is_empty() {
-            return;
-        }
-        self.changes.push_back(ChangeBefore { host: host.clone(), notice: notice.clone() });
-        if self.changes.len() > QUOTED_MAX * 16 {
-            self.changes.pop_front();
         }
     }
 }
