@@ -28,16 +28,15 @@ enum NamedAs {
 }
 
 impl NamedAs {
-    fn of(record: &JudgedRun, broken: &Broken) -> Self {
-        let Some(first) = record.findings.first() else { return Self::Unknown };
-        let cause = first.causes.first();
+    fn of(finding: &ClaimedFinding, broken: &Broken) -> Self {
+        let cause = finding.causes.first();
         if cause.is_some_and(|cause| broken.is_cause(&cause.id)) {
             Self::Kind
         } else if cause.is_some_and(|cause| is_sign(&cause.id, &broken.signs)) {
             Self::Difference
         } else if cause.is_some_and(|cause| cause.probability >= CLAIMED) {
             Self::AnotherCause
-        } else if names(first, &broken.signs) {
+        } else if names(finding, &broken.signs) {
             Self::Difference
         } else {
             Self::Unknown
@@ -75,6 +74,20 @@ pub struct DrawnRow {
     pub harmless: usize,
     /// Of these: with an alarm, or without a verdict.
     pub alarms: usize,
+    /// Of these: all that is said is what was drawn, with its location. It takes no throughput, and yet is no
+    /// healthy network: one packet in 40 twice, a route that cuts all into small packets.
+    pub named: usize,
+}
+
+/// Whether an alarm about something harmless names nothing but that.
+fn is_named(record: &JudgedRun) -> bool {
+    let is_it = |drawn: &Broken| {
+        let named = |one: &ClaimedFinding| {
+            one.at(&drawn.truth) && matches!(NamedAs::of(one, drawn), NamedAs::Kind | NamedAs::Difference)
+        };
+        !record.findings.is_empty() && record.findings.iter().all(named)
+    };
+    record.run.harmless.as_ref().is_some_and(is_it)
 }
 
 /// Counts; `None` without such a run.
@@ -83,7 +96,9 @@ pub fn row(records: &[JudgedRun]) -> Option<DrawnRow> {
     for record in records {
         match (record.run.case, record.run.broken.first()) {
             (RunCategory::Drawn, broken) => {
-                let named = broken.map_or(NamedAs::Unknown, |broken| NamedAs::of(record, broken));
+                let first = record.findings.first();
+                let named =
+                    broken.zip(first).map_or(NamedAs::Unknown, |(broken, first)| NamedAs::of(first, broken));
                 row.runs += 1;
                 row.found += usize::from(!record.findings.is_empty());
                 row.exact += usize::from(record.exact);
@@ -94,6 +109,7 @@ pub fn row(records: &[JudgedRun]) -> Option<DrawnRow> {
             (RunCategory::DrawnHarmless, _) => {
                 row.harmless += 1;
                 row.alarms += usize::from(!record.right());
+                row.named += usize::from(is_named(record));
             }
             _ => {}
         }
@@ -117,6 +133,7 @@ pub fn table(records: &[JudgedRun]) -> String {
         ("of these by the difference alone", row.by_difference, row.runs),
         ("a wrong cause claimed with 70 % or more", row.wrong, row.runs),
         ("harmless: an alarm", row.alarms, row.harmless),
+        ("of these all that is said is what was drawn, and where", row.named, row.harmless),
     ] {
         // Writing into a `String` cannot fail.
         let _ = writeln!(text, "| {what} | {} |", share(count, of));
@@ -126,6 +143,9 @@ pub fn table(records: &[JudgedRun]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::finding::LossLocation;
+    use linerate_model::suspect::{Direction, Suspect};
+
     use super::*;
     use crate::record::ClaimedCause;
     use crate::record::tests::record;
@@ -151,6 +171,13 @@ mod tests {
         harmless.run.case = RunCategory::DrawnHarmless;
         let mut alarm = harmless.clone();
         alarm.findings = drawn("tso-off", 0.9, "").findings;
+        let mut named = drawn("packet-loss", 0.9, "");
+        named.run.case = RunCategory::DrawnHarmless;
+        named.run.harmless = named.run.broken.pop();
+        let host = Suspect::Host("node-1".into());
+        let place = LossLocation { suspect: host.clone(), direction: Direction::Tx, probability: 1.0 };
+        named.run.harmless.as_mut().unwrap().truth.accepted = vec![(host, Vec::new())];
+        named.findings[0].locations = vec![place];
         let records = [
             drawn("packet-loss", 0.4, ""),
             drawn("tso-off", 0.9, "firewall.rules"),
@@ -160,10 +187,11 @@ mod tests {
             drawn(&RankedCause::id_of_unknown("sysctl.net.ipv4.tcp_sack"), 0.8, ""),
             harmless,
             alarm,
+            named,
         ];
         let row = row(&records).unwrap();
         assert_eq!((row.runs, row.understood, row.by_difference, row.wrong), (6, 3, 2, 2));
-        assert_eq!((row.harmless, row.alarms), (2, 1));
+        assert_eq!((row.harmless, row.alarms, row.named), (3, 2, 1));
         assert!(table(&records).contains("| exact suspect | 6 of 6 (100 %"));
         assert_eq!(super::row(&[record(Some("f"), true, true, 0)]), None);
     }

@@ -102,6 +102,9 @@ pub struct LabeledRun {
     /// Benign differences.
     #[serde(default)]
     pub different: Vec<String>,
+    /// What was drawn, where it harms nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harmless: Option<Broken>,
 }
 
 /// A cause as reported.

@@ -182,7 +182,9 @@ fn surveyed(
             .broken
             .push(drawn(lab.inject_drawn(job.seed, Strength::Clear)?, Flicker::new(job).is_some())?),
         RunCategory::DrawnHarmless => {
-            truth.different.push(lab.inject_drawn(job.seed, Strength::None)?.summary.clone());
+            let drawn = drawn(lab.inject_drawn(job.seed, Strength::None)?, false)?;
+            truth.different.push(drawn.fault.clone());
+            truth.harmless = Some(drawn);
         }
         _ => {}
     }
