@@ -37,7 +37,7 @@ use linerate_watch::{
     deciding_datagrams, deciding_pairs, deciding_requests, partners,
 };
 use linerate_wire::message::ObserveRequest;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use alarms::AlarmBook;
 use changes::RecentChanges;
@@ -46,7 +46,7 @@ use downloads::Downloads;
 use notify::DeliveryCounts;
 use record::{Recorder, SeenRate};
 use rounds::Placed;
-pub use session::{FromHost, Session};
+pub use session::{FromHost, READ_AT_ONCE, Session};
 use session::{ORDER_WAIT, Probing};
 
 /// FromHost of hosts that wait; more wait on the hosts.
@@ -143,7 +143,7 @@ fn members(hosts: &[Watched]) -> Vec<Member<'_>> {
 /// Holds the session with a host until the watch ends.
 fn hold(
     fleet: &Arc<Fleet>,
-    from_hosts: &mpsc::Sender<(usize, FromHost)>,
+    (from_hosts, reading): (&mpsc::Sender<(usize, FromHost)>, &Arc<Semaphore>),
     (number, host): (usize, &Host),
     probing: Option<Probing>,
 ) {
@@ -153,6 +153,7 @@ fn hold(
         fleet: Arc::clone(fleet),
         from_hosts: from_hosts.clone(),
         follow: ObserveRequest::Follow { prefixes: Vec::new(), writers: false },
+        reading: Arc::clone(reading),
         probing,
     };
     tokio::spawn(session.hold());
@@ -179,6 +180,7 @@ impl Watch {
         );
         let token = clock::random::<16>()?;
         let (to_us, from_hosts) = mpsc::channel(WAITING_MAX);
+        let reading = Arc::new(Semaphore::new(READ_AT_ONCE));
         let mut hosts = Vec::new();
         for (number, (host, endpoint)) in probed.iter().enumerate() {
             let (wanted, whom) = tokio::sync::watch::channel(Vec::new());
@@ -195,11 +197,11 @@ impl Watch {
                 retransmitted: None,
             });
             let probing = Probing { endpoint: (*endpoint).clone(), token, whom };
-            hold(fleet, &to_us, (number, host), Some(probing));
+            hold(fleet, (&to_us, &reading), (number, host), Some(probing));
         }
         let mut followed = Vec::new();
         for host in with_node(inventory).filter(|host| host.endpoints.is_empty()) {
-            hold(fleet, &to_us, (hosts.len() + followed.len(), host), None);
+            hold(fleet, (&to_us, &reading), (hosts.len() + followed.len(), host), None);
             followed.push(Followed { name: host.name.clone(), gap_since_ms: None });
         }
         let members = members(&hosts);

@@ -17,12 +17,12 @@ use linerate_report::changes;
 use linerate_report::heat::Style;
 use linerate_store::{FactReading, ReadScope, Store, StoreError};
 use linerate_wire::message::ObserveRequest;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use crate::cli::documents::NoticeOfHost;
 use crate::cli::{open, out};
-use linerate_operator::watch::{FromHost, Session};
+use linerate_operator::watch::{FromHost, READ_AT_ONCE, Session};
 
 /// Notices that wait to be printed; a host that reports more waits.
 const WAITING_MAX: usize = 256;
@@ -95,6 +95,7 @@ pub(super) async fn run(
 /// A session with each host; what they report comes out, each with the number of its host.
 fn start(fleet: &Arc<Fleet>, hosts: &[&Host], wanted: &Wanted) -> mpsc::Receiver<(usize, FromHost)> {
     let (to_us, from_hosts) = mpsc::channel(WAITING_MAX);
+    let reading = Arc::new(Semaphore::new(READ_AT_ONCE));
     for (number, host) in hosts.iter().enumerate() {
         let session = Session {
             number,
@@ -102,6 +103,7 @@ fn start(fleet: &Arc<Fleet>, hosts: &[&Host], wanted: &Wanted) -> mpsc::Receiver
             fleet: Arc::clone(fleet),
             from_hosts: to_us.clone(),
             follow: ObserveRequest::Follow { prefixes: wanted.keys.clone(), writers: wanted.writers },
+            reading: Arc::clone(&reading),
             probing: None,
         };
         tokio::spawn(session.hold());
