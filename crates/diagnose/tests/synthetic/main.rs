@@ -336,3 +336,18 @@ fn a_count_of_zero_is_no_difference_from_hosts_without_the_count() {
     assert!(competes(2));
     assert!(!competes(0));
 }
+
+#[test]
+fn a_rule_that_was_only_read_has_the_direction_of_its_hook() {
+    let direction = |hook: &str| {
+        let mut cluster = Cluster::new(SIX);
+        cluster.set("arc-3", &format!("firewall.{hook}.random"), FactValue::Int(1));
+        let snapshot = cluster.measure(5, &|_, _, _, _| {});
+        let found = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"));
+        assert_eq!(found.findings[0].causes[0].id, "firewall-random-drop");
+        assert_eq!(found.findings[0].places[0].suspect, Suspect::Host("arc-3".to_owned()));
+        found.findings[0].places[0].direction
+    };
+    assert_eq!(direction("input"), Direction::Rx);
+    assert_eq!(direction("postrouting"), Direction::Tx);
+}
