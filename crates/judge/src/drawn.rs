@@ -74,7 +74,7 @@ pub struct DrawnRow {
     pub harmless: usize,
     /// Of these: with an alarm, or without a verdict.
     pub alarms: usize,
-    /// Of these: all that is said is what was drawn, with its location. It takes no throughput, and yet is no
+    /// Of these: every finding names what was drawn, with its location. It takes no throughput, and yet is no
     /// healthy network: one packet in 40 twice, a route that cuts all into small packets.
     pub named: usize,
 }
@@ -133,7 +133,7 @@ pub fn table(records: &[JudgedRun]) -> String {
         ("of these by the difference alone", row.by_difference, row.runs),
         ("a wrong cause claimed with 70 % or more", row.wrong, row.runs),
         ("harmless: an alarm", row.alarms, row.harmless),
-        ("of these all that is said is what was drawn, and where", row.named, row.harmless),
+        ("of these every finding names what was drawn", row.named, row.harmless),
     ] {
         // Writing into a `String` cannot fail.
         let _ = writeln!(text, "| {what} | {} |", share(count, of));
@@ -175,9 +175,9 @@ mod tests {
         named.run.case = RunCategory::DrawnHarmless;
         named.run.harmless = named.run.broken.pop();
         let host = Suspect::Host("node-1".into());
-        let place = LossLocation { suspect: host.clone(), direction: Direction::Tx, probability: 1.0 };
+        let location = LossLocation { suspect: host.clone(), direction: Direction::Tx, probability: 1.0 };
         named.run.harmless.as_mut().unwrap().truth.accepted = vec![(host, Vec::new())];
-        named.findings[0].locations = vec![place];
+        named.findings[0].locations = vec![location];
         let records = [
             drawn("packet-loss", 0.4, ""),
             drawn("tso-off", 0.9, "firewall.rules"),

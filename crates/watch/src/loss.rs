@@ -180,8 +180,8 @@ impl LossWatch {
     /// The group of a host, or all hosts, where many of them lose in the same direction; with an end of it.
     fn wider(&self, end: End) -> Option<(End, Suspected)> {
         let (host, direction) = end;
-        // What others lost with this host alone is this host's, and what they lost with one that lost more than
-        // they did is that one's: a host that stood still for some seconds is no loss of a whole group.
+        // What others lost with this host alone is this host's, and what they lost with one that lost more
+        // than they did is that one's: a host that stood still for some seconds is no loss of a whole group.
         let lost = |at: usize, direction: Direction| self.evidence((at, direction)).lost;
         let is_own = |at: usize, partner: usize| {
             at == host || partner != host && lost(partner, opposite(direction)) <= lost(at, direction)

@@ -345,8 +345,9 @@ fn a_rule_that_was_only_read_has_the_direction_of_its_hook() {
         let snapshot = cluster.measure(5, &|_, _, _, _| {});
         let found = diagnose(&snapshot, &Knowledge::builtin().expect("the knowledge is good"));
         assert_eq!(found.findings[0].causes[0].id, "firewall-random-drop");
-        assert_eq!(found.findings[0].places[0].suspect, Suspect::Host("arc-3".to_owned()));
-        found.findings[0].places[0].direction
+        let at = found.findings[0].places.first().expect("where");
+        assert_eq!(at.suspect, Suspect::Host("arc-3".to_owned()));
+        at.direction
     };
     assert_eq!(direction("input"), Direction::Rx);
     assert_eq!(direction("postrouting"), Direction::Tx);

@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// Changes of hosts, of which the first runs two of the others.
+    /// Changes of hosts; the first runs two of the others.
     fn changes(of: &[(&str, u64)]) -> RecentChanges {
         let on_vs_4 = Some("on-vs-4");
         let machine = Some("vs-4".to_owned());

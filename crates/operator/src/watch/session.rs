@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 pub(super) const ORDER_WAIT: Duration = Duration::from_secs(10);
 /// Reading all facts may take this long.
 const READ_WAIT: Duration = Duration::from_secs(60);
-/// Hosts whose facts are read at a time: all of 10,000 at once took 2 GB on their way.
+/// Hosts whose facts are read at a time: all of 10,000 at once took 2 GB.
 pub const READ_AT_ONCE: usize = 256;
 /// A node answers after half a minute, also when it has nothing to report.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
