@@ -1,16 +1,18 @@
-//! The kept set: settings that were kept, by hosts, in one TOML file that can live in git, and their
-//! state.
+//! The kept set: settings that were kept, by hosts, in one TOML text that can live in git or in the database
+//! of a team, and their state.
 //!
-//! [`set`] reads the file and adds to it, `cohort` finds the settings of a host, [`compare()`] compares
-//! them with its facts. Texts and facts in, rows out; reads and writes nothing.
+//! [`set`] reads the text and adds to it, `revision` numbers it, `cohort` finds the settings of a host,
+//! [`compare()`] compares them with its facts. Texts and facts in, rows out; reads and writes nothing.
 #![deny(missing_docs)]
 
 mod cohort;
 mod compare;
 mod error;
+mod revision;
 pub mod set;
 
 pub use cohort::{ProfileValues, of_host, prefixes};
 pub use compare::{Known, PutBack, compare, unreachable};
 pub use error::KeptError;
+pub use revision::{revision_of, with_revision};
 pub use set::KeptSet;
