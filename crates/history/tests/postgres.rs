@@ -114,6 +114,6 @@ fn both_parts_are_made_at_once_by_several() {
             }
         });
         let versions = server.sql(&database, "select part, version from linerate_schema order by part");
-        assert_eq!(versions, "history|1\nruns|1");
+        assert_eq!(versions, "history|1\nruns|2");
     }
 }

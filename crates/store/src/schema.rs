@@ -1,5 +1,5 @@
 //! The schema of runs and trials, step by step, for each engine. A step that was released is never edited; a
-//! new one is added below, to both lists.
+//! new one is added below, to both lists, or to that of the server alone where only teams have it.
 
 use super::migrations::Schema;
 use super::paths::FILE;
@@ -122,7 +122,8 @@ const SQLITE: &[&str] = &[
 ];
 
 // Texts in the order of their bytes, as SQLite has them; JSON as the text that was written.
-const POSTGRES: &[&str] = &["
+const POSTGRES: &[&str] = &[
+    "
     create table run (
         id text collate \"C\" primary key,
         parent text,
@@ -218,4 +219,19 @@ const POSTGRES: &[&str] = &["
         seen_ms bigint not null,
         count bigint not null
     );
-"];
+",
+    // The kept sets of a team, each revision whole: the newest one counts. `who` is what the operator's
+    // machine names, `role` what the server knows.
+    "
+    create table kept_set (
+        cluster text collate \"C\" not null,
+        revision bigint not null,
+        at_ms bigint not null,
+        who text not null,
+        role text not null default session_user,
+        what text not null,
+        toml text not null check (octet_length(toml) <= 1048576),
+        primary key (cluster, revision)
+    );
+",
+];

@@ -16,7 +16,7 @@ use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::fact_change::SeenBy;
 use linerate_model::outlier::StoredSeries;
 use linerate_model::snapshot::Snapshot;
-use linerate_store::{FactReading, ReadScope, Store, StoreError};
+use linerate_store::{FactReading, KeptText, ReadScope, SharedKeptSet, Store, StoreError};
 use linerate_testkit::postgres::PostgresServer;
 
 /// A store of an earlier program, with a real run and a trial of it.
@@ -169,6 +169,17 @@ fn child() {
         eprintln!("OPENED");
         return;
     }
+    if let Some(role) = role.strip_prefix("keep ") {
+        let kept = SharedKeptSet::connect(&address, "c").unwrap();
+        for number in 0..25 {
+            let add = |old: Option<&KeptText>| {
+                let old = old.map_or("", |old| &old.toml);
+                Ok::<_, StoreError>(format!("{old}{role} {number}\n"))
+            };
+            kept.edit("keep", number, add).unwrap();
+        }
+        return;
+    }
     let count = if role == "endless" { u64::MAX } else { 25 };
     for number in 0..count {
         let id = format!("{role}-{number}");
@@ -203,7 +214,7 @@ fn operators_at_once_migrate_once_and_lose_no_write() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(!String::from_utf8_lossy(&output.stderr).contains("ERROR"));
     }
-    assert_eq!(server.sql("team", "select part, version from linerate_schema"), "runs|1");
+    assert_eq!(server.sql("team", "select part, version from linerate_schema"), "runs|2");
     let store = Store::connect(&address).unwrap();
     assert_eq!(store.list_runs().unwrap().len(), 100);
     // Each reading was compared with the one before it: the changes are one chain without a gap.
@@ -219,6 +230,82 @@ fn operators_at_once_migrate_once_and_lose_no_write() {
         (at, steps) = (to, steps + 1);
     }
     assert_eq!(steps, 99);
+}
+
+#[test]
+fn operators_who_keep_at_once_lose_no_setting_of_each_other() {
+    let test = "operators_who_keep_at_once_lose_no_setting_of_each_other";
+    let Some(server) = PostgresServer::start(test) else { return };
+    let address = server.database("team");
+    let children: Vec<Child> =
+        ["keep w", "keep x", "keep y", "keep z"].map(|role| spawn(role, &address)).into();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let kept = SharedKeptSet::connect(&address, "c").unwrap();
+    let newest = kept.read(None).unwrap().unwrap();
+    let lines: BTreeSet<&str> = newest.toml.lines().collect();
+    assert_eq!((newest.revision, lines.len()), (100, 100));
+    assert_eq!(kept.revisions().unwrap().len(), 100);
+}
+
+#[test]
+fn a_kept_set_is_written_only_over_the_revision_that_was_read() {
+    let test = "a_kept_set_is_written_only_over_the_revision_that_was_read";
+    let Some(server) = PostgresServer::start(test) else { return };
+    let address = server.database("team");
+    let (ann, bob) =
+        (SharedKeptSet::connect(&address, "c").unwrap(), SharedKeptSet::connect(&address, "c").unwrap());
+    assert_eq!((ann.read(None).unwrap(), ann.revisions().unwrap()), (None, vec![]));
+    assert_eq!(ann.write(0, "one", "init", 7).unwrap(), Some(1));
+    assert_eq!(bob.write(0, "other", "init", 8).unwrap(), None, "another began it");
+    assert_eq!(bob.write(1, "two", "load", 9).unwrap(), Some(2));
+    assert_eq!(ann.write(1, "three", "load", 10).unwrap(), None, "another wrote meanwhile");
+    assert_eq!(ann.write(3, "three", "load", 10).unwrap(), None);
+    let text = |revision: u64, toml: &str| Some(KeptText { revision, toml: toml.into() });
+    assert_eq!(ann.read(None).unwrap(), text(2, "two"));
+    assert_eq!((ann.read(Some(1)).unwrap(), ann.read(Some(3)).unwrap()), (text(1, "one"), None));
+    let listed = ann.revisions().unwrap();
+    let of: Vec<_> = listed.iter().map(|one| (one.revision, one.at_ms, one.what.as_str())).collect();
+    assert_eq!(of, [(2, 9, "load"), (1, 7, "init")]);
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert!(listed.iter().all(|one| one.role == "linerate"), "{listed:?}");
+    assert!(listed[0].who.ends_with(&format!("@{}", host.trim())), "{listed:?}");
+
+    // A change that fails, or is too large, leaves no lock and no revision.
+    let refused = ann.edit("keep", 11, |_| Err(StoreError::NoRun)).unwrap_err();
+    assert!(matches!(refused, StoreError::NoRun));
+    let large = ann.write(2, &"x".repeat((1 << 20) + 1), "load", 11).unwrap_err().to_string();
+    assert!(large.contains("1048577 bytes, limit 1048576\nhint: "), "{large}");
+    assert_eq!(bob.edit("keep", 12, |old| Ok::<_, StoreError>(old.unwrap().toml.clone() + "!")).unwrap(), 3);
+    assert_eq!(bob.read(None).unwrap(), text(3, "two!"));
+
+    // A cluster of its own; of old revisions a thousand stay.
+    let other = SharedKeptSet::connect(&address, "d").unwrap();
+    assert_eq!(other.read(None).unwrap(), None);
+    server.sql(
+        "team",
+        "insert into kept_set (cluster, revision, at_ms, who, what, toml)
+         select 'c', number, 1, '', '', '' from generate_series(4, 1500) as number",
+    );
+    assert_eq!(ann.write(1500, "last", "load", 13).unwrap(), Some(1501));
+    let numbers: Vec<u64> = ann.revisions().unwrap().iter().map(|one| one.revision).collect();
+    assert_eq!((numbers.len(), numbers[0], numbers[999]), (1000, 1501, 502));
+}
+
+/// The tables as the first schema had them get a kept set, and keep all else.
+#[test]
+fn tables_of_the_first_schema_get_a_kept_set() {
+    let Some(server) = PostgresServer::start("tables_of_the_first_schema_get_a_kept_set") else { return };
+    let address = server.database("team");
+    let run = Snapshot { id: "r1".into(), ..Snapshot::default() };
+    Store::connect(&address).unwrap().begin_run(&run, None).unwrap();
+    server.sql("team", "drop table kept_set; update linerate_schema set version = 1 where part = 'runs'");
+    let kept = SharedKeptSet::connect(&address, "c").unwrap();
+    assert_eq!(kept.write(0, "one", "init", 7).unwrap(), Some(1));
+    assert_eq!(Store::connect(&address).unwrap().list_runs().unwrap()[0].id, "r1");
+    assert_eq!(server.sql("team", "select version from linerate_schema where part = 'runs'"), "2");
 }
 
 #[test]
@@ -271,7 +358,7 @@ fn a_server_that_goes_away_is_an_error_with_its_name_and_what_to_type() {
     assert_eq!(Store::connect(&address).unwrap().list_runs().unwrap().len(), 2);
     server.sql("team", "update linerate_schema set version = 99");
     let newer = Store::connect(&address).unwrap_err().to_string();
-    assert!(newer.contains("has schema 99, this program knows up to 1"), "{newer}");
+    assert!(newer.contains("has schema 99, this program knows up to 2"), "{newer}");
 }
 
 #[test]
