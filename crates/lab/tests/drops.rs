@@ -5,9 +5,8 @@
 //! `LINERATE_NODE`, or beside the lab's).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -98,28 +97,8 @@ fn two_of_six_hosts_that_drop_the_same_are_grouped_and_reasons_are_named() {
     assert_eq!(group["shared"][0], format!("sysctl.net.ipv6.conf.all.{DISABLED} is 1"), "{group:#}");
     assert!(group["probability"].as_f64().unwrap() > 0.95, "{group:#}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    let page = page(&programs, &lab.folder.path().join("data"));
+    let page = programs.page(&lab.folder.path().join("data"), "", "/drops");
     for part in ["NETFILTER_DROP", "arc-2, arc-5 drop the same: IPV6DISABLED", "a rule of the firewall"] {
         assert!(page.contains(part), "{part} is not in {page}");
     }
-}
-
-/// What `linerate serve` shows of it.
-fn page(programs: &TestPrograms, data: &Path) -> String {
-    let mut serve = Command::new(&programs.linerate)
-        .args(["serve", "--listen", "127.0.0.1:0"])
-        .env("LINERATE_DATA", data)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut address = String::new();
-    BufReader::new(serve.stdout.take().unwrap()).read_line(&mut address).unwrap();
-    let server = address.trim().trim_start_matches("http://").trim_end_matches('/');
-    let mut stream = TcpStream::connect(server).unwrap();
-    write!(stream, "GET /drops HTTP/1.0\r\nHost: {server}\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    serve.kill().unwrap();
-    serve.wait().unwrap();
-    text
 }

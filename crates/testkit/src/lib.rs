@@ -13,7 +13,8 @@ pub mod postgres;
 pub mod prometheus;
 pub mod schemas;
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -125,6 +126,28 @@ impl TestPrograms {
     pub fn built() -> Self {
         let test = std::env::current_exe().unwrap();
         Self::beside(&test.parent().unwrap().to_string_lossy())
+    }
+
+    /// What `linerate serve` returns for a path, with the headers; an empty `store` is the file in the
+    /// folder.
+    pub fn page(&self, data: &Path, store: &str, path: &str) -> String {
+        let mut serve = Command::new(&self.linerate)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("LINERATE_DATA", data)
+            .env("LINERATE_STORE", store)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(serve.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        let server = address.trim().trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(server).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {server}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        serve.kill().unwrap();
+        serve.wait().unwrap();
+        text
     }
 
     /// Which of them is not built.
