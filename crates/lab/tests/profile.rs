@@ -81,28 +81,25 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(&self.programs.linerate)
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.programs.linerate);
+        command
             .args(arguments)
             .env("LINERATE_DATA", &self.data)
             .env("LINERATE_STORE", &self.store)
-            .env("LINERATE_NODE", &self.programs.node)
-            .output()
-            .unwrap();
+            .env("LINERATE_NODE", &self.programs.node);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.command(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code(), text + &String::from_utf8_lossy(&output.stderr))
     }
 
     /// Runs a command that prints a document.
     fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
-        let output = Command::new(&self.programs.linerate)
-            .args(arguments)
-            .arg("--json")
-            .env("LINERATE_DATA", &self.data)
-            .env("LINERATE_STORE", &self.store)
-            .env("LINERATE_NODE", &self.programs.node)
-            .output()
-            .unwrap();
+        let output = self.command(arguments).arg("--json").output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"));
         (output.status.code(), value)
@@ -307,6 +304,55 @@ fn a_wave_that_harms_is_undone_where_the_store_is_lost() {
     let journal: Value = serde_json::from_slice(&journal).unwrap();
     let results = [&journal["hosts"][0]["result"], &journal["hosts"][1]["result"]];
     assert_eq!((&journal["status"], results), (&"undone".into(), [&"undone".into(), &"harm".into()]));
+}
+
+/// Both settings are in the kept set of the database, which the page shows; a set that cannot be written is
+/// an error of its own, and the trial is added when it is kept again.
+#[test]
+fn two_operators_keep_at_once_and_the_database_has_both_settings() {
+    let test = "two_operators_keep_at_once_and_the_database_has_both_settings";
+    let Some(server) = linerate_testkit::postgres::PostgresServer::start(test) else { return };
+    let Some(cluster) = cluster_with(test, &server.database("team")) else { return };
+    let set = format!("sysctl.{RMEM}={DOUBLE}");
+    let tried = |from: &str, host: &str| {
+        let pair = format!("{from},{host}");
+        let (_, tried) = cluster.json(&["try", "--set", &set, "--on", host, "--pair", &pair]);
+        tried["sweep"]["trials"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let trials = [tried("far-1", "far-3"), tried("far-2", "far-4")];
+    let (_, planned) = cluster.json(&["keep", &trials[0], "--dry-run"]);
+    assert_eq!(planned["kept"], "kept set of far in the database", "{planned}");
+
+    server.sql("team", "alter table kept_set add constraint refused check (revision < 0)");
+    let (code, shown) = cluster.run(&["keep", &trials[0], "-q"]);
+    assert_eq!(
+        (code, cluster.value(2, RMEM).as_str()),
+        (Some(ExitCode::CouldNotRun as i32), DOUBLE),
+        "{shown}"
+    );
+    assert!(shown.contains(&format!("{} is kept on its hosts, but in no kept set", trials[0])), "{shown}");
+    server.sql("team", "alter table kept_set drop constraint refused");
+
+    let both = trials.each_ref().map(|trial| {
+        let mut keep = cluster.command(&["keep", trial, "-q"]);
+        keep.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for one in both {
+        let ended = one.wait_with_output().unwrap();
+        let shown = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{shown}");
+        assert!(shown.contains("added to kept set of far in the database (revision "), "{shown}");
+    }
+    let (code, printed) = cluster.run(&["drift", "-i", &cluster.inventory, "--print"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.starts_with("# Revision 2 "), "{printed}");
+    for (host, trial) in ["far-3", "far-4"].iter().zip(&trials) {
+        assert!(printed.contains(&format!("hosts = [\"{host}\"]")) && printed.contains(trial), "{printed}");
+    }
+    let kept = "select string_agg(what, ',' order by what) from kept_set";
+    assert_eq!(server.sql("team", kept), format!("keep {},keep {}", trials[0], trials[1]));
+    let page = cluster.programs.page(&cluster.data, &cluster.store, "/drift");
+    assert!(page.contains("kept set of far in the database (revision 2)"), "{page}");
 }
 
 /// The operator is killed while a host of the second wave has the new value: the node takes it back by

@@ -72,6 +72,10 @@ impl Cluster {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
     fn etc(&self, host: usize, file: &str) -> PathBuf {
         self.folder.path().join(format!("h{host}/etc/{file}"))
     }
@@ -88,6 +92,22 @@ impl Cluster {
             .unwrap();
         let code = output.status.code().unwrap_or(-1);
         (code, testkit::text(&output.stdout), testkit::text(&output.stderr))
+    }
+
+    /// What a line of a shell prints.
+    fn shell(&self, line: &str) -> String {
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_linerate"));
+        let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+        let output = Command::new("sh")
+            .args(["-c", line])
+            .current_dir(self.folder.path())
+            .env("PATH", path)
+            .env("LINERATE_DATA", self.folder.path().join("data"))
+            .env("LINERATE_STORE", &self.store)
+            .env_remove("LINERATE_INVENTORY")
+            .output()
+            .unwrap();
+        testkit::text(&output.stdout) + &testkit::text(&output.stderr)
     }
 
     /// Exit code, states of both hosts, and the document.
@@ -257,4 +277,115 @@ fn a_host_out_of_reach_is_not_read_and_no_drift() {
     std::fs::write(cluster.folder.path().join("bad.toml"), "[[cohort]]\ngroup = 'a'\nrole = 1\n").unwrap();
     let (code, _, err) = cluster.run(&["drift", "--kept", "bad.toml"]);
     assert!(code == 2 && err.contains("bad.toml:3: unknown field `role`"), "{err}");
+}
+
+/// A cluster whose kept set is in a database: `first.toml`, as revision 1.
+fn team(test: &str) -> Option<(testkit::postgres::PostgresServer, Cluster)> {
+    if !inside(test) {
+        return None;
+    }
+    let server = testkit::postgres::PostgresServer::start(test)?;
+    let mut cluster = Cluster::new("report");
+    std::fs::rename(cluster.path("kept.toml"), cluster.path("first.toml")).unwrap();
+    let (code, _, err) = cluster.run(&["drift", "--revisions"]);
+    assert!(code == 2 && err.contains("the store is no PostgreSQL database"), "{err}");
+    cluster.store = server.database("team");
+    let (code, _, err) = cluster.run(&["drift"]);
+    assert!(code == 2 && err.contains("no kept set of kept in the database\nhint: "), "{err}");
+    let (code, out, err) = cluster.run(&["drift", "--load", "first.toml"]);
+    assert_eq!((code, out), (0, format!("{FIRST}: stored from first.toml\n")), "{err}");
+    Some((server, cluster))
+}
+
+const FIRST: &str = "kept set of kept in the database (revision 1)";
+
+#[test]
+fn a_team_shares_its_kept_set_in_the_database_and_a_file_has_priority() {
+    let test = "a_team_shares_its_kept_set_in_the_database_and_a_file_has_priority";
+    let Some((mut server, cluster)) = team(test) else { return };
+    let (_, states, value) = cluster.drift(&[]);
+    assert_eq!((states.len(), &value["kept"]), (2, &FIRST.into()), "{value}");
+    let (_, out, _) = cluster.run(&["drift"]);
+    assert!(out.starts_with(&format!("{FIRST}: 2 kept settings: 2 will not survive")), "{out}");
+    let (code, out, err) = cluster.run(&["check", "install", "h0"]);
+    assert!(code == 0 && out.contains("/etc/linerate/kept.json") && out.contains(KEPT), "{out}{err}");
+    assert!(err.contains(&format!("kept settings: {FIRST}")), "{err}");
+
+    // A file that was named, or is beside the inventory, has priority, and that is printed.
+    let kept = cluster.path("kept.toml");
+    std::fs::copy(cluster.path("first.toml"), &kept).unwrap();
+    let (_, out, err) = cluster.run(&["drift"]);
+    assert!(out.starts_with("kept.toml: 2 kept settings"), "{out}");
+    assert!(err.contains(&format!("kept.toml has priority over the {FIRST}")), "{err}");
+    let moved = err.split_once("hint: ").unwrap().1.lines().next().unwrap();
+    cluster.shell(moved);
+    assert!(!kept.exists());
+    cluster.shell("linerate drift --print >kept.toml");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert!(text.starts_with("# Revision 1 ") && text.contains("group = \"storage\""), "{text}");
+    std::fs::remove_file(&kept).unwrap();
+    let (_, out, err) = cluster.run(&["drift", "--kept", "first.toml"]);
+    assert!(out.starts_with("first.toml: 2 kept settings") && !err.contains("priority"), "{out}{err}");
+
+    // Without the server nothing else is compared, and nothing is lost.
+    server.stop();
+    for line in [&["drift"][..], &["drift", "--print"], &["drift", "--load", "first.toml"]] {
+        let (code, out, err) = cluster.run(line);
+        assert!(code == 2 && out.is_empty(), "{line:?}: {out}{err}");
+        assert!(err.contains("no connection to postgres:///team"), "{line:?}: {err}");
+        assert!(err.contains("hint: pg_isready -d "), "{line:?}: {err}");
+    }
+    server.run();
+    assert_eq!(cluster.run(&["drift", "--print"]).1, text);
+
+    // What is wrong in the database is named as in a file.
+    server.sql("team", "update kept_set set toml = '[[cohort]]\nrole = 1\n'");
+    let (code, _, err) = cluster.run(&["drift"]);
+    assert!(code == 2 && err.contains(&format!("{FIRST}:2: unknown field `role`")), "{err}");
+}
+
+#[test]
+fn an_edited_kept_set_is_stored_over_the_revision_that_it_was_printed_from() {
+    let test = "an_edited_kept_set_is_stored_over_the_revision_that_it_was_printed_from";
+    let Some((_server, cluster)) = team(test) else { return };
+    let (_, printed, _) = cluster.run(&["drift", "--print"]);
+    let write = |name: &str, text: &str| std::fs::write(cluster.path(name), text).unwrap();
+    write("first.toml", &printed.replace("report", "put-back"));
+    write("edited.toml", &printed.replace("report", "propose"));
+    let (code, out, err) = cluster.run(&["drift", "--load", "first.toml"]);
+    assert!(code == 0 && out.contains("(revision 2)"), "{out}{err}");
+
+    // The second operator is refused, and what to type shows what differs.
+    let (code, _, err) = cluster.run(&["drift", "-i", "cluster.toml", "--load", "edited.toml"]);
+    let refused = "edited.toml was edited from revision 1, which is not the newest kept set of kept";
+    assert!(code == 2 && err.contains(refused) && err.contains("drift --load first.toml)"), "{err}");
+    let shown = cluster.shell(err.split('`').nth(1).unwrap());
+    assert!(shown.contains("> policy = \"put-back\"") && shown.contains("< policy = \"propose\""), "{shown}");
+    write("edited.toml", printed.split_once('\n').unwrap().1);
+    let (code, _, err) = cluster.run(&["drift", "--load", "edited.toml"]);
+    assert!(code == 2 && err.contains("edited.toml does not begin with the revision"), "{err}");
+    write("edited.toml", &printed.replace("group", "role"));
+    let (code, _, err) = cluster.run(&["drift", "--load", "edited.toml"]);
+    assert!(code == 2 && err.contains("edited.toml:3: unknown field `role`"), "{err}");
+
+    // Who wrote which revision, and each text.
+    let document = |line: &[&str], name: &str| {
+        let (code, out, err) = cluster.run(line);
+        assert_eq!(code, 0, "{err}");
+        let value: Value = serde_json::from_str(&out).unwrap();
+        testkit::schemas::hold(name, &value);
+        value
+    };
+    let listed = document(&["drift", "--revisions", "--json"], "kept-revisions");
+    assert_eq!((&listed["cluster"], listed["revisions"].as_array().unwrap().len()), (&"kept".into(), 2));
+    assert_eq!(listed["revisions"][0]["what"], "drift --load first.toml");
+    let (_, table, _) = cluster.run(&["drift", "--revisions"]);
+    assert!(table.lines().count() == 3 && table.contains('@'), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    let newest = document(&["drift", "--print", "--json"], "kept-set");
+    assert!(newest["toml"].as_str().unwrap().contains("put-back"), "{newest}");
+    let old = document(&["drift", "--print=1", "--json"], "kept-set");
+    assert_eq!((&old["revision"], old["toml"].as_str()), (&1.into(), Some(printed.as_str())));
+    let (code, _, err) = cluster.run(&["drift", "--print=9"]);
+    assert!(code == 2 && err.contains("(revision 9)\nhint: `linerate drift --revisions`"), "{err}");
 }

@@ -40,7 +40,7 @@ use linerate_model::verdict::{Verdict, WithVerdict};
 use linerate_model::watch::WatchEvent;
 use linerate_report as report;
 use linerate_storage as storage;
-use linerate_store::{ChangeLog, RunRow, TrialRow};
+use linerate_store::{ChangeLog, KeptRevision, RunRow, TrialRow};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -64,9 +64,10 @@ pub(super) struct KeepPlan<'a> {
     pub(super) trial: &'a str,
     /// Hosts with changes, in order.
     pub(super) hosts: Vec<KeepPlanOfHost>,
-    /// Kept set that would get the settings; absent where there is no inventory file.
+    /// Kept set that would get the settings, a file or that of the database; absent where there is no
+    /// inventory file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) kept: Option<&'a Path>,
+    pub(super) kept: Option<&'a str>,
 }
 
 /// Files of one host.
@@ -166,12 +167,32 @@ pub(super) struct Differences<'a> {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Drift<'a> {
-    /// File of the kept set.
+    /// The kept set: its file, or the database with the revision.
     pub(super) kept: &'a str,
     /// Kept settings by host.
     pub(super) rows: &'a [DriftRow],
     /// What was put back.
     pub(super) put_back: &'a [Done],
+}
+
+/// The text of a kept set.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KeptToml<'a> {
+    /// Its file, or the database with the revision.
+    pub(super) kept: &'a str,
+    /// Revision of the database; absent for a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) revision: Option<u64>,
+    /// The TOML.
+    pub(super) toml: &'a str,
+}
+
+/// The revisions of a kept set in the database.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KeptRevisions<'a> {
+    pub(super) cluster: &'a str,
+    /// Newest first; the text of each: `drift --print=REVISION`.
+    pub(super) revisions: &'a [KeptRevision],
 }
 
 /// The checks of one host, or why there are none.
@@ -559,6 +580,12 @@ pub(super) const DOCUMENTS: &[Kind] = &[
     unjudged::<Numbered<&MadeKeys>>("agent-keys", "watch --make-keys", LIST),
     kind::<Numbered<WithVerdict<&DropReport>>>("drops", "drops"),
     kind::<Numbered<WithVerdict<Drift<'_>>>>("drift", "drift"),
+    unjudged::<Numbered<KeptToml<'_>>>(
+        "kept-set",
+        "drift --print",
+        "what was decided; `drift` judges hosts by it",
+    ),
+    unjudged::<Numbered<KeptRevisions<'_>>>("kept-revisions", "drift --revisions", LIST),
     kind::<Numbered<WithVerdict<Differences<'_>>>>("diff", "diff"),
     unjudged::<HostFacts>("facts", "facts", "readings of one host, compared with nothing"),
     unjudged::<linerate_inventory::Understood>("inventory", "inventory", LIST),

@@ -1,9 +1,11 @@
 //! `linerate drift`: the kept set beside what is in force on hosts and what their files give after a boot.
 
+mod add;
 mod chosen;
-mod file;
+mod location;
 pub(super) mod put_back;
 mod read;
+mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -20,25 +22,37 @@ use super::documents::Drift;
 use super::targets::{Chosen, Targets};
 use super::{open, out};
 
+pub(super) use add::add_trial;
 pub(super) use chosen::ChosenProfiles;
-pub(super) use file::{add_trial, beside, kept_set, load};
+pub(super) use location::KeptLocation;
 
 /// Compare kept settings with what is in force and what survives a reboot.
 // Each switch of the command line is one.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  linerate drift                       all hosts of ./cluster.toml against ./kept.toml\n  linerate drift vs-4 --kept site.toml\n  linerate drift --init                write ./kept.toml from the kept trials\n  linerate drift --put-back            put back what has the policy put-back\n\nExit codes: 1 drifted or lost by a reboot, 3 not all read."
+    after_help = "Examples:\n  linerate drift                       all hosts of ./cluster.toml against ./kept.toml\n  linerate drift vs-4 --kept site.toml\n  linerate drift --init                write it from the kept trials\n  linerate drift --put-back            put back what has the policy put-back\n  linerate drift --print >new.toml     then edit, and: linerate drift --load new.toml\n\nExit codes: 1 drifted or lost by a reboot, 3 not all read."
 )]
 pub(super) struct Args {
     #[command(flatten)]
     targets: Targets,
-    /// Kept set; defaults to kept.toml beside the inventory
+    /// Kept set; defaults to kept.toml beside the inventory, else the one in PostgreSQL
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
     /// Write a kept set from the kept trials of this cluster
-    #[arg(long, conflicts_with_all = ["put_back", "json"])]
+    #[arg(long, group = "text", conflicts_with_all = ["put_back", "json"])]
     init: bool,
+    /// Print the kept set, or a revision of the one in PostgreSQL, as TOML
+    #[arg(long, value_name = "REVISION", num_args = 0..=1, require_equals = true)]
+    #[arg(group = "text", conflicts_with = "put_back")]
+    #[allow(clippy::option_option, reason = "an option whose value may be left out")]
+    print: Option<Option<u64>>,
+    /// Store a file in PostgreSQL as the next revision of the one it was edited from
+    #[arg(long, value_name = "FILE", group = "text", conflicts_with_all = ["put_back", "json", "kept"])]
+    load: Option<PathBuf>,
+    /// List the revisions in PostgreSQL, with their authors
+    #[arg(long, group = "text", conflicts_with_all = ["put_back", "kept"])]
+    revisions: bool,
     /// Put back what drifted and has the policy `put-back`, at most once an hour
     #[arg(long)]
     put_back: bool,
@@ -60,15 +74,29 @@ struct Outcome {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = args.targets.machines()?;
-    let path = args.kept.clone().unwrap_or_else(|| file::beside(chosen.file.as_deref()));
-    if args.init {
-        return file::init(&path, &chosen.inventory);
+    let inventory = option("-i", args.targets.given());
+    if let Some(file) = &args.load {
+        return text::load(file, &chosen, &inventory);
     }
-    let set = file::load(&path)?;
+    if args.revisions {
+        return text::revisions(&chosen, args.json);
+    }
+    if let Some(revision) = args.print {
+        return text::print(args.kept.as_deref(), &chosen, revision, args.json);
+    }
+    let location = KeptLocation::find(args.kept.as_deref(), chosen.file.as_deref(), &chosen.inventory.name)?;
+    if args.init {
+        return add::init(&location, &chosen.inventory);
+    }
+    let set = location.load()?;
+    if args.kept.is_none()
+        && let Some(unused) = location::unused(chosen.file.as_deref(), &chosen.inventory.name)?
+    {
+        out::note(&unused);
+    }
     let mut store = Store::open_default()?;
     let found = open::runtime()?.block_on(compare(args, &chosen, &set, &mut store))?;
     let Some(Outcome { rows, done, saved }) = found else { return Ok(open::after_interrupt()) };
-    let inventory = option("-i", args.targets.given());
     let kept = option("--kept", args.kept.as_deref());
     let again = page::SameFiles { inventory: &inventory, kept: &kept };
     if args.json {

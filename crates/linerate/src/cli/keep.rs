@@ -2,11 +2,13 @@
 
 mod planned;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use linerate_model::exit::ExitCode;
-use linerate_model::trial::{Trial, TrialStatus};
+use linerate_model::trial::TrialStatus;
 
+use super::drift::{self, KeptLocation};
 use super::{open, out, progress};
 use linerate_fleet::Fleet;
 use linerate_operator::trial::{self, FleetActions, drive};
@@ -23,7 +25,8 @@ pub(super) struct Args {
     /// Inventory file; defaults to the run's inventory
     #[arg(short, long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    /// Kept set that gets the settings; defaults to kept.toml beside the inventory
+    /// Kept set that gets the settings; defaults to kept.toml beside the inventory, else the one in
+    /// PostgreSQL
     #[arg(long, value_name = "FILE")]
     into: Option<PathBuf>,
     /// Print the files that would be written on each host, and their lines, without writing anything
@@ -44,9 +47,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let row = store.find_run(Some(&stored.run))?;
     let mut snapshot = store.load_snapshot(&row.id)?;
     snapshot.inventory = open::inventory_of(args.inventory.as_deref(), &row, &store)?;
-    let file = args.inventory.as_deref().or(row.inventory_path.as_deref().filter(|p| p.is_file()));
+    let file = args.inventory.as_deref().or(row.inventory_path.as_deref());
     if args.dry_run {
-        let kept = super::drift::kept_set(args.into.as_deref(), file);
+        let kept = KeptLocation::for_trial(args.into.as_deref(), file, &snapshot.inventory.name)?;
+        let kept = kept.as_ref().map(KeptLocation::name);
         return planned::run(&stored, &snapshot.inventory, kept.as_deref(), args.json);
     }
     let diagnosis = store.load_diagnosis(&row.id)?.unwrap_or_default();
@@ -76,24 +80,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     });
     let saved = super::watcher::save(&store, &trial);
     super::trial::show(&trial, args.json)?;
-    if trial.status == TrialStatus::Kept {
-        add(args.into.as_deref(), file, &trial);
+    let added = match trial.status {
+        TrialStatus::Kept => drift::add_trial(args.into.as_deref(), file, &inventory.name, &trial),
+        _ => Ok(None),
+    };
+    if let Ok(Some(name)) = &added {
+        out::note(&format!("added to {name}: `linerate drift` compares it"));
     }
     saved?;
+    // The change itself is kept.
+    added.with_context(|| {
+        format!(
+            "{0} is kept on its hosts, but in no kept set\nhint: `linerate keep {0}` adds it later",
+            trial.id
+        )
+    })?;
     Ok(match trial.status {
         TrialStatus::Kept => ExitCode::Ok,
         TrialStatus::UndoFailed => ExitCode::RollbackFailed,
         TrialStatus::Undone => ExitCode::RolledBack,
         TrialStatus::Running | TrialStatus::Measured => ExitCode::Findings,
     })
-}
-
-/// Adds a kept trial to the kept set of an inventory.
-fn add(into: Option<&Path>, inventory: Option<&Path>, trial: &Trial) {
-    match super::drift::add_trial(into, inventory, trial) {
-        Ok(Some(path)) => out::note(&format!("added to {}: `linerate drift` compares it", path.display())),
-        Ok(None) => {}
-        // The change itself is kept.
-        Err(error) => out::note(&format!("not added to a kept set: {error:#}")),
-    }
 }

@@ -16,7 +16,7 @@ use linerate_page::{Source, live};
 use linerate_store::Store;
 use tokio::sync::watch;
 
-use super::drift::{ChosenProfiles, beside, load};
+use super::drift::{ChosenProfiles, KeptLocation};
 use super::{open, out};
 
 /// Serve read-only pages of the store to your browser, until Ctrl-C.
@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// TLS and users, as the exporters of Prometheus read them; needed beside loopback addresses
     #[arg(long, value_name = "FILE")]
     web_config: Option<PathBuf>,
-    /// Kept set; defaults to kept.toml beside the inventory of the run
+    /// Kept set; defaults to kept.toml beside the inventory of the run, else the one in PostgreSQL
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
 }
@@ -65,7 +65,7 @@ impl Page {
             store: Box::new(Store::open_to_read),
             history: Box::new(History::open_to_read),
             run: Box::new(open::snapshot_of),
-            drift: Box::new(move |run, log| drift(kept.clone(), run, log)),
+            drift: Box::new(move |run, log| drift(kept.as_deref(), run, log)),
             now_ms: clock::now_ms,
         });
         let server = Server::bind(listen, web_config)?.noting(out::note);
@@ -80,12 +80,14 @@ impl Page {
 }
 
 /// The kept set beside the facts of a run. The files of hosts are not among them.
-fn drift(named: Option<PathBuf>, run: &RunView, log: &[FactChange]) -> DriftView {
-    let path = named.unwrap_or_else(|| beside(run.row.inventory_path.as_deref()));
-    match load(&path).and_then(|set| rows(&set, run, log)) {
-        Ok(rows) => DriftView::Rows { file: path.display().to_string(), rows },
-        Err(error) => DriftView::Absent(format!("{error:#}")),
-    }
+fn drift(named: Option<&Path>, run: &RunView, log: &[FactChange]) -> DriftView {
+    let read = || {
+        let inventory = run.row.inventory_path.as_deref();
+        let set = KeptLocation::find(named, inventory, &run.snapshot.inventory.name)?.load()?;
+        let rows = rows(&set, run, log)?;
+        anyhow::Ok(DriftView::Rows { file: set.file, rows })
+    };
+    read().unwrap_or_else(|error| DriftView::Absent(format!("{error:#}")))
 }
 
 fn rows(set: &KeptSet, run: &RunView, changes: &[FactChange]) -> anyhow::Result<Vec<DriftRow>> {

@@ -18,8 +18,9 @@ use linerate_report::steps;
 use linerate_storage::drbd::On;
 
 use super::files::{self, Runner};
+use crate::cli::drift::{ChosenProfiles, KeptLocation};
 use crate::cli::hosts::{Hosts, Needs};
-use crate::cli::{builds, drift, out, progress};
+use crate::cli::{builds, out, progress};
 use linerate_operator::build::{self, CHECK, OnLoss};
 use linerate_operator::observe::run::read_facts;
 
@@ -34,7 +35,7 @@ pub(super) struct Args {
     /// For Slurm's HealthCheckProgram instead of a timer; slurmd waits for the kept set after a boot
     #[arg(long)]
     slurm: bool,
-    /// Kept set to compare; defaults to kept.toml beside the inventory, where there is one
+    /// Kept set to compare; defaults to kept.toml beside the inventory, else the one in PostgreSQL
     #[arg(long, value_name = "FILE")]
     kept: Option<PathBuf>,
     /// Act; without it nothing is written
@@ -57,11 +58,18 @@ impl Plan {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let path = args.kept.clone().unwrap_or_else(|| drift::beside(args.hosts.given()));
-    let kept = (args.kept.is_some() || path.exists()).then(|| drift::load(&path)).transpose()?;
     let runner = if args.slurm { Runner::Slurm } else { Runner::Timer };
     let slurm_conf = args.slurm.then(slurm_conf);
     args.hosts.with(Needs::Sessions, async |fleet, inventory| {
+        let named = args.kept.as_deref();
+        let location = KeptLocation::find(named, args.hosts.given(), &inventory.name)?;
+        let kept = match named {
+            Some(_) => Some(location.load()?),
+            None => location.load_if_any()?,
+        };
+        if let Some(set) = &kept {
+            out::note(&format!("kept settings: {}", set.file));
+        }
         let (mut plans, mut code) = (Vec::new(), ExitCode::Ok);
         for host in &inventory.hosts {
             match plan(fleet, inventory, &host.name, runner, kept.as_ref()).await {
@@ -159,7 +167,7 @@ async fn of_host(
     host: &HostName,
     set: &KeptSet,
 ) -> anyhow::Result<Vec<KeptSetting>> {
-    let profiles = drift::ChosenProfiles(inventory);
+    let profiles = ChosenProfiles(inventory);
     let prefixes = linerate_kept::prefixes(set, inventory, host, &profiles);
     if prefixes.is_empty() {
         return Ok(Vec::new());

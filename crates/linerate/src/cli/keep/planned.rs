@@ -2,7 +2,6 @@
 //! written.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use linerate_fleet::Fleet;
 use linerate_fleet::changes::Changes;
@@ -18,7 +17,7 @@ use super::super::{open, out};
 pub(super) fn run(
     trial: &Trial,
     inventory: &Inventory,
-    kept: Option<&Path>,
+    kept: Option<&str>,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let hosts = open::runtime()?.block_on(async {
@@ -69,7 +68,7 @@ fn text(plan: &KeepPlan<'_>, trial: &Trial) -> String {
         }
     }
     if let Some(kept) = plan.kept {
-        let _ = writeln!(text, "  kept set    {}", kept.display());
+        let _ = writeln!(text, "  kept set    {kept}");
     }
     text
 }
