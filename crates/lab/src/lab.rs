@@ -20,7 +20,7 @@ use crate::faults::fault::{Fault, FaultTarget, Truth};
 use crate::folder::Folder;
 use crate::grammar;
 use crate::grammar::effect::{self, Strength};
-use crate::grammar::fault::{DrawnFault, Mechanism};
+use crate::grammar::fault::DrawnFault;
 use crate::namespace;
 use crate::topology::Topology;
 
@@ -121,8 +121,7 @@ impl Lab {
         for attempt in 0..DRAWS_MAX {
             let seed = seed.wrapping_add(attempt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let Some(drawn) = grammar::draw(&self.cluster, seed) else { continue };
-            // Without an offload it may be as fast, and costs CPU, which is not measured here.
-            if wanted == Strength::None && drawn.mechanism == Mechanism::Offload {
+            if wanted == Strength::None && !drawn.mechanism.may_be_harmless() {
                 continue;
             }
             let before = effect::measured(&self.cluster, &drawn.ends)?;
