@@ -49,6 +49,7 @@ SystemCallFilter=@system-service
 pub(super) fn sysusers() -> String {
     format!(
         "# Made by `linerate watch --print sysusers`. As root:\n\
+         #   mkdir -p /etc/sysusers.d\n\
          #   linerate watch --print sysusers > /etc/sysusers.d/{FOLDER}.conf && systemd-sysusers\n\
          #   linerate watch --print unit -i /etc/linerate/cluster.toml > /etc/systemd/system/{FOLDER}.service\n\
          #   systemctl daemon-reload && systemctl enable --now {FOLDER}\n\
