@@ -15,6 +15,7 @@ mod pair;
 mod persistence;
 mod replica;
 mod slurmd;
+mod units;
 mod volume;
 
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ use crate::{PATIENCE, Scene, printed};
 /// The guest of the lab `vm-systemd`.
 pub(crate) const GUEST: &str = "server";
 /// Two of it: one waits while the other boots.
-const SERVERS: [&str; 2] = ["left", "right"];
+pub(crate) const SERVERS: [&str; 2] = ["left", "right"];
 /// How many boots they have together after the settings were written.
 const BOOTS: &str = "LINERATE_BOOTS";
 
@@ -169,7 +169,7 @@ fn checks_are_uninstalled(scene: &Scene) {
 }
 
 /// The lab `vm-systemd` with as many guests as there are servers.
-fn servers() -> String {
+pub(crate) fn servers() -> String {
     let (_, lab) = BUILT_IN.iter().find(|(name, _)| *name == "vm-systemd").unwrap();
     let (head, guest) = lab.split_once("[[guest]]").unwrap();
     let guests = SERVERS.map(|name| format!("[[guest]]{}", guest.replace(GUEST, name)));
