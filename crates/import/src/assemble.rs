@@ -53,7 +53,7 @@ pub(crate) fn snapshot(
     };
     let mut facts: BTreeMap<String, HostFacts> =
         values.into_iter().map(|(host, v)| (host, made(v))).collect();
-    links_of_devices(&mut facts);
+    links_of_devices(&mut facts, &prose::words(text));
     let mut hosts: Vec<String> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for name in sink.order.iter().map(|h| names.host(h)) {
@@ -147,9 +147,55 @@ fn downloads(sink: &Sink, names: &Names) -> Vec<Raw> {
     clients.into_iter().filter_map(test).collect()
 }
 
+/// Which topic the device of a PCI address belongs to: by its class, its driver, else by the words of the
+/// text, which name one of the two.
+fn topic_of(address: &str, facts: &HostFacts, words: &[String]) -> Option<&'static str> {
+    let text = |field: &str| {
+        facts.readings.get(&format!("pci.{address}.{field}")).map(ToString::to_string).unwrap_or_default()
+    };
+    let class = text("class").to_lowercase();
+    if !class.is_empty() {
+        let is_nic = ["ethernet", "network", "infiniband"].iter().any(|word| class.contains(word));
+        return if is_nic { Some("nic") } else { class.contains("non-volatile memory").then_some("disk") };
+    }
+    match text("driver").as_str() {
+        "" => {}
+        driver => return Some(if driver == "nvme" { "disk" } else { "nic" }).filter(|_| is_known(driver)),
+    }
+    let has =
+        |known: &[&str]| known.iter().any(|word| words.binary_search_by(|w| w.as_str().cmp(word)).is_ok());
+    match (has(&["nvme", "ssd"]), has(&["ethernet", "nic", "connectx"])) {
+        (true, false) => Some("disk"),
+        (false, true) => Some("nic"),
+        _ => None,
+    }
+}
+
+/// Drivers of NVMe drives and of NICs that print the width of their link.
+fn is_known(driver: &str) -> bool {
+    let begins =
+        ["nvme", "mlx", "ixgb", "igb", "i40e", "ice", "bnx", "qed", "cxgb", "ena", "sfc", "nfp", "atlantic"];
+    begins.iter().any(|start| driver.starts_with(start))
+}
+
+/// Facts of PCI addresses that no device names, as those of a device that is called by its address.
+fn links_of_addresses(facts: &mut HostFacts, words: &[String]) {
+    let is_named = |address: &str| {
+        facts.readings.iter().any(|(key, value)| key.ends_with(".bus") && value.to_string() == address)
+    };
+    let links = facts.readings.iter().filter_map(|(key, value)| {
+        let (address, field) = key.strip_prefix("pci.")?.split_once(".pcie.")?;
+        let topic = topic_of(address, facts, words).filter(|_| !is_named(address))?;
+        Some((format!("{topic}.{}.pcie.{field}", address.replace('.', "/")), value.clone()))
+    });
+    let links: Vec<(String, FactValue)> = links.collect();
+    facts.readings.extend(links);
+}
+
 /// Facts of a PCI address belong to the device that has it, too.
-fn links_of_devices(facts: &mut BTreeMap<String, HostFacts>) {
+fn links_of_devices(facts: &mut BTreeMap<String, HostFacts>, words: &[String]) {
     for facts in facts.values_mut() {
+        links_of_addresses(facts, words);
         let named: Vec<(String, FactValue)> = facts
             .readings
             .iter()

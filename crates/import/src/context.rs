@@ -7,7 +7,7 @@ use crate::condition::Condition;
 
 /// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
 /// prompt before one of these, because comments begin like that too.
-pub(crate) const TOOLS: [&str; 54] = [
+pub(crate) const TOOLS: [&str; 66] = [
     "iperf",
     "iperf2",
     "iperf3",
@@ -62,6 +62,18 @@ pub(crate) const TOOLS: [&str; 54] = [
     "drbdsetup",
     "journalctl",
     "tail",
+    "smartctl",
+    "hdparm",
+    "nvme",
+    "storcli",
+    "storcli64",
+    "perccli",
+    "megacli",
+    "cpupower",
+    "findmnt",
+    "nfsstat",
+    "arping",
+    "tc",
 ];
 
 /// Words in front of the command that is really run.

@@ -3,7 +3,10 @@
 
 use crate::context::{Context, is_host};
 use crate::limits::NAMES_MAX;
-use crate::sink::{NAMELESS, Sink, is_loopback, plain_address};
+use crate::sink::{CLIENT, NAMELESS, Sink, is_loopback, plain_address};
+
+/// The far end of a transfer that names none.
+const SERVER: &str = "server";
 
 /// Why a test without ends cannot be used.
 pub(crate) const WHO: &str =
@@ -31,6 +34,13 @@ pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) 
         return None;
     }
     Some(if reversed { (there, here) } else { (here, there) })
+}
+
+/// Ends of a test whose text names none: the host of the prompt, or a client, and a server.
+pub(crate) fn unnamed(context: &Context, sink: &mut Sink) -> (String, String) {
+    let here = context.host.clone().filter(|_| !context.weak).unwrap_or_else(|| CLIENT.to_owned());
+    sink.note(format!("a transfer names no hosts: it is taken as one between {here} and {SERVER}"));
+    (here, SERVER.to_owned())
 }
 
 /// Sender and receiver that a title above names: `arc-1 -> arc-2`, `from arc-1 to arc-2:`.

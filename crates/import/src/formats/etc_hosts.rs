@@ -10,13 +10,42 @@ use crate::sink::{Sink, is_loopback};
 /// The format.
 pub(crate) struct EtcHosts;
 
+/// Words of routes and states, which are no names of hosts.
+const NO_NAMES: [&str; 22] = [
+    "dev",
+    "via",
+    "src",
+    "scope",
+    "proto",
+    "metric",
+    "mtu",
+    "onlink",
+    "link",
+    "kernel",
+    "dhcp",
+    "static",
+    "lladdr",
+    "reachable",
+    "stale",
+    "delay",
+    "failed",
+    "up",
+    "down",
+    "unknown",
+    "cache",
+    "permanent",
+];
+
 fn row(line: &str) -> Option<(IpAddr, Vec<&str>)> {
     let line = line.split('#').next().unwrap_or("");
     let mut words = line.split_whitespace();
     let address: IpAddr = words.next()?.parse().ok()?;
     let names: Vec<&str> = words.collect();
     let is_name = |w: &&str| {
-        is_host(w) && w.starts_with(|c: char| c.is_ascii_alphanumeric()) && w.parse::<f64>().is_err()
+        is_host(w)
+            && w.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && w.parse::<f64>().is_err()
+            && !NO_NAMES.iter().any(|word| w.eq_ignore_ascii_case(word))
     };
     (!names.is_empty() && names.iter().all(is_name)).then_some((address, names))
 }

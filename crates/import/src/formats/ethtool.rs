@@ -71,30 +71,67 @@ impl Reader for Link {
         device(block.first(), "Settings").is_some()
             // `ethtool em1 | grep Speed`
             || block.first().trim().starts_with("Speed: ") && block.at.command.is(&["ethtool"])
+            // Pasted without its first line.
+            || is_inside(block.first())
+                && (1..HEAD_MAX).any(|n| block.line(n).trim().starts_with("Advertised "))
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         let titled = device(block.first(), "Settings");
-        let Some(nic) = titled.or(block.at.nic.as_deref()).map(key) else {
-            out.unread(0, "unknown device: keep the command, or the line `Settings for NIC:`");
-            return 1;
-        };
+        let nic = titled.or(block.at.nic.as_deref()).map_or_else(
+            || {
+                out.note(format!("the lines of ethtool name no device: it is called {UNNAMED}"));
+                key(UNNAMED)
+            },
+            key,
+        );
         let from = usize::from(titled.is_some());
         let mut taken = from;
+        let (mut list, mut modes) = (String::new(), [None; 2]);
         for (at, line) in block.lines.iter().enumerate().skip(from) {
             // Lines below a setting are indented; lists of link modes go on without a name.
             if titled.is_some() && !line.starts_with([' ', '\t']) {
                 break;
             }
             match line.trim().split_once(':') {
-                Some((name, value)) => link(out, &nic, name.trim(), value.trim()),
-                None if titled.is_none() => break,
-                None => {}
+                Some((name, value)) => {
+                    list = name.trim().to_owned();
+                    link(out, &nic, name.trim(), value.trim());
+                }
+                // Link modes go on below.
+                None if titled.is_some() || fastest(line).is_some() => {}
+                None => break,
+            }
+            for (at, name) in ["Supported link modes", "Advertised link modes"].into_iter().enumerate() {
+                if list == name {
+                    modes[at] = modes[at].max(fastest(line));
+                }
             }
             taken = at + 1;
         }
+        for (mbit, fact) in modes.into_iter().zip(["supported_mbit", "advertised_mbit"]) {
+            if let Some(mbit) = mbit {
+                out.fact(format!("{nic}.{fact}"), FactValue::Int(mbit));
+            }
+        }
         taken.max(1)
     }
+}
+
+/// What a device is called whose name is not known.
+const UNNAMED: &str = "NIC";
+/// Lines of link modes above the ones that are advertised.
+const HEAD_MAX: usize = 12;
+
+/// Whether a line is one of `ethtool NIC` below its heading.
+fn is_inside(line: &str) -> bool {
+    ["Supported ports: [", "Supported link modes:"].iter().any(|head| line.trim().starts_with(head))
+}
+
+/// The fastest link mode of a line, Mbit/s: 1000 of `100baseT/Full 1000baseT/Full`.
+fn fastest(line: &str) -> Option<i64> {
+    let modes = line.split_whitespace().filter_map(|word| word.split_once("base")?.0.parse().ok());
+    modes.max()
 }
 
 fn link(out: &mut Sink, nic: &str, name: &str, value: &str) {

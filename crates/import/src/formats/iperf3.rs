@@ -68,6 +68,10 @@ impl Reader for Iperf3 {
             || listens(line)
             || line.starts_with("-----") && listens(block.line(1))
             || figures(line).is_some_and(|f| !f.whose.is_empty() || !f.role.is_empty())
+            // Intervals alone: the names of these columns are those of iperf3.
+            || line.starts_with("[ ID] Interval")
+                && ["Retr", "Bitrate", "Cwnd"].iter().any(|name| line.contains(name))
+                && figures(block.line(1)).is_some()
             || block.at.command.is(&["iperf3"]) && (figures(line).is_some() || line.starts_with("[ ID]"))
     }
 
@@ -219,7 +223,10 @@ impl Session {
         if test.connections.is_empty() {
             let peer =
                 test.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
-            ends = ends::of_command(context, peer.as_deref(), false);
+            ends = ends::of_command(context, peer.as_deref(), false).or_else(|| {
+                let is_any = !(test.sending.is_empty() && test.receiving.is_empty());
+                is_any.then(|| ends::unnamed(context, out))
+            });
         }
         for (streams, receiving) in [(&test.sending, false), (&test.receiving, true)] {
             let Some(mut transfer) = streams.transfer(receiving) else { continue };

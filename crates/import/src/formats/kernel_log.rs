@@ -198,6 +198,9 @@ fn narrow(lower: &str, message: &str, out: &mut Sink) -> bool {
     }
     let bus = message.split_whitespace().find(|word| word.matches(':').count() >= 2 && word.contains('.'));
     let Some(bus) = bus.map(|bus| bus.trim_end_matches(':')) else { return true };
+    // The core of the bus calls itself `pci`; a driver prints its own name in front.
+    let driver = message.split_whitespace().next().filter(|word| !["pci", bus].contains(word));
+    out.text(format!("pci.{bus}.driver"), driver.filter(|word| !word.contains(':')).unwrap_or_default());
     let link = |text: &str, tail: &str| {
         let words: Vec<&str> = text.split([' ', '(', ')']).filter(|w| !w.is_empty()).collect();
         let at = words.iter().position(|w| *w == "GT/s")?;

@@ -43,7 +43,7 @@ impl Reader for Lspci {
     }
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
-        let asked = block.at.command.value(&["-s"]).map(whole);
+        let asked = block.at.command.value(&["-s"]).or_else(|| slot(&block.at.label)).map(whole);
         let mut address = asked;
         let mut taken = 0;
         for (at, line) in block.lines.iter().enumerate() {
@@ -51,7 +51,9 @@ impl Reader for Lspci {
             if let Some((named, what)) = device(line) {
                 address = Some(whole(named));
                 if let Some(address) = &address {
-                    out.text(format!("pci.{address}.model"), what.split_once(": ").map_or(what, |(_, m)| m));
+                    let (class, model) = what.split_once(": ").unwrap_or(("", what));
+                    out.text(format!("pci.{address}.model"), model);
+                    out.text(format!("pci.{address}.class"), class);
                 }
             } else if text.starts_with("LnkCap:") || text.starts_with("LnkSta:") {
                 put(address.as_deref(), text, at, out);
@@ -75,9 +77,21 @@ fn put(address: Option<&str>, text: &str, at: usize, out: &mut Sink) {
     if let Some(speed) = speed {
         out.fact(format!("pci.{address}.pcie.{tail}speed_gts"), FactValue::Float(speed));
     }
+    // `LnkSta` alone shows it too, without what the device could do.
+    for part in text.split(',').filter(|part| tail.is_empty() && part.contains("(downgraded)")) {
+        let what = if part.contains("Speed") { "speed" } else { "width" };
+        out.fact(format!("pci.{address}.pcie.{what}_downgraded"), FactValue::Flag(true));
+    }
     if let Some(width) = width {
         out.fact(format!("pci.{address}.pcie.{tail}width"), FactValue::Int(width));
     }
+}
+
+/// The address that a title such as `lspci -vv -s 0000:01:00.0` names, in prose.
+fn slot(label: &str) -> Option<&str> {
+    let rest = label.split("lspci").nth(1)?.split(" -s ").nth(1)?.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_hexdigit() && c != ':' && c != '.').unwrap_or(rest.len());
+    (rest[..end].contains(':') && rest[..end].contains('.')).then_some(&rest[..end])
 }
 
 /// An address with its domain, as the kernel writes it.

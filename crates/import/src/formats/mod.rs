@@ -2,8 +2,11 @@
 //! values go to the sink. To add a format: a file in this folder, a line in `READERS`, fixtures in
 //! `tests/files/`, a line in `xtask/src/fuzz/targets.rs`.
 
+mod arping;
 mod arrows;
 mod audit;
+mod bonding;
+mod cpu_power;
 mod cpu_use;
 mod dd;
 mod diskstats;
@@ -11,6 +14,7 @@ mod docker_network;
 mod download;
 mod drbd;
 mod drbd_show;
+mod drive_list;
 mod drop_table;
 mod etc_hosts;
 mod ethtool;
@@ -41,19 +45,25 @@ mod matrix;
 mod megaraid;
 mod modinfo;
 mod mounts;
+mod mountstats;
 mod nccl;
+mod neighbours;
 mod netperf;
 mod netstat;
+mod nfsstat;
 mod numactl;
 mod nuttcp;
 mod ping;
 mod qdisc;
 mod sar_net;
 mod slurm_nodes;
+mod smart;
 mod softnet;
 mod ss;
 mod ss_summary;
+mod ss_udp;
 mod storage_words;
+mod storcli;
 mod sysctl;
 mod sysfs;
 mod table_words;
@@ -76,6 +86,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &nuttcp::Nuttcp,
     &netperf::Netperf,
     &ping::Ping,
+    &arping::Arping,
+    &ss_udp::SsUdp,
     &ss::Ss,
     &ss_summary::SsSummary,
     &ethtool::Link,
@@ -87,7 +99,11 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &ethtool_driver::Driver,
     &ethtool_features::Features,
     &ethtool_stats::Statistics,
+    &neighbours::Neighbours,
     &ip_text::IpText,
+    &bonding::Bonding,
+    &cpu_power::IdleInfo,
+    &cpu_power::Governor,
     &sysfs::Sysfs,
     &sysctl::Sysctl,
     &softnet::Softnet,
@@ -116,7 +132,14 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &tcpretrans::Tcpretrans,
     &lvm::Lvm,
     &megaraid::Megaraid,
+    &storcli::Storcli,
+    &smart::Smart,
+    &smart::NvmeLog,
+    &drive_list::Hdparm,
+    &drive_list::NvmeList,
     &zpool::Zpool,
+    &mountstats::Mountstats,
+    &nfsstat::Nfsstat,
     &mounts::Mounts,
     &slurm_nodes::SlurmNodes,
     &nccl::Nccl,

@@ -2,6 +2,7 @@
 //! in, one test goes out. A large one without `-M do` may be fragmented: its arrival proves nothing, its loss
 //! is a lost probe.
 
+use linerate_model::fact::FactValue;
 use linerate_model::kind::{MtuPlan, RttPlan, TestKind};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome};
@@ -16,8 +17,10 @@ pub(crate) struct Ping;
 
 /// IP packets of this size and more are probes of the path MTU; every path takes 576 bytes.
 const PROBE_BYTES: u32 = 576;
-/// With fewer pings than this the packet loss is not significant.
+/// With fewer pings than this the packet loss is not significant, unless it is large.
 const LOSS_OF_MIN: f64 = 20.0;
+/// As many lost answers, and such a share of all, are significant among few pings too.
+const LARGE_MIN: (f64, f64) = (3.0, 0.3);
 /// Largest packet that may pass unfragmented without `-M do` on a usual Ethernet.
 const ETHERNET_BYTES: u32 = 1500;
 
@@ -25,9 +28,12 @@ const ETHERNET_BYTES: u32 = 1500;
 /// size.
 fn title(line: &str) -> Option<(&str, &str, Option<&str>, u32)> {
     let rest = line.trim().strip_prefix("PING ")?;
-    let (name, rest) = rest.split_once(['(', ' '])?;
-    let rest = rest.trim_start_matches('(');
-    let (address, rest) = rest.split_once(')').unwrap_or((name, rest));
+    let (name, rest) = rest.split_at(rest.find(['(', ' '])?);
+    // Some versions print the address of a name in brackets, some print none.
+    let (address, rest) = match rest.trim_start().strip_prefix('(') {
+        Some(inside) => inside.split_once(')').unwrap_or((name, inside)),
+        None => (name, rest),
+    };
     let own = rest.split_once("from ").and_then(|(_, after)| after.split_whitespace().next());
     let data = rest.split_once("bytes").map_or(rest, |(head, _)| head).trim();
     let data = data.strip_suffix("data").unwrap_or(data).trim();
@@ -67,13 +73,17 @@ struct Answers {
     received: Option<f64>,
     mean_ms: Option<f64>,
     refused_mtu: Option<u32>,
+    /// The sender's own kernel refused, before anything was sent.
+    is_local: bool,
 }
 
 impl Answers {
     /// Packet loss; `None` where all were, or too few were sent.
     fn loss(&self) -> Option<f64> {
         let (sent, received) = self.sent.zip(self.received)?;
-        (sent >= LOSS_OF_MIN && received < sent).then(|| 1.0 - received / sent)
+        let (lost, share) = (sent - received, 1.0 - received / sent);
+        let is_large = lost >= LARGE_MIN.0 && share >= LARGE_MIN.1;
+        (lost > 0.0 && (sent >= LOSS_OF_MIN || is_large)).then_some(share)
     }
 
     fn line(&mut self, line: &str) -> bool {
@@ -86,8 +96,9 @@ impl Answers {
         // `local error: message too long, mtu=1500`, `Frag needed and DF set (mtu = 1400)`,
         // `Packet too big: mtu=1400`.
         let lower = line.to_lowercase();
-        if ["too long", "frag needed", "too big"].iter().any(|w| lower.contains(w)) {
+        if ["too long", "too large", "frag needed", "too big"].iter().any(|w| lower.contains(w)) {
             let mtu = lower.split("mtu").nth(1).map(|t| t.trim_start_matches([' ', '=', ':']));
+            self.is_local |= lower.contains("local error") || lower.contains("sendmsg");
             self.refused_mtu = mtu
                 .and_then(|t| t.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
                 .or(self.refused_mtu)
@@ -183,6 +194,14 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
     let middle = times.get(times.len() / 2).copied().or(answers.mean_ms).map(|ms| ms * 1000.0);
     let (kind, outcome) = if probe {
         let tries = sent.clamp(1.0, 255.0);
+        if answers.is_local {
+            out.of_host(&from);
+            let key = format!("local_mtu.{}", out.aliases.get(&to).unwrap_or(&to).replace('.', "/"));
+            out.fact(format!("{key}.refused_bytes"), FactValue::Int(i64::from(bytes)));
+            if let Some(mtu) = answers.refused_mtu.filter(|mtu| *mtu > 0) {
+                out.fact(format!("{key}.bytes"), FactValue::Int(i64::from(mtu)));
+            }
+        }
         let refused_mtu = answers.refused_mtu.map(|mtu| if mtu == 0 { bytes.saturating_sub(1) } else { mtu });
         let answered = (received.clamp(0.0, tries)) as u8;
         let probe = MtuProbe { bytes, sent: tries as u8, answered, refused_mtu };
@@ -229,6 +248,8 @@ mod tests {
             Some(("arc-2", "10.0.0.2", Some("10.0.0.1"), 84))
         );
         assert_eq!(title("PING arc-2(arc-2 (fd00::2)) 56 data bytes").map(|t| t.3), Some(104));
+        assert_eq!(title("PING arc-2 56(84) bytes of data."), Some(("arc-2", "arc-2", None, 84)));
+        assert_eq!(title("PING 10.0.0.2 1300(1328) bytes of data.").map(|t| t.3), Some(1328));
         assert_eq!(title("PING"), None);
         assert_eq!(title("PING x (y) z bytes"), None);
     }

@@ -45,8 +45,9 @@ const STATISTICS: [&str; 24] = [
 const NEW: &str = "rx_nohandler";
 
 /// Files of a device that are facts, by the name of the fact.
-const NIC: [(&str, &str); 9] = [
+const NIC: [(&str, &str); 10] = [
     ("mtu", "mtu"),
+    ("mode", "ipoib_mode"),
     ("speed", "speed_mbit"),
     ("duplex", "duplex"),
     ("operstate", "state"),

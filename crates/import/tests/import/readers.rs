@@ -407,3 +407,117 @@ fn pools_of_zfs() {
     );
     counts(&read, &[("zpool.tank.sda.errors", 3), ("zpool.tank.sdb.errors", 0)]);
 }
+
+/// Reads a session of arc-1.
+fn typed(command: &str, output: &str) -> Snapshot {
+    read_one(Document::new("x.txt", format!("[root@arc-1 ~]# {command}\n{output}")))
+}
+
+#[test]
+fn ports_of_a_bond_that_do_not_take_part() {
+    let of = |active: &str| {
+        format!(
+            "Ethernet Channel Bonding Driver: v6.1.0\n\nBonding Mode: IEEE 802.3ad Dynamic link aggregation\n\
+             Transmit Hash Policy: layer2+3 (2)\nMII Status: up\n\n802.3ad info\nLACP active: on\n{active}\n\
+             Slave Interface: eth1\nMII Status: up\nSpeed: 25000 Mbps\nDuplex: full\nAggregator ID: 1\n\n\
+             Slave Interface: eth2\nMII Status: down\nSpeed: Unknown\nDuplex: Unknown\nAggregator ID: 2\n"
+        )
+    };
+    let kernel = "Active Aggregator Info:\n\tAggregator ID: 1\n\tNumber of ports: 1\n";
+    for active in [kernel, "Active Aggregator Info:\n\tAggregator ID: 1\n", ""] {
+        let read = typed("cat /proc/net/bonding/bond7", &of(active));
+        whole(&read);
+        has(
+            &read,
+            &[
+                ("nic.bond7.bond.mode", "802.3ad"),
+                ("nic.bond7.bond.xmit_hash_policy", "layer2+3"),
+                ("nic.bond7.bond.slaves", "2"),
+                ("nic.bond7.bond.active_ports", "1"),
+                ("nic.eth1.speed_mbit", "25000"),
+                ("nic.eth2.state", "down"),
+                ("nic.eth2.speed_mbit", ""),
+            ],
+        );
+    }
+}
+
+#[test]
+fn health_of_drives() {
+    let attributes = "SMART overall-health self-assessment test result: FAILED!\n\
+        ID# ATTRIBUTE_NAME          FLAG     VALUE WORST THRESH TYPE      UPDATED  WHEN_FAILED RAW_VALUE\n\
+        \x20 5 Reallocated_Sector_Ct   0x0033   001   001   010    Pre-fail  Always   FAILING_NOW 1 024\n\
+        194 Temperature_Celsius     0x0022   038   045   000    Old_age   Always       -       38 (Min/Max 20/45)\n";
+    let read = typed("smartctl -A -H /dev/sdc", attributes);
+    let sdc = [("smart_status", "failing"), ("reallocated_sectors", "1"), ("temperature_c", "38")];
+    has(
+        &read,
+        &sdc.map(|(key, value)| (format!("disk_health.sdc.{key}"), value))
+            .each_ref()
+            .map(|(k, v)| (k.as_str(), *v)),
+    );
+    let flags = "197 Current_Pending_Sector  -O--CK   100   100   000    -    7\n";
+    has(&typed("smartctl -x /dev/sdd", flags), &[("disk_health.sdd.pending_sectors", "7")]);
+    let nvme = "SMART/Health Information (NVMe Log 0x02)\nCritical Warning:                   0x06\n\
+        Temperature:                        81 Celsius\nMedia and Data Integrity Errors:    1,204\n";
+    has(
+        &typed("smartctl -a /dev/nvme1", nvme),
+        &[
+            ("disk_health.nvme1n1.warnings", "temperature unreliable"),
+            ("disk_health.nvme1n1.temperature_c", "81"),
+            ("disk_health.nvme1n1.media_errors", "1204"),
+        ],
+    );
+}
+
+#[test]
+fn the_nfs_client_and_its_mounts() {
+    let stats = "device proc mounted on /proc with fstype proc\n\
+        device s:/a mounted on /data/v1.2 with fstype nfs statvers=1.1\n\topts:\trw,vers=3,rsize=32768,proto=tcp,timeo=7\n\
+        \txprt:\ttcp 803 0 2 0 13 1000 1000 0 1000 0 17 100 200\n\tper-op statistics\n\
+        \t        READ: 1000 1450 4 15 10 9000 200000 210000\n";
+    let read = typed("cat /proc/self/mountstats", stats);
+    whole(&read);
+    let keys = [
+        ("rsize", "32768"),
+        ("timeo", "7"),
+        ("calls", "1000"),
+        ("repeated_percent", "45"),
+        ("read_rtt_ms", "200"),
+        ("slots_used", "17"),
+    ];
+    for (key, value) in keys {
+        assert_eq!(text(&read, &format!("nfs./data/v1_2.{key}")), value, "{key}");
+    }
+    let read = typed(
+        "nfsstat -rc",
+        "Client rpc stats:\ncalls      retrans    authrefrsh\n20000      340      20000\n",
+    );
+    has(&read, &[("nfs.all.calls", "20000"), ("nfs.all.repeated_percent", "1.7")]);
+}
+
+#[test]
+fn interrupts_of_one_cpu_with_and_without_the_heading() {
+    let rows =
+        " 40:   4000000   1   PCI-MSI 1-edge   eth3-rx-0\n 41:   2000000   1   PCI-MSI 2-edge   eth3-rx-1\n";
+    for (command, heading) in
+        [("cat /proc/interrupts", "   CPU0   CPU1\n"), ("grep eth3 /proc/interrupts", "")]
+    {
+        let read = typed(command, &format!("{heading}{rows}"));
+        whole(&read);
+        has(&read, &[("nic.eth3.queues.busiest_cpu_percent", "100")]);
+        counts(&read, &[("irq.40", 4_000_001)]);
+    }
+    // One queue has one CPU, and few interrupts show nothing.
+    for rows in [rows.lines().next().unwrap().to_owned(), rows.replace("000000", "000")] {
+        has(&typed("grep eth3 /proc/interrupts", &rows), &[("nic.eth3.queues.busiest_cpu_percent", "")]);
+    }
+}
+
+#[test]
+fn routes_are_no_hosts() {
+    for line in ["192.0.2.7 dev eth0 src 192.0.2.1", "192.0.2.0 UP", "192.0.2.9 via 192.0.2.1"] {
+        let read = read_one(Document::new("x.txt", format!("{line}\n")));
+        assert!(read.imported.unwrap().pieces.is_empty(), "{line}");
+    }
+}
