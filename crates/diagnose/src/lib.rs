@@ -59,6 +59,7 @@ use linerate_model::finding::{Cell, Diagnosis, Finding};
 use linerate_model::plan::Test;
 use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
+pub use next::commands as commands_asked;
 
 use crate::attribute::Judged;
 use crate::calibrate::Calibration;
@@ -85,7 +86,7 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
     let (mut findings, consequences) = merge::merge(&context, knowledge, losses, settings, storage);
     findings.extend(merge::of_standing(&context, &findings, knowledge, calibration));
     let remarks: Vec<Remark> =
-        consequences.into_iter().chain(remarks(&context, &report, &judged, &findings)).collect();
+        consequences.into_iter().chain(remarks(&context, &report, &judged, &findings, knowledge)).collect();
     let mut diagnosis = Diagnosis {
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
@@ -177,6 +178,7 @@ fn remarks(
     report: &[Cell],
     judged: &[Judged<'_, '_>],
     findings: &[Finding],
+    knowledge: &Knowledge,
 ) -> Vec<Remark> {
     let mut remarks = remarks::of_tests(context, report, judged);
     let disks = storage::remarks(context.facts.snapshot, &context.facts.rules.disks);
@@ -189,7 +191,7 @@ fn remarks(
     remarks.extend(remarks::front_ends(&context.facts));
     remarks.extend(symptoms::remarks(context, report));
     if findings.is_empty() && remarks.is_empty() {
-        remarks.extend(remarks::read(context.facts.snapshot));
+        remarks.extend(remarks::read(context.facts.snapshot, knowledge));
     }
     remarks.extend(remarks::paced(context.facts.snapshot));
     remarks.extend(remarks::methods(context.facts.snapshot));

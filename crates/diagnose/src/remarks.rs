@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::fact::Gap;
+use linerate_knowledge::Knowledge;
+use linerate_model::fact::{Gap, HostFacts};
 use linerate_model::finding::{Cell, Direction, Suspect};
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TcpPlan;
@@ -155,8 +156,20 @@ pub(crate) fn front_ends(facts: &Facts<'_>) -> Vec<Remark> {
 }
 
 /// What was read of the files of others, by host, for a verdict without anything else.
-pub(crate) fn read(snapshot: &Snapshot) -> Vec<Remark> {
+pub(crate) fn read(snapshot: &Snapshot, knowledge: &Knowledge) -> Vec<Remark> {
     let Some(imported) = &snapshot.imported else { return Vec::new() };
+    let is_judged = |facts: &HostFacts| {
+        facts
+            .readings
+            .keys()
+            .chain(facts.counters.keys())
+            .any(|key| knowledge.causes().any(|c| c.asks_for(key)))
+    };
+    // What names no host in its piece may belong to any.
+    let is_judged = |host: &str| {
+        let facts = snapshot.facts.get(host);
+        facts.map_or_else(|| snapshot.facts.values().any(is_judged), is_judged)
+    };
     let mut by_host: BTreeMap<&str, (Vec<String>, usize)> = BTreeMap::new();
     for piece in &imported.pieces {
         let (formats, readings) = by_host.entry(&piece.host).or_default();
@@ -169,6 +182,7 @@ pub(crate) fn read(snapshot: &Snapshot) -> Vec<Remark> {
         host: host.to_owned(),
         formats,
         readings,
+        is_judged: is_judged(host),
     };
     by_host.into_iter().take(snapshot.inventory.hosts.len().clamp(1, READ_MAX)).map(remark).collect()
 }

@@ -1,7 +1,7 @@
 //! The shape of a knowledge file. Data only: what each field means to the ranking is known to the reasoner.
 
 use linerate_model::change::Risk;
-use linerate_model::fact::FactValue;
+use linerate_model::fact::{FactValue, pattern_fits};
 use linerate_model::finding::{Direction, Metric, Suspect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,20 @@ impl std::fmt::Display for CauseProof {
 }
 
 impl Cause {
+    /// Whether a fact or counter of this key speaks for it or against it.
+    #[must_use]
+    pub fn asks_for(&self, key: &str) -> bool {
+        let tests = self.indicators.iter().chain(&self.excludes);
+        // Values of comparisons with another fact are its key.
+        let of_facts = tests.flat_map(|t| {
+            t.keys.iter().chain(&t.values).chain(t.also.iter().flat_map(|c| c.keys.iter().chain(&c.values)))
+        });
+        let of_counts = self.standing.iter().flat_map(|s| s.keys.iter().chain(&s.of));
+        let of_features = self.shape.iter().filter_map(|f| f.value.strip_prefix("counter:"));
+        let mut patterns = of_facts.chain(of_counts).map(String::as_str).chain(of_features);
+        patterns.any(|pattern| pattern_fits(pattern, key))
+    }
+
     /// Whether no loss between hosts comes from it: then what was measured of a host does not cover it, nor
     /// it anything else.
     #[must_use]

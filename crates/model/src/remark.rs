@@ -245,6 +245,9 @@ pub enum Remark {
         formats: Vec<String>,
         /// Values.
         readings: usize,
+        /// Whether some cause asks for one of these values.
+        #[serde(default)]
+        is_judged: bool,
     },
     /// A node that its scheduler gives no work.
     Node {

@@ -53,6 +53,34 @@ pub enum Sign {
         /// That share, 0 to 1.
         share: f64,
     },
+    /// Fast at first, then a steady lower rate: a bucket, a credit or a cache was used up.
+    Burst {
+        /// At first, bit/s.
+        first_bps: f64,
+        /// From then on, bit/s.
+        bps: f64,
+        /// How long it was fast, seconds.
+        after_s: f64,
+    },
+    /// A share of the pings was not answered.
+    Unanswered {
+        /// That share, 0 to 1.
+        share: f64,
+    },
+    /// The sender's own kernel refuses larger packets.
+    LocalMtu {
+        /// Size of a packet that it refused, bytes.
+        refused_bytes: u32,
+        /// The MTU that it reports, bytes.
+        mtu_bytes: Option<u32>,
+    },
+    /// Many segments are sent again.
+    Resent {
+        /// Segments per second.
+        per_s: f64,
+        /// Their share of all segments, 0 to 1.
+        share: f64,
+    },
     /// The opposite direction is faster.
     OneDirection {
         /// This one, bit/s.
@@ -97,20 +125,24 @@ impl Sign {
         match self {
             Self::CoreFull { .. } => 0,
             Self::Window { .. } => 1,
-            Self::TwoLevels { .. } => 2,
-            Self::Standstill { .. } => 3,
-            Self::OneDirection { .. } => 4,
-            Self::OneStream { .. } => 5,
-            Self::Conditions(_) => 6,
-            Self::BelowLink { .. } => 7,
-            Self::NoPort { .. } => 8,
-            Self::FullPort { .. } => 9,
+            Self::Burst { .. } => 2,
+            Self::TwoLevels { .. } => 3,
+            Self::Standstill { .. } => 4,
+            Self::Unanswered { .. } => 5,
+            Self::OneDirection { .. } => 6,
+            Self::OneStream { .. } => 7,
+            Self::Conditions(_) => 8,
+            Self::BelowLink { .. } => 9,
+            Self::Resent { .. } => 10,
+            Self::NoPort { .. } => 11,
+            Self::LocalMtu { .. } => 12,
+            Self::FullPort { .. } => 13,
         }
     }
 
     /// Whether something is wrong.
     #[must_use]
     pub fn is_fault(&self) -> bool {
-        !matches!(self, Self::FullPort { .. })
+        !matches!(self, Self::FullPort { .. } | Self::LocalMtu { .. })
     }
 }

@@ -1,9 +1,11 @@
 //! Which command decides what imported evidence leaves open: by the findings, by the symptoms, by the words
-//! of the text. One line of the table for each.
+//! of the text. One line of the table for each. Each command has a reader in the import, and what stands in
+//! the text already is not asked for.
 //!
 //! In: the account of the import, symptoms, findings. Out: at most three commands, the one that
 //! decides first.
 
+use linerate_model::fact::{HostFacts, pattern_fits};
 use linerate_model::finding::{Direction, Finding, Metric, Suspect};
 use linerate_model::imported::{Imported, Missing};
 use linerate_model::remark::Remark;
@@ -33,52 +35,122 @@ enum When {
 }
 use When::{Finding as F, Remark as R, Sign as S, Words as W};
 
-/// `(when, what, command)`; `{to}` and `{from}` are the ends, where they are known.
-type Line = (When, &'static str, &'static str);
+/// A line: when, what, commands, and where they run; `{to}` and `{from}` are the ends, where they are known.
+type Line = (When, &'static str, &'static [&'static str], &'static str);
 
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
-    (S(is_one_cpu), "which CPU serves the stream", "`grep NIC /proc/interrupts` twice and `mpstat -P ALL 1` on {to}, during a transfer"),
-    (S(|s| matches!(s, Sign::Window { .. })), "what keeps the window small", "`sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` at both ends; `ss -ti` on {from} during a transfer; a larger `-w`"),
-    (R(|r| matches!(r, Remark::Shared { .. })), "how flows spread over the links between", "counters of each port of the trunk, and its hash: `ethtool -S NIC` or the switch's `show interfaces counters`"),
-    (R(|r| is_outlier(r, "nic.")), "what the NIC and its driver count", "`ethtool -S NIC; ethtool -g NIC; ethtool -a NIC` on {to} and on a host that is fine"),
-    (R(|r| is_outlier(r, "snmp.Tcp.")), "to whom it sends again", "`ss -ti; nstat -az; ip -s link` on {to}; `linerate drops {to}` with reasons"),
-    (R(|r| is_outlier(r, "disk.")), "health and waits of its drives", "`smartctl -a /dev/DRIVE; iostat -x 1` on {to}"),
-    (R(|r| is_outlier(r, "")), "what it does beside the others", "`top; mpstat -P ALL 1; nstat -az` on {to}"),
-    (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", "`findmnt --verify; cat /etc/fstab; dmesg` on {to}; `scontrol show config | grep HealthCheck`"),
-    (F(into_group), "offloads of the NIC behind which it is slow", "`ethtool -k NIC` on {to} and on a machine that is fine; `ethtool -i NIC` on both"),
-    (R(is_block), "offloads of the NIC of the machine below", "`ethtool -k NIC` on the machine under {to} and on one that is fine"),
-    (F(is_overlay), "how the NIC spreads and splits packets of tunnels", "`ethtool -k NIC | grep udp_tnl` and `ethtool -n NIC rx-flow-hash udp4` on {to}"),
-    (S(|s| matches!(s, Sign::OneDirection { .. })), "offloads and errors of the slow direction", "`ethtool -k NIC` and `ethtool -S NIC` on {to} and on {from}"),
-    (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", "`ping -M do -c 3 -s 1472 {to}` on {from}; `ip -d link` on each device of the path"),
-    (S(|s| matches!(s, Sign::Conditions(_))), "what limits one stream", "`mpstat -P ALL 1` on {to} and `ss -ti` on {from}, during a transfer; `sysctl net.ipv4.tcp_rmem`"),
-    (F(|f| f.responses.first() == Some(&Metric::Retransmits)), "where packets are dropped", "`ethtool -S NIC`, `ethtool -g NIC` and `nstat -az` on {to}, before and after a transfer"),
-    (R(|r| matches!(r, Remark::SentAgain { .. })), "where packets are dropped", "`ethtool -S NIC`, `ethtool -g NIC` and `nstat -az` on {to}, before and after a transfer"),
-    (F(|f| f.responses.first() == Some(&Metric::PathMtu)), "the MTU of each device of the path", "`ip -d link` on each host and hypervisor of the path"),
-    (W(1, &["drbd"]), "settings and state of the replica", "`drbdadm dump all; cat /proc/drbd; drbdsetup show` on both hosts"),
-    (W(1, &["ipoib", "infiniband", "ib0", "connectx-2"]), "mode of IPoIB", "`cat /sys/class/net/ib0/mode; ip link show ib0` on both hosts"),
-    (W(1, &["nfs", "nfsd", "nfsv"]), "options and waits of the mounts", "`nfsstat -m; cat /proc/self/mountstats` on a client"),
-    (W(1, &["megaraid", "perc", "bbu", "controller", "battery"]), "cache and battery of the controller", "`storcli /c0 show all` (or `megacli -AdpBbuCmd -aALL`), and `iostat -x 1`"),
-    (W(1, &["nvme", "pcie"]), "lanes of the device", "`lspci -vv | grep -E 'LnkCap|LnkSta'; nvme list; iostat -x 1`"),
-    (W(1, &["disk", "ssd", "hdd", "osd", "raid", "zfs", "resilver", "sata", "mirror", "storage", "iowait", "drive"]), "load, health and write cache of each drive", "`iostat -x 1; smartctl -a /dev/DRIVE; hdparm -W /dev/DRIVE` and `dmesg`"),
-    (W(1, &["udp", "statsd", "graphite", "syslog", "multicast", "datagram"]), "datagrams that the receiver dropped", "`nstat -az | grep Udp; ss -uamn; sysctl net.core.rmem_max` on the receiver"),
-    (W(1, &["bond", "bond0", "bonding", "balance-rr", "lacp"]), "state of the bond, and reordering", "`cat /proc/net/bonding/bond0; nstat -az; ss -ti`"),
-    (W(1, &["mtu", "fragment", "fragmentation", "large", "bigger", "handshake"]), "the MTU of each device of the path", "`ip -d link` on each host of the path; `ping -M do -c 3 -s 1472 HOST`"),
-    (W(1, &["vxlan", "vpn", "wireguard", "ipsec"]), "whether large packets arrive", "`ip -d link` on each host of the path; `ping -M do -c 3 -s 1372 HOST`"),
-    (W(1, &["iptables", "firewall", "nftables", "arp", "unreachable", "filtered"]), "rules that drop", "`iptables-save -c; nft list ruleset; sysctl -a | grep bridge-nf-call` on the host between"),
-    (W(1, &["dropped", "drops", "rx_dropped", "dropwatch"]), "where packets are dropped", "`dropwatch -l kas`, `tcpdump -eni NIC` and `ip -d -s link` on two hosts that differ"),
-    (W(1, &["duplex", "collisions", "crc", "frame", "errors", "cable", "autonegotiation"]), "errors of the link", "`ethtool NIC; ethtool -S NIC; ip -s link` at both ends of the cable"),
-    (W(1, &["flapping", "carrier", "nic", "driver", "firmware", "hang", "watchdog", "reset", "unresponsive"]), "what the driver reports", "`dmesg | grep NIC; ethtool -i NIC; ethtool -k NIC; ethtool -S NIC; ethtool --show-eee NIC`"),
-    (W(1, &["aspm", "pcieport"]), "power saving of the bus", "`lspci -vv; cat /sys/module/pcie_aspm/parameters/policy`"),
-    (W(1, &["instance", "cloud", "aws", "ec2", "gce", "azure"]), "limits of the instance", "`ethtool -S NIC | grep allowance; nstat -az; iperf3 -c PEER -t 60 -i 1`"),
-    (W(2, &["ping", "latency", "idle", "frequency", "governor", "ms"]), "power saving of the CPUs", "`cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor; cpupower idle-info`"),
-    (W(1, &["steal", "load"]), "who uses the CPUs", "`mpstat -P ALL 1; pidstat -u 1`"),
-    (W(2, &["window", "rtt", "buffers", "tcp_rmem", "transatlantic", "far", "vpn"]), "what a connection waits for", "`ss -ti` during a transfer; `sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem` at both ends"),
-    (W(2, &["download", "downloads", "apt", "mirror", "http", "curl", "wget", "kb"]), "the path below the download", "`iperf3 -c HOST -t 20 -J` between the hosts; `tcpdump -ni NIC host SERVER`; `ss -ti`"),
-    (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", "`linerate disk durability --audit DIR` on each data node; `hdfs fsck /`"),
-    (W(1, &["mount", "fstab", "drained", "drain"]), "what is mounted", "`findmnt; cat /etc/fstab; df` on the host"),
-    (S(Sign::is_fault), "which CPU serves the stream", "`mpstat -P ALL 1` on {to} and `ss -ti` on {from}, during a transfer"),
+    (S(|s| matches!(s, Sign::Burst { .. })), "what limits it once the burst is over", &["tc -s qdisc show dev NIC", "ethtool -S NIC | grep allowance", "iperf3 -c PEER -t 60 -i 1"], "on {from}"),
+    (S(is_one_cpu), "which CPU serves the stream", &["cat /proc/interrupts", "mpstat -P ALL 1"], "on {to}, twice during a transfer"),
+    (S(|s| matches!(s, Sign::Window { .. })), "what keeps the window small", &["sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem", "ss -ti"], "at both ends, during a transfer; a larger `-w`"),
+    (R(|r| matches!(r, Remark::Shared { .. })), "how flows spread over the links between", &["ethtool -S NIC"], "for each port of the trunk, and its hash; or the counters of the switch"),
+    (R(|r| is_outlier(r, "nic.")), "what the NIC and its driver count", &["ethtool -S NIC", "ethtool -g NIC", "ethtool -a NIC"], "on {to} and on a host that is fine"),
+    (R(|r| is_outlier(r, "snmp.Tcp.")), "to whom it sends again", &["ss -ti", "nstat -az", "ip -s link"], "on {to}; `linerate drops {to}` with reasons"),
+    (R(|r| is_outlier(r, "disk.")), "health and waits of its drives", &["smartctl -a /dev/DRIVE", "iostat -x 1"], "on {to}"),
+    (R(|r| is_outlier(r, "")), "what it does beside the others", &["mpstat -P ALL 1", "nstat -az", "iostat -x 1"], "on {to}"),
+    (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", &["findmnt", "cat /etc/fstab", "dmesg"], "on {to}"),
+    (F(into_group), "offloads of the NIC behind which it is slow", &["ethtool -k NIC", "ethtool -i NIC"], "on {to} and on a machine that is fine"),
+    (R(is_block), "offloads of the NIC of the machine below", &["ethtool -k NIC"], "on the machine under {to} and on one that is fine"),
+    (F(is_overlay), "how the NIC splits packets of tunnels", &["ethtool -k NIC | grep udp_tnl"], "on {to} and on a machine that is fine"),
+    (S(|s| matches!(s, Sign::OneDirection { .. })), "offloads and errors of the slow direction", &["ethtool -k NIC", "ethtool -S NIC"], "on {to} and on {from}"),
+    (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", &["ping -M do -c 3 -s 1472 {to}", "ip -d link"], "on {from}, and on each device of the path"),
+    (S(|s| matches!(s, Sign::Unanswered { .. })), "where packets are dropped", &["ip -s link", "ethtool -S NIC", "nstat -az"], "on {from} and {to}"),
+    (S(|s| matches!(s, Sign::LocalMtu { .. })), "why the route is that small", &["ip -d link"], "on {from}: the MTU of each device, and of the tunnel above"),
+    (S(|s| matches!(s, Sign::Conditions(_))), "what limits one stream", &["mpstat -P ALL 1", "ss -ti", "sysctl net.ipv4.tcp_rmem"], "on {to} and {from}, during a transfer"),
+    (F(|f| f.responses.first() == Some(&Metric::Retransmits)), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
+    (S(|s| matches!(s, Sign::Resent { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to} and {from}, before and after a transfer"),
+    (R(|r| matches!(r, Remark::SentAgain { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
+    (F(|f| f.responses.first() == Some(&Metric::PathMtu)), "the MTU of each device of the path", &["ip -d link"], "on each host and hypervisor of the path"),
+    (W(1, &["drbd"]), "settings and state of the replica", &["drbdadm dump all", "cat /proc/drbd", "drbdsetup show"], "on both hosts"),
+    (W(1, &["ipoib", "infiniband", "ib0", "connectx-2"]), "mode of IPoIB", &["cat /sys/class/net/ib0/mode", "ip link show ib0"], "on both hosts"),
+    (W(1, &["nfs", "nfsd", "nfsv"]), "options and waits of the mounts", &["nfsstat -m", "cat /proc/self/mountstats"], "on a client"),
+    (W(1, &["megaraid", "perc", "bbu", "battery", "storcli", "megacli"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host; of old ones `megacli -AdpBbuCmd -aALL`"),
+    (W(2, &["controller", "raid", "raid5", "raid6", "raid10", "cache", "writeback"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host"),
+    (W(1, &["nvme", "pcie"]), "lanes of the device", &["lspci -vv", "nvme smart-log /dev/nvme0", "iostat -x 1"], "as root"),
+    (W(1, &["disk", "ssd", "hdd", "osd", "raid", "zfs", "resilver", "sata", "mirror", "storage", "iowait", "drive"]), "load, health and write cache of each drive", &["iostat -x 1", "smartctl -a /dev/DRIVE", "hdparm -W /dev/DRIVE", "dmesg"], ""),
+    (W(1, &["udp", "statsd", "graphite", "syslog", "multicast", "datagram"]), "datagrams that the receiver dropped", &["nstat -az | grep Udp", "ss -uamn", "sysctl net.core.rmem_max"], "on the receiver"),
+    (W(1, &["bond", "bond0", "bonded", "bonding", "balance-rr", "lacp"]), "state of the bond, and reordering", &["cat /proc/net/bonding/bond0", "nstat -az", "ss -ti"], ""),
+    (W(1, &["neighbour", "neighbor", "arp", "arping", "gc-thresh"]), "the table of neighbours", &["ip neigh", "sysctl net.ipv4.neigh.default.gc_thresh3"], "on a host that is affected"),
+    (W(1, &["mtu", "fragment", "fragmentation", "large", "bigger", "handshake"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1472 HOST"], "on each host of the path"),
+    (W(1, &["vxlan", "vpn", "wireguard", "ipsec"]), "whether large packets arrive", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path"),
+    (W(2, &["timed", "connected", "received", "container", "docker", "tunnel", "vpn", "wireguard", "stall", "stalls", "hangs"]), "whether large packets arrive", &["ping -M do -c 3 -s 1372 HOST", "ip -d link"], "inside and on the host below"),
+    (W(1, &["iptables", "firewall", "nftables", "unreachable", "filtered"]), "rules that drop", &["iptables-save -c", "nft list ruleset", "sysctl -a | grep bridge-nf-call"], "on the host between"),
+    (W(1, &["dropped", "drops", "rx_dropped", "dropwatch"]), "where packets are dropped", &["ip -d link", "ethtool -S NIC", "nstat -az"], "on two hosts that differ; `linerate drops HOST` with reasons"),
+    (W(1, &["duplex", "collisions", "crc", "frame", "errors", "cable", "autonegotiation"]), "errors of the link", &["ethtool NIC", "ethtool -S NIC", "ip -s link"], "at both ends of the cable"),
+    (W(1, &["flapping", "carrier", "nic", "driver", "firmware", "hang", "watchdog", "reset", "unresponsive"]), "what the driver reports", &["dmesg | grep NIC", "ethtool -i NIC", "ethtool -k NIC", "ethtool -S NIC", "ethtool --show-eee NIC"], ""),
+    (W(1, &["smp", "irq", "irqs", "irqbalance", "interrupts", "cpu0"]), "which CPUs serve the NIC", &["grep NIC /proc/interrupts", "mpstat -P ALL 1"], "during a transfer"),
+    (W(1, &["aspm", "pcieport"]), "power saving of the bus", &["lspci -vv"], "as root"),
+    (W(1, &["instance", "cloud", "aws", "ec2", "gce", "azure"]), "limits of the instance", &["ethtool -S NIC | grep allowance", "nstat -az", "iperf3 -c PEER -t 60 -i 1"], ""),
+    (W(2, &["ping", "latency", "idle", "frequency", "governor", "ms"]), "power saving of the CPUs", &["cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "cpupower idle-info"], ""),
+    (W(1, &["steal", "load"]), "who uses the CPUs", &["mpstat -P ALL 1"], ""),
+    (W(2, &["window", "rtt", "buffers", "tcp_rmem", "transatlantic", "far", "vpn"]), "what a connection waits for", &["ss -ti", "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem"], "at both ends, during a transfer"),
+    (W(2, &["download", "downloads", "apt", "mirror", "http", "curl", "wget", "kb"]), "the path below the download", &["ping -M do -c 3 -s 1472 SERVER", "ss -ti", "iperf3 -c HOST -t 20 -J"], "between the hosts, during a download"),
+    (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", &["linerate disk durability --audit DIR"], "on each data node"),
+    (W(1, &["mount", "fstab", "drained", "drain"]), "what is mounted", &["findmnt", "cat /etc/fstab"], "on the host"),
+    (S(Sign::is_fault), "which CPU serves the stream", &["mpstat -P ALL 1", "ss -ti"], "on {to} and {from}, during a transfer"),
 ];
+
+/// The beginning of a command, and a key that is read of its output. What already stands in the text is not
+/// asked for; commands that show a moment, such as `mpstat`, are.
+const ANSWERS: &[(&str, &str)] = &[
+    ("cat /etc/fstab", "mount.*"),
+    ("cat /proc/drbd", "drbd.*.connection"),
+    ("cat /proc/net/bonding/", "nic.*.bond.mode"),
+    ("cat /proc/self/mountstats", "nfs.*.calls"),
+    ("cat /sys/class/net/ib0/mode", "nic.*.ipoib_mode"),
+    ("cat /sys/devices/system/cpu/", "cpu.governor"),
+    ("cpupower idle-info", "cpu.idle_latency_us"),
+    ("drbdadm dump", "drbd.*.net.*"),
+    ("drbdsetup show", "drbd.*.net.*"),
+    ("ethtool --show-eee", "nic.*.eee.*"),
+    ("ethtool -S NIC | grep allowance", "nic.*.stat.*allowance*"),
+    ("ethtool -S", "nic.*.stat.*"),
+    ("ethtool -a", "nic.*.pause.*"),
+    ("ethtool -g", "nic.*.ring.*"),
+    ("ethtool -i", "nic.*.driver"),
+    ("ethtool -k", "nic.*.feature.*"),
+    ("ethtool NIC", "nic.*.speed_mbit"),
+    ("findmnt", "mount.*"),
+    ("grep NIC /proc/interrupts", "nic.*.queues.*"),
+    ("hdparm -W", "disk.*.drive_cache"),
+    ("ip -", "nic.*.mtu"),
+    ("ip link", "nic.*.mtu"),
+    ("ip neigh", "neighbours.*"),
+    ("iptables-save", "firewall.*"),
+    ("lspci", "pci.*.pcie.*"),
+    ("nfsstat -m", "nfs.*.rsize"),
+    ("nft list ruleset", "firewall.*"),
+    ("nvme smart-log", "disk_health.*"),
+    ("smartctl", "disk_health.*"),
+    ("ss -uamn", "socket.udp.*"),
+    ("storcli", "raid.bbu.state"),
+    ("sysctl -a | grep bridge-nf-call", "sysctl.net.bridge.*"),
+    ("sysctl net.core.rmem_max", "sysctl.net.core.rmem_max"),
+    ("sysctl net.ipv4.neigh.", "sysctl.net.ipv4.neigh.*"),
+    ("sysctl net.ipv4.tcp_rmem", "sysctl.net.ipv4.tcp_rmem"),
+    ("tc -s qdisc", "nic.*.qdisc"),
+];
+
+/// Every command of the table, with a key that is read of its output, where it has facts.
+pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    TABLE.iter().flat_map(|(_, _, commands, _)| commands.iter().map(|command| (*command, answer(command))))
+}
+
+fn answer(command: &str) -> Option<&'static str> {
+    ANSWERS.iter().find(|(head, _)| command.starts_with(head)).map(|(_, key)| *key)
+}
+
+/// Whether the output of a command stands in the text: of each of the ends, or of the only host there is.
+fn is_known(snapshot: &Snapshot, command: &str, ends: &[String; 2], is_of_any: bool) -> bool {
+    let Some(pattern) = answer(command) else { return false };
+    let has = |facts: &HostFacts| {
+        facts.readings.keys().chain(facts.counters.keys()).any(|key| pattern_fits(pattern, key))
+    };
+    if is_of_any || snapshot.facts.len() == 1 {
+        return snapshot.facts.values().any(has);
+    }
+    ends.iter().all(|end| snapshot.facts.get(end).is_some_and(has))
+}
 
 fn is_one_cpu(sign: &Sign) -> bool {
     matches!(
@@ -118,10 +190,17 @@ fn is_block(remark: &Remark) -> bool {
 pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding]) -> Vec<Missing> {
     let Some(imported) = &snapshot.imported else { return Vec::new() };
     let mut found: Vec<(usize, Missing)> = Vec::new();
-    for (when, what, command) in TABLE {
+    for (when, what, commands, at) in TABLE {
         let Some((weight, ends)) = applies(when, imported, remarks, findings) else { continue };
+        let is_of_any = matches!(when, W(..));
+        let open = commands.iter().filter(|command| !is_known(snapshot, command, &ends, is_of_any));
+        let open: Vec<&str> = open.copied().collect();
+        if open.is_empty() {
+            continue;
+        }
         let [from, to] = ends;
-        let command = command.replace("{from}", &from).replace("{to}", &to);
+        let command = format!("`{}` {at}", open.join("; "));
+        let command = command.trim_end().replace("{from}", &from).replace("{to}", &to);
         found.push((weight, Missing { what: (*what).to_owned(), command }));
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
@@ -176,6 +255,7 @@ fn applies(
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::fact::FactValue;
     use linerate_model::inventory::Layer;
     use linerate_model::symptom::Symptom;
 
@@ -198,5 +278,30 @@ mod tests {
         assert!(all.len() == 3 && all[0].contains("/proc/interrupts") && all[0].contains("on b"), "{all:?}");
         assert!(all[1..].iter().any(|c| c.contains("nfsstat")), "{all:?}");
         assert_eq!(of(&["slow"], None), ["usual"]);
+    }
+
+    #[test]
+    fn a_controller_alone_is_no_raid() {
+        let asks_raid = |words: &[&str]| of(words, None).iter().any(|command| command.contains("storcli"));
+        assert!(!asks_raid(&["controller", "usb"]) && asks_raid(&["cache", "controller"]));
+        assert!(of(&["arp"], None)[0].contains("ip neigh"));
+        assert!(of(&["connected", "timed"], None)[0].contains("ping -M do"));
+    }
+
+    #[test]
+    fn what_stands_in_the_text_is_not_asked_for() {
+        let key = "nic.bond0.bond.mode".to_owned();
+        let facts = HostFacts {
+            readings: [(key, FactValue::Text("802.3ad".to_owned()))].into(),
+            ..HostFacts::default()
+        };
+        let imported = Imported { words: vec!["bonding".to_owned()], ..Imported::default() };
+        let snapshot = Snapshot {
+            imported: Some(Box::new(imported)),
+            facts: [("a".to_owned(), facts)].into(),
+            ..Snapshot::default()
+        };
+        let asked = asked(&snapshot, &[], &[]);
+        assert_eq!(asked[0].command, "`nstat -az; ss -ti`", "{asked:?}");
     }
 }

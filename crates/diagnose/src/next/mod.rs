@@ -5,5 +5,6 @@ mod decide;
 mod longer;
 
 pub(crate) use ask::asked;
+pub use ask::commands;
 pub(crate) use decide::{add_new, next, tests};
 pub(crate) use longer::tests as longer;

@@ -6,6 +6,12 @@ super::number::stage! {
         core_full: f64 = 0.85, "share", "Use of one CPU from which on it is the limit";
         intervals_min: usize = 3, "intervals", "Shortest series that can show a standstill";
         standstill_min: f64 = 0.3, "share", "Intervals without a byte from which on a transfer stands still";
+        burst_factor: f64 = 1.5, "factor", "First intervals over the fastest later one that are a burst";
+        burst_later_min: usize = 4, "intervals", "Least intervals behind a burst that show a level";
+        burst_bytes_min: f64 = 1.6e7, "bytes", "Least bytes above the later level", "four times the usual maximum of a send buffer";
+        unanswered_min: f64 = 0.01, "share", "Pings without an answer from which on it is a symptom";
+        resent_per_s_min: f64 = 100.0, "segments/s", "Retransmissions from which on they are a symptom where no ceiling is known";
+        resent_share_min: f64 = 1e-3, "share", "The same, of all segments";
         window_share_min: f64 = 0.75, "share", "Rate over what the window allows in an RTT from which on it is the limit", "a socket buffer holds headers too";
         window_share_max: f64 = 1.1, "share", "Above, window or RTT are not those of the transfer";
         usual_mss_max: f64 = 1460.0, "bytes", "Largest segment with an MTU of 1500", "1500 less 20 of IPv4 and 20 of TCP";

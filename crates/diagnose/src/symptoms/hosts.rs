@@ -2,9 +2,11 @@
 //!
 //! In: facts and figures. Out: remarks.
 
-use linerate_model::fact::HostFacts;
+use linerate_model::fact::{FactValue, HostFacts};
+use linerate_model::inventory::Layer;
 use linerate_model::remark::Remark;
 use linerate_model::snapshot::StorageSubject;
+use linerate_model::symptom::{Sign, Symptom};
 
 use crate::context::Context;
 
@@ -17,6 +19,26 @@ pub(super) fn nodes(context: &Context<'_>) -> Vec<Remark> {
         (is_out || !reason.is_empty()).then(|| Remark::Node { host: host.clone(), state, reason })
     };
     context.facts.snapshot.facts.iter().filter_map(of).collect()
+}
+
+/// Paths on which the sender's own kernel refuses larger packets, as `ping` reported it.
+pub(super) fn local_mtus(context: &Context<'_>) -> Vec<Symptom> {
+    let mut found = Vec::new();
+    for (host, facts) in &context.facts.snapshot.facts {
+        for (key, value) in &facts.readings {
+            let to = key.strip_prefix("local_mtu.").and_then(|rest| rest.strip_suffix(".refused_bytes"));
+            let bytes = |value: &FactValue| value.number(0).map(|bytes| bytes.clamp(0.0, 65536.0) as u32);
+            let Some((to, refused_bytes)) = to.zip(bytes(value)) else { continue };
+            let mtu_bytes = facts.readings.get(&format!("local_mtu.{to}.bytes")).and_then(bytes);
+            found.push(Symptom {
+                from: host.clone(),
+                to: to.replace('/', "."),
+                layer: Layer::Underlay,
+                sign: Sign::LocalMtu { refused_bytes, mtu_bytes },
+            });
+        }
+    }
+    found
 }
 
 /// Replicas with a known connection.

@@ -4,6 +4,7 @@
 //! In: cells with their ceilings, tests of earlier states. Out: symptoms, the clearest first.
 
 mod conditions;
+mod course;
 mod hosts;
 mod patterns;
 mod signs;
@@ -24,6 +25,7 @@ pub(crate) fn remarks(context: &Context<'_>, report: &[Cell]) -> Vec<Remark> {
         let of_cell = signs(cell, reported, &context.cells, rules, &context.facts.rules.ceilings);
         all.extend(of_cell.into_iter().map(|sign| symptom(cell.from, cell.to, cell.layer, sign)));
     }
+    all.extend(hosts::local_mtus(context));
     all.extend(conditions::conditions(&imported.earlier, &context.cells));
     all.extend(conditions::windows(&imported.earlier, &context.cells, rules));
     all.sort_by_key(|symptom| symptom.sign.rank());

@@ -4,13 +4,14 @@
 
 use linerate_model::finding::Cell;
 use linerate_model::inventory::Layer;
-use linerate_model::kind::TcpPlan;
+use linerate_model::kind::{RttPlan, TcpPlan};
 use linerate_model::sample::{Measurement, Sample};
 use linerate_model::symptom::{Sign, Symptom};
 
+use super::course;
 use crate::evidence::CellEvidence;
 use crate::rules::{CeilingRules, SymptomRules};
-use crate::stats::median;
+use crate::stats::{mean, median};
 
 pub(super) fn symptom(from: &str, to: &str, layer: Layer, sign: Sign) -> Symptom {
     Symptom { from: from.to_owned(), to: to.to_owned(), layer, sign }
@@ -24,7 +25,14 @@ pub(super) fn signs(
     ports: &CeilingRules,
 ) -> Vec<Sign> {
     let mut signs = Vec::new();
-    let Some(bps) = cell.throughput_bps else { return signs };
+    signs.extend(pings(cell, rules));
+    let Some(whole_bps) = cell.throughput_bps else { return signs };
+    let burst = course::burst(cell, rules);
+    // What a bucket or a cache let through at first is no rate that lasts.
+    let bps = match &burst {
+        Some(Sign::Burst { bps, .. }) => *bps,
+        _ => whole_bps,
+    };
     let ends = [(cell.to, cell.core_busy_rx), (cell.from, cell.core_busy_tx)];
     let full =
         ends.into_iter().find_map(|(host, busy)| Some((host, busy.filter(|b| *b >= rules.core_full)?)));
@@ -33,7 +41,9 @@ pub(super) fn signs(
     // After a loss the window is small because of it.
     let is_lossless = cell.retransmits_per_s.is_none_or(|per_s| per_s <= 0.0);
     signs.extend(window(cell.window_bytes, rtt_us, bps, rules).filter(|_| is_lossless));
-    signs.extend(cell.two.map(|two| Sign::TwoLevels { high: two.high, low: two.low }));
+    let is_burst = burst.is_some();
+    signs.extend(burst);
+    signs.extend(cell.two.filter(|_| !is_burst).map(|two| Sign::TwoLevels { high: two.high, low: two.low }));
     let stands = standstill(cell, rules);
     signs.extend(stands.map(|share| Sign::Standstill { share }));
     let back = all.iter().find(|o| (o.from, o.to, o.layer) == (cell.to, cell.from, cell.layer));
@@ -54,8 +64,11 @@ pub(super) fn signs(
         signs.push(Sign::OneStream { bps: one, several_bps });
     }
     let link_bps = reported.ceiling.known_bps();
+    let resent = resent(cell, rules);
     match link_bps {
         Some(link_bps) if bps < rules.below_link * link_bps => signs.push(Sign::BelowLink { bps, link_bps }),
+        // More is wrong than the rate.
+        _ if resent.is_some() => {}
         // With several pairs the peers are the standard, on any hardware.
         _ if signs.is_empty() => {
             let is_alone = reported.ceiling.bps.is_none();
@@ -63,7 +76,24 @@ pub(super) fn signs(
         }
         _ => {}
     }
+    signs.extend(resent);
     signs
+}
+
+/// What pings show: answers that are missing.
+fn pings(cell: &CellEvidence<'_>, rules: &SymptomRules) -> Option<Sign> {
+    let of_pings = cell.measured().filter(|(sample, _)| sample.test.kind.is::<RttPlan>());
+    let losses: Vec<f64> = of_pings.map(|(_, m)| m.loss.unwrap_or(0.0)).collect();
+    let share = mean(&losses).filter(|share| *share >= rules.unanswered_min);
+    share.map(|share| Sign::Unanswered { share })
+}
+
+/// Whether so many segments are sent again that it matters at any rate.
+fn resent(cell: &CellEvidence<'_>, rules: &SymptomRules) -> Option<Sign> {
+    let per_s = cell.retransmits_per_s.filter(|per_s| *per_s >= rules.resent_per_s_min)?;
+    let segment_bytes = cell.mss_bytes.unwrap_or(rules.usual_mss_max);
+    let share = per_s * segment_bytes * 8.0 / cell.throughput_bps.filter(|bps| *bps > 0.0)?;
+    (share >= rules.resent_share_min).then_some(Sign::Resent { per_s, share: share.min(1.0) })
 }
 
 /// Whether what may be in flight is what limits: it over the RTT is what was reached.

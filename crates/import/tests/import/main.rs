@@ -4,10 +4,12 @@
 // Helpers of tests may fail the test as loudly as the tests themselves.
 #![allow(clippy::unwrap_used)]
 
+mod asked;
 mod bounds;
 mod casebook;
 mod formats;
 mod honest;
+mod keys;
 mod pasted;
 mod random;
 mod readers;

@@ -131,6 +131,16 @@ fn of_symptom(symptom: &Symptom) -> String {
             format!("{pair}: throughput jumps between {} and {}", rate(*high), rate(*low))
         }
         Sign::Standstill { share } => format!("{pair}: nothing gets through {} of the time", percent(*share)),
+        Sign::Burst { first_bps, bps, .. } => {
+            format!("{pair}: {} at first, then {}", rate(*first_bps), rate(*bps))
+        }
+        Sign::Unanswered { share } => format!("{pair}: {} of the pings lost", percent(*share)),
+        Sign::LocalMtu { refused_bytes, .. } => {
+            format!("{pair}: the sender itself refuses packets of {refused_bytes} bytes")
+        }
+        Sign::Resent { per_s, share } => {
+            format!("{pair}: {} segments/s sent again, {} of all", short(*per_s), percent(*share))
+        }
         Sign::OneDirection { bps, back_bps } => format!("{pair}: {}, back {}", rate(*bps), rate(*back_bps)),
         Sign::OneStream { bps, several_bps } => {
             format!("{pair}: {} with one stream, {} with several", rate(*bps), rate(*several_bps))
@@ -191,6 +201,9 @@ fn cause(remark: &Remark) -> Option<VerdictCause> {
                 format!("the window: {} kB in flight, not the link", short(window_bytes / 1e3)),
                 Certainty::Likely,
             ),
+            Sign::Burst { .. } => {
+                cause("a token bucket, credits of a cloud, or a cache".to_owned(), Certainty::Possible)
+            }
             Sign::OneStream { .. } => {
                 cause("one stream is limited: one CPU, or its window".to_owned(), Certainty::Possible)
             }
@@ -234,6 +247,9 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
         Remark::Symptom(symptom) => Some(match &symptom.sign {
             Sign::CoreFull { host, .. } => shell.on(host, "mpstat -P ALL 1 5   # during a transfer"),
             Sign::Window { .. } => shell.on(&symptom.to, "sysctl net.ipv4.tcp_rmem"),
+            Sign::Burst { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
+            Sign::Unanswered { .. } => shell.on(&symptom.from, "ip -s link show"),
+            Sign::LocalMtu { .. } => shell.on(&symptom.from, "ip route show"),
             Sign::OneStream { .. } | Sign::Conditions(_) => {
                 shell.on(&symptom.to, "mpstat -P ALL 1 5   # during a transfer")
             }

@@ -43,7 +43,9 @@ pub(crate) fn note(remark: &Remark) -> String {
         }
         Remark::Symptom(symptom) => super::symptom::symptom(symptom),
         Remark::Blocks { from, to } => super::symptom::blocks(from, to),
-        Remark::Read { host, formats, readings } => super::symptom::read(host, formats, *readings),
+        Remark::Read { host, formats, readings, is_judged } => {
+            super::symptom::read(host, formats, *readings, *is_judged)
+        }
         Remark::Node { host, state, reason } => super::symptom::node(host, state, reason),
         Remark::Shared { pairs, each_bps, alone_bps, ports } => {
             super::symptom::shared(*pairs, *each_bps, *alone_bps, *ports)

@@ -28,6 +28,26 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
         Sign::Standstill { share } => {
             format!("{pair}: nothing gets through in {} of the intervals", percent(*share))
         }
+        Sign::Burst { first_bps, bps, after_s } => format!(
+            "{pair}: {} for {} s, then {}: a burst is let through, and what follows is limited",
+            rate(*first_bps),
+            short(*after_s),
+            rate(*bps)
+        ),
+        Sign::Unanswered { share } => {
+            format!(
+                "{pair}: {} of the pings are not answered; a ping does not show in which direction",
+                percent(*share)
+            )
+        }
+        Sign::LocalMtu { refused_bytes, mtu_bytes } => format!(
+            "{pair}: {} refuses packets of {refused_bytes} bytes itself, as {}, so none of them was lost on the path",
+            symptom.from,
+            local_mtu(*mtu_bytes)
+        ),
+        Sign::Resent { per_s, share } => {
+            format!("{pair}: {} segments a second are sent again, {} of all", short(*per_s), percent(*share))
+        }
         Sign::OneDirection { bps, back_bps } => format!(
             "{pair}: {}, {} in the opposite direction: what {} receives from {} is slow",
             rate(*bps),
@@ -58,6 +78,12 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
             )
         }
     }
+}
+
+/// The MTU of a sender's own route.
+fn local_mtu(mtu_bytes: Option<u32>) -> String {
+    let of = mtu_bytes.map_or_else(|| "smaller".to_owned(), |bytes| bytes.to_string());
+    format!("the MTU of its route is {of}")
 }
 
 /// What the conditions of one pair differ in, and by how much.
@@ -108,10 +134,11 @@ pub(super) fn shared(pairs: usize, each_bps: f64, alone_bps: f64, ports: Option<
 }
 
 /// What was read of a host without a finding.
-pub(super) fn read(host: &str, formats: &[String], readings: usize) -> String {
+pub(super) fn read(host: &str, formats: &[String], readings: usize, is_judged: bool) -> String {
     let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
     let values = if readings == 1 { "value" } else { "values" };
-    format!("read{of}: {} ({readings} {values}); nothing of it is known to be wrong", formats.join(", "))
+    let judged = if is_judged { "no rule finds a fault in it" } else { "no rule applies to any of it" };
+    format!("read{of}: {} ({readings} {values}); {judged}", formats.join(", "))
 }
 
 /// A replica.
