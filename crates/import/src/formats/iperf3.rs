@@ -148,8 +148,9 @@ impl Session {
                 // A client sends by default. Where the system counts no retransmissions, its heading is that
                 // of a receiver.
                 let is_client = self.peer.is_some() || context.command.has(&["-c", "--client"]);
-                let is_client = is_client && !context.command.has(&["-R", "--reverse"]);
-                self.sends = Some(heading.contains("Retr") || datagrams || is_client);
+                // What was asked for counts more: the heading of a summary has the sender's `Retr` too.
+                let is_reversed = context.command.has(&["-R", "--reverse"]);
+                self.sends = Some(!is_reversed && (heading.contains("Retr") || datagrams || is_client));
             }
             return true;
         }
