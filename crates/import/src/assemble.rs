@@ -181,7 +181,10 @@ fn is_known(driver: &str) -> bool {
 /// Facts of PCI addresses that no device names, as those of a device that is called by its address.
 fn links_of_addresses(facts: &mut HostFacts, words: &[String]) {
     let is_named = |address: &str| {
-        facts.readings.iter().any(|(key, value)| key.ends_with(".bus") && value.to_string() == address)
+        facts
+            .readings
+            .iter()
+            .any(|(key, value)| key.rsplit('.').next() == Some("bus") && value.to_string() == address)
     };
     let links = facts.readings.iter().filter_map(|(key, value)| {
         let (address, field) = key.strip_prefix("pci.")?.split_once(".pcie.")?;

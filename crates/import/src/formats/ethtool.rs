@@ -95,7 +95,7 @@ impl Reader for Link {
             }
             match line.trim().split_once(':') {
                 Some((name, value)) => {
-                    list = name.trim().to_owned();
+                    name.trim().clone_into(&mut list);
                     link(out, &nic, name.trim(), value.trim());
                 }
                 // Link modes go on below.
