@@ -157,6 +157,7 @@ fn is_one_cpu(sign: &Sign) -> bool {
         sign,
         Sign::CoreFull { .. }
             | Sign::TwoLevels { .. }
+            | Sign::Burst { .. }
             | Sign::OneStream { .. }
             | Sign::BelowLink { .. }
             | Sign::NoPort { .. }
