@@ -146,7 +146,6 @@ const QUOTED: &[(&str, &str)] = &[
     ("gluster-orphans", "audit.gluster.orphan./bricks/b1"),
     ("half-duplex", "nic.eth2.duplex"),
     ("measured-before-read", "disk.dm-72.failed_legs"),
-    ("neighbour-table-full", "sysctl.net.ipv4.neigh.default.gc_thresh3"),
     ("nfs-requests-repeated", "nfs./home.repeated_percent"),
     ("nfs-slots", "sysctl.sunrpc.tcp_max_slot_table_entries"),
     ("nfs-timeout-short", "nfs./home.timeo"),

@@ -28,25 +28,8 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
         Sign::Standstill { share } => {
             format!("{pair}: nothing gets through in {} of the intervals", percent(*share))
         }
-        Sign::Burst { first_bps, bps, after_s } => format!(
-            "{pair}: {} for {} s, then {}: a burst is let through, and what follows is limited",
-            rate(*first_bps),
-            short(*after_s),
-            rate(*bps)
-        ),
-        Sign::Unanswered { share } => {
-            format!(
-                "{pair}: {} of the pings are not answered; a ping does not show in which direction",
-                percent(*share)
-            )
-        }
-        Sign::LocalMtu { refused_bytes, mtu_bytes } => format!(
-            "{pair}: {} refuses packets of {refused_bytes} bytes itself, as {}, so none of them was lost on the path",
-            symptom.from,
-            local_mtu(*mtu_bytes)
-        ),
-        Sign::Resent { per_s, share } => {
-            format!("{pair}: {} segments a second are sent again, {} of all", short(*per_s), percent(*share))
+        Sign::Burst { .. } | Sign::Unanswered { .. } | Sign::LocalMtu { .. } | Sign::Resent { .. } => {
+            within(&pair, symptom)
         }
         Sign::OneDirection { bps, back_bps } => format!(
             "{pair}: {}, {} in the opposite direction: what {} receives from {} is slow",
@@ -77,6 +60,33 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
                 rate(*link_bps)
             )
         }
+    }
+}
+
+/// What is seen within one test of a pair: its course, its losses.
+fn within(pair: &str, symptom: &Symptom) -> String {
+    match &symptom.sign {
+        Sign::Burst { first_bps, bps, after_s } => format!(
+            "{pair}: {} for {} s, then {}: a burst is let through, and what follows is limited",
+            rate(*first_bps),
+            short(*after_s),
+            rate(*bps)
+        ),
+        Sign::Unanswered { share } => {
+            format!(
+                "{pair}: {} of the pings are not answered; a ping does not show in which direction",
+                percent(*share)
+            )
+        }
+        Sign::LocalMtu { refused_bytes, mtu_bytes } => format!(
+            "{pair}: {} refuses packets of {refused_bytes} bytes itself, as {}, so none of them was lost on the path",
+            symptom.from,
+            local_mtu(*mtu_bytes)
+        ),
+        Sign::Resent { per_s, share } => {
+            format!("{pair}: {} segments a second are sent again, {} of all", short(*per_s), percent(*share))
+        }
+        _ => String::new(),
     }
 }
 
