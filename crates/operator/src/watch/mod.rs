@@ -212,7 +212,6 @@ impl Watch {
             group: host.groups.first().cloned(),
             layer: endpoint.layer,
         });
-        let placed = placed.collect();
         let (to_notes, notes) = mpsc::unbounded_channel();
         if let Some(mut agent_notes) = fleet.agent_notes() {
             let to_notes = to_notes.clone();
@@ -227,7 +226,7 @@ impl Watch {
         Ok(Self {
             minute: MinuteCounts::default(),
             downloads: Downloads::begin(fleet, inventory, ids.clone(), &to_notes),
-            rounds: rounds::begin(fleet, inventory, placed),
+            rounds: rounds::begin(fleet, inventory, placed.collect()),
             unwritten: Vec::new(),
             recorder: Recorder::begin(inventory.name.clone(), ends.clone(), to_notes)?,
             decider: Decider::begin(Arc::clone(fleet), inventory.clone(), ends),
