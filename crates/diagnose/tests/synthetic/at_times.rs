@@ -218,10 +218,10 @@ const INTO_ARC_5: [(&str, &str, Layer); 4] = [
 fn probes_that_lose_at_times_on_several_paths_of_a_host_are_that_host() {
     let found = lossy(&INTO_ARC_5, 300);
     assert_eq!(found.findings.len(), 1, "{}", found.headline);
-    let place = &found.findings[0].places[0];
+    let at = &found.findings[0].places[0];
     assert!(
-        [Suspect::Host("arc-5".into()), Suspect::Group("vs-5".into())].contains(&place.suspect)
-            && place.direction == Direction::Rx,
+        [Suspect::Host("arc-5".into()), Suspect::Group("vs-5".into())].contains(&at.suspect)
+            && at.direction == Direction::Rx,
         "{}",
         found.headline
     );

@@ -140,8 +140,8 @@ fn a_setting_takes_over_a_loss_that_it_explains() {
             path.rate_bps *= 0.8;
         }
     });
-    let places = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].suspect.clone();
-    assert!(matches!(places(&diagnose(&snapshot, &knowledge)), Suspect::GroupToGroup(..)));
+    let suspect = |d: &linerate_model::finding::Diagnosis| d.findings[0].places[0].suspect.clone();
+    assert!(matches!(suspect(&diagnose(&snapshot, &knowledge)), Suspect::GroupToGroup(..)));
 }
 
 #[test]

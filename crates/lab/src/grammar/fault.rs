@@ -35,8 +35,8 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// Whether it may harm nothing. Without an offload a path may be as fast, and costs CPU, which is not
-    /// measured here; what drops, doubles or limits packets harms those that it selects, although the few flows
-    /// that measure its effect may not be among them.
+    /// measured here; what drops, doubles or limits packets harms those that it selects, although the few
+    /// flows that measure its effect may not be among them.
     pub fn may_be_harmless(self) -> bool {
         !matches!(self, Self::Offload | Self::Loss | Self::Blocked | Self::Rate)
     }
