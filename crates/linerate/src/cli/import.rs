@@ -19,8 +19,9 @@ pub(super) struct Reading {
     /// Host name for input without a prompt that names one
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Read every file as this format instead of detecting it
-    #[arg(long = "as", value_name = "FORMAT", value_parser = clap::builder::PossibleValuesParser::new(linerate_import::formats().map(|(name, _)| name)))]
+    /// Read every file as this format instead of detecting it; `--as help` lists them
+    // More than a screen of them.
+    #[arg(long = "as", value_name = "FORMAT", hide_possible_values = true, value_parser = clap::builder::PossibleValuesParser::new(linerate_import::formats().map(|(name, _)| name)))]
     format: Option<String>,
     /// Network that was measured; defaults to the underlay, except where a command enters a container's
     /// network
