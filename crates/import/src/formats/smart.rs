@@ -136,10 +136,8 @@ fn lines(block: &Block<'_>, out: &mut Sink) -> usize {
     let mut taken = 1;
     for (at, line) in block.lines.iter().enumerate() {
         let text = line.trim();
-        if put(text, &key, out) {
-            taken = at + 1;
-        } else if is_asked {
-            // All below this prompt is of the drive.
+        // All below a prompt that asks is of the drive.
+        if put(text, &key, out) || is_asked {
             taken = at + 1;
         } else if at > taken + APART_MAX || is_elsewhere(text) {
             break;

@@ -28,44 +28,6 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
         Sign::Standstill { share } => {
             format!("{pair}: nothing gets through in {} of the intervals", percent(*share))
         }
-        Sign::Burst { .. } | Sign::Unanswered { .. } | Sign::LocalMtu { .. } | Sign::Resent { .. } => {
-            within(&pair, symptom)
-        }
-        Sign::OneDirection { bps, back_bps } => format!(
-            "{pair}: {}, {} in the opposite direction: what {} receives from {} is slow",
-            rate(*bps),
-            rate(*back_bps),
-            symptom.to,
-            symptom.from
-        ),
-        Sign::OneStream { bps, several_bps } => {
-            format!("{pair}: {} with one stream, {} with several", rate(*bps), rate(*several_bps))
-        }
-        Sign::Conditions(states) => {
-            let all: Vec<String> =
-                states.iter().map(|(what, bps)| format!("{} ({what})", rate(*bps))).collect();
-            format!("{pair}: {}{}", all.join(", then "), change(states))
-        }
-        Sign::BelowLink { bps, link_bps } => {
-            format!("{pair}: {}, {} of what the stated link carries", rate(*bps), percent(bps / link_bps))
-        }
-        Sign::NoPort { bps } => {
-            format!("{pair}: {} is the full rate of no port: something else limits it", rate(*bps))
-        }
-        Sign::FullPort { bps, link_bps } => {
-            format!(
-                "{pair}: {}, {} of a port of {}: it is full",
-                rate(*bps),
-                percent(bps / link_bps),
-                rate(*link_bps)
-            )
-        }
-    }
-}
-
-/// What is seen within one test of a pair: its course, its losses.
-fn within(pair: &str, symptom: &Symptom) -> String {
-    match &symptom.sign {
         Sign::Burst { first_bps, bps, after_s } => format!(
             "{pair}: {} for {} s, then {}: a burst is let through, and what follows is limited",
             rate(*first_bps),
@@ -86,7 +48,31 @@ fn within(pair: &str, symptom: &Symptom) -> String {
         Sign::Resent { per_s, share } => {
             format!("{pair}: {} segments a second are sent again, {} of all", short(*per_s), percent(*share))
         }
-        _ => String::new(),
+        Sign::OneDirection { bps, back_bps } => format!(
+            "{pair}: {}, {} in the opposite direction: what {} receives from {} is slow",
+            rate(*bps),
+            rate(*back_bps),
+            symptom.to,
+            symptom.from
+        ),
+        Sign::OneStream { bps, several_bps } => {
+            format!("{pair}: {} with one stream, {} with several", rate(*bps), rate(*several_bps))
+        }
+        Sign::Conditions(states) => format!("{pair}: {}", conditions(states)),
+        Sign::BelowLink { bps, link_bps } => {
+            format!("{pair}: {}, {} of what the stated link carries", rate(*bps), percent(bps / link_bps))
+        }
+        Sign::NoPort { bps } => {
+            format!("{pair}: {} is the full rate of no port: something else limits it", rate(*bps))
+        }
+        Sign::FullPort { bps, link_bps } => {
+            format!(
+                "{pair}: {}, {} of a port of {}: it is full",
+                rate(*bps),
+                percent(bps / link_bps),
+                rate(*link_bps)
+            )
+        }
     }
 }
 
@@ -94,6 +80,12 @@ fn within(pair: &str, symptom: &Symptom) -> String {
 fn local_mtu(mtu_bytes: Option<u32>) -> String {
     let of = mtu_bytes.map_or_else(|| "smaller".to_owned(), |bytes| bytes.to_string());
     format!("the MTU of its route is {of}")
+}
+
+/// The rate under each condition of one pair, and the change.
+fn conditions(states: &[(String, f64)]) -> String {
+    let all: Vec<String> = states.iter().map(|(what, bps)| format!("{} ({what})", rate(*bps))).collect();
+    all.join(", then ") + &change(states)
 }
 
 /// What the conditions of one pair differ in, and by how much.
