@@ -1,12 +1,12 @@
 //! The test programs of the workspace: built all at once, run in the folder of their crate, those that mostly
-//! wait beside each other.
+//! wait beside each other, those that only compute beside the guests that are left then.
 //!
 //! In: the workspace. Out: the lines that they print, program by program.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::{Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
@@ -19,6 +19,22 @@ const WAITING: [&str; 7] = ["slurm", "ssh", "ssh_failures", "ssh_ways", "watch",
 /// The program whose guests compute for minutes, and measure nothing that depends on the time: it has the
 /// lowest priority.
 const GUESTS: &str = "vm";
+/// Programs that compute and measure nothing: they run one by one while the guests go on, whose program needs
+/// three times as long as the others that wait.
+const COMPUTING: [&str; 12] = [
+    "advice",
+    "cases",
+    "import",
+    "linerate_diagnose",
+    "linerate_history",
+    "linerate_judge",
+    "own_cause",
+    "pages",
+    "postgres",
+    "simulated",
+    "simulated_rtt",
+    "synthetic",
+];
 /// Programs whose tests give real devices away. The guard looks at what all processes have open, and process
 /// 1 of a container or a sandbox hides that even from root: they see the processes that they started and no
 /// others. Their tests run one by one: a program that another test is about to start has, for a moment,
@@ -100,56 +116,75 @@ fn program(message: &str) -> Option<Program> {
     })
 }
 
-/// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, the
-/// others one by one. Whether all went well.
+/// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, then
+/// those that compute, the others one by one when no guest is left. Whether all went well.
 pub(crate) fn run(
     programs: &[Program],
     choice: Choice<'_>,
     environment: &[(&str, PathBuf)],
     mut line: impl FnMut(&str),
 ) -> Result<bool> {
-    let (waiting, alone): (Vec<&Program>, Vec<&Program>) =
+    let (waiting, others): (Vec<&Program>, Vec<&Program>) =
         programs.iter().partition(|program| WAITING.contains(&program.name.as_str()));
+    let (computing, alone): (Vec<&Program>, Vec<&Program>) =
+        others.into_iter().partition(|program| COMPUTING.contains(&program.name.as_str()));
     let prepared = |program: &Program| {
         let mut command = program.command(choice.is_quick);
         command.current_dir(&program.folder).args(choice.filter).arg("--show-output");
         command.envs(environment.iter().map(|(key, value)| (key, value)));
         command
     };
-    let mut all_well = true;
     if !waiting.is_empty() {
         let names: Vec<&str> = waiting.iter().map(|program| program.name.as_str()).collect();
         line(&format!("     Running side by side, some minutes: {}", names.join(", ")));
     }
-    let together: Vec<_> = waiting
-        .iter()
+    let (guests, together): (Vec<_>, Vec<_>) = waiting
+        .into_iter()
         .map(|program| {
             let mut command = prepared(program);
             if std::env::var_os(THREADS).is_none() && program.name != GUESTS {
                 command.env(THREADS, AT_A_TIME);
             }
-            thread::spawn(move || command.stderr(Stdio::inherit()).output())
+            (program, thread::spawn(move || command.stderr(Stdio::inherit()).output()))
         })
-        .collect();
-    for (program, output) in waiting.iter().zip(together) {
-        let output = output.join().map_err(|_| anyhow!("the thread of {} ended", program.name))?;
-        let output = output.with_context(|| format!("cannot run {}", program.path.display()))?;
-        line(&program.heading());
-        String::from_utf8_lossy(&output.stdout).lines().for_each(&mut line);
-        all_well &= output.status.success();
+        .partition(|(program, _)| program.name == GUESTS);
+    let mut all_well = true;
+    for beside in together {
+        all_well &= joined(beside, &mut line)?;
+    }
+    for program in computing {
+        all_well &= one(program, prepared(program), &mut line)?;
+    }
+    for beside in guests {
+        all_well &= joined(beside, &mut line)?;
     }
     for program in alone {
-        line(&program.heading());
-        let mut child = prepared(program)
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.path.display()))?;
-        if let Some(out) = child.stdout.take() {
-            BufReader::new(out).lines().try_for_each(|one| one.map(|one| line(&one)))?;
-        }
-        all_well &= child.wait()?.success();
+        all_well &= one(program, prepared(program), &mut line)?;
     }
     Ok(all_well)
+}
+
+/// Waits for a program that runs beside others, and hands over its lines. Whether it went well.
+fn joined(beside: (&Program, JoinHandle<io::Result<Output>>), mut line: impl FnMut(&str)) -> Result<bool> {
+    let (program, output) = beside;
+    let output = output.join().map_err(|_| anyhow!("the thread of {} ended", program.name))?;
+    let output = output.with_context(|| format!("cannot run {}", program.path.display()))?;
+    line(&program.heading());
+    String::from_utf8_lossy(&output.stdout).lines().for_each(line);
+    Ok(output.status.success())
+}
+
+/// Runs a program, and hands over its lines as they come. Whether it went well.
+fn one(program: &Program, mut command: Command, mut line: impl FnMut(&str)) -> Result<bool> {
+    line(&program.heading());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", program.path.display()))?;
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).lines().try_for_each(|one| one.map(|one| line(&one)))?;
+    }
+    Ok(child.wait()?.success())
 }
 
 impl Program {
