@@ -3,7 +3,6 @@
 #![deny(missing_docs)]
 
 mod agents;
-pub mod alike;
 mod ansible;
 mod ansible_ini;
 mod ansible_yaml;
@@ -18,6 +17,7 @@ mod host_list;
 mod http;
 mod json;
 mod kubernetes;
+pub mod lookalikes;
 mod named;
 mod notify;
 pub mod place;

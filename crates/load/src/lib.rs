@@ -21,7 +21,7 @@ mod job;
 mod latency;
 mod load;
 mod mtu;
-mod path_mtu;
+mod path_mtu_search;
 mod probe;
 mod rtt;
 mod sampler;
@@ -51,7 +51,7 @@ pub static LOADS: &[&dyn AnyLoad] = &[
     &rtt::Rtt,
     &mtu::Mtu,
     &latency::Latency,
-    &path_mtu::Search,
+    &path_mtu_search::Search,
     &connects::Connects,
     &http::Http,
     &disk::Disk,

@@ -3,8 +3,9 @@
 //!
 //! What the devices did under whatever load there was is in `rates` and `findings`, when each finding began
 //! and ended in `history`; what a volume is made of, what it should reach under a load of ours, and what it
-//! did reach, in `volume` and `reach`.
+//! did reach, in `volume` and `ceiling`.
 
+mod ceiling;
 mod degraded;
 pub(crate) mod equals;
 pub(crate) mod figures;
@@ -12,7 +13,6 @@ mod findings;
 mod history;
 mod link;
 mod rates;
-mod reach;
 mod readings;
 mod survey;
 #[cfg(test)]
@@ -27,11 +27,11 @@ use crate::rules::{DiskRules, Rules};
 /// Drives are judged by the numbers in force.
 const RULES: &DiskRules = &Rules::DEFAULT.disks;
 
+pub use ceiling::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
 pub use findings::findings;
 pub use history::{History, IntervalChange};
 pub use link::{DriveBus, DriveLink};
 pub use rates::{between, join_paths};
-pub use reach::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
 pub use survey::{
     DriveFigure, DriveNote, DrivePromise, DriveState, SurveyedDrive, again, hosts_with_drives, is_busy,
     is_of_survey, survey, surveyed, surveyed_in,
@@ -41,6 +41,6 @@ pub use users::users;
 pub use volume::{Class, VolumeMembers, volume};
 
 #[cfg(test)]
-mod reach_tests;
+mod ceiling_tests;
 #[cfg(test)]
 mod tests;

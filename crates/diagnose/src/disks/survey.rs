@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::RULES;
-use super::reach::reach;
+use super::ceiling::reach;
 use super::readings::{reading, text};
 use super::tree::{Layout, layout};
 use super::volume::{Class, volume};

@@ -1,4 +1,5 @@
-//! Numbers that decide which hosts stand out in what a database stored.
+//! Numbers that decide which hosts stand out in what a database stored. What a measured pair has to lose to
+//! be a finding: `metrics.rs`.
 
 super::number::stage! {
     /// Hosts that stand out among their equals in stored series.

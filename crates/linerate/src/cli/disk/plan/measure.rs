@@ -28,7 +28,7 @@ use linerate_store::Store;
 const BYTES_MAX: u64 = 1 << 30;
 /// Of a small drive a load needs that much.
 const BYTES_MIN: u64 = 4 << 20;
-/// Requests under way at each drive with rotating discs: more gain little (as `disks/reach.rs` has it);
+/// Requests under way at each drive with rotating discs: more gain little (as `disks/ceiling.rs` has it);
 /// others work on many at a time.
 const ROTATING_DEPTH: u64 = 4;
 const SOLID_DEPTH: u64 = 32;

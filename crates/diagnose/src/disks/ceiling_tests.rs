@@ -6,9 +6,9 @@ use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::histogram::Histogram;
 use linerate_storage::plan::{CLASSES, Filesystem, LEVELS, VolumeSpec, plan};
 
+use super::ceiling::{AlsoSafe, Arithmetic, DiskLimit, Term, beside, reach};
 use super::layout;
 use super::link::DriveBus;
-use super::reach::{AlsoSafe, Arithmetic, DiskLimit, Term, beside, reach};
 use super::volume::{Class, VolumeMembers, volume};
 
 fn phase(random: bool, reads: u8, block_bytes: u32, depth: u16) -> DiskPhase {
