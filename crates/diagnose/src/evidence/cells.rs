@@ -12,6 +12,7 @@ use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
+use super::transfers::{rates, rates_in, rates_of, series};
 use crate::rules::{EvidenceRules, Rules};
 use crate::stats::{TwoLevels, mean, median, quantile, two_levels};
 
@@ -34,7 +35,8 @@ pub(crate) struct CellEvidence<'a> {
     pub samples: Vec<&'a Sample>,
     /// Tests that were invalid; their counters still show why.
     pub worthless: Vec<&'a Sample>,
-    /// Throughput of each single-stream test; 0 when nothing got through.
+    /// Throughput of each single-stream test, or of each part of a long one that jumps; 0 when nothing got
+    /// through.
     pub rates: Vec<f64>,
     /// Median throughput, bit/s.
     pub throughput_bps: Option<f64>,
@@ -156,6 +158,23 @@ impl<'a> CellEvidence<'a> {
         self.samples.iter().filter_map(single).collect()
     }
 
+    /// The rates of all transfers, one by one: of a long one that jumps those of its parts, 0 where nothing got
+    /// through.
+    pub(crate) fn transfers(&self) -> Vec<Single> {
+        let of = |s: &&'a Sample| {
+            let several = s.test.kind.get().is_some_and(TcpPlan::is_parallel);
+            let (again, start_ms) = (s.test.second_stage, s.start_ms);
+            let single = move |(at_ms, value): (u64, f64)| Single {
+                start_ms: if start_ms == 0 { 0 } else { start_ms + at_ms },
+                value,
+                again,
+                several,
+            };
+            rates_in(s, &self.rules.evidence).into_iter().map(single).collect::<Vec<_>>()
+        };
+        self.samples.iter().flat_map(of).collect()
+    }
+
     /// Values of the UDP probes in a response that only they have, and those of their repetitions among them;
     /// `None` of another response.
     pub(crate) fn probed(&self, response: Metric) -> Option<[Vec<f64>; 2]> {
@@ -188,7 +207,7 @@ impl<'a> CellEvidence<'a> {
         let good = |rate: &f64| {
             expected_bps.is_some_and(|expected| *rate >= self.rules.evidence.healthy_repetition * expected)
         };
-        let transfers: Vec<f64> = rates_of(again(), true);
+        let transfers: Vec<f64> = rates_of(again(), true, &self.rules.evidence);
         again().count() >= self.rules.evidence.repetitions_min
             && (transfers.is_empty() || transfers.iter().filter(|r| good(r)).count() * 2 < transfers.len())
     }
@@ -288,7 +307,7 @@ fn cell<'a>(
         ends,
         layer: test.layer,
         kind: Kind { layer: test.layer, shared_groups: shared },
-        rates: rates(&samples),
+        rates: rates(&samples, &rules.evidence),
         samples,
         worthless,
         throughput_bps: None,
@@ -338,41 +357,6 @@ pub(crate) fn tcp_values(cell: &CellEvidence<'_>, field: impl Fn(&Measurement) -
         .filter_map(|(_, m)| field(m))
         .filter(|v| v.is_finite())
         .collect()
-}
-
-/// Throughput of the single-stream tests; of all TCP tests when there is none with a single stream.
-fn rates(samples: &[&Sample]) -> Vec<f64> {
-    let single = rates_of(samples.iter(), true);
-    if single.is_empty() { rates_of(samples.iter(), false) } else { single }
-}
-
-/// Throughput of the TCP tests, of those with a single stream or of all.
-fn rates_of<'s, 'a: 's>(samples: impl Iterator<Item = &'s &'a Sample>, single: bool) -> Vec<f64> {
-    samples
-        .filter(|s| s.test.kind.get().is_some_and(|tcp: &TcpPlan| !single || tcp.is_single()))
-        .filter_map(|s| match &s.outcome {
-            Outcome::Measured(m) => m.throughput_bps,
-            Outcome::NothingThrough { .. } => Some(0.0),
-            _ => None,
-        })
-        .filter(|v| v.is_finite() && *v >= 0.0)
-        .collect()
-}
-
-/// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed
-/// over
-/// [`EvidenceRules::smoothing_ms`]: what is read in bunches shows as an empty interval beside a double one.
-pub(crate) fn series(measurement: &Measurement, rules: &EvidenceRules) -> Vec<f64> {
-    let long = |report: &Option<Box<LoadReport>>| -> Option<Vec<f64>> {
-        let series = &report.as_ref()?.series;
-        let end = series.last()?.at_ms;
-        let step = end / series.len() as f64;
-        let start = if step < rules.smoothing_ms { rules.ramp_ms } else { 0.0 };
-        let raw: Vec<f64> = series.iter().filter(|i| i.at_ms > start).map(|i| i.throughput_bps).collect();
-        let width = ((rules.smoothing_ms / step.max(1.0)).round() as usize).clamp(1, raw.len().max(1));
-        Some(raw.windows(width).map(|w| w.iter().sum::<f64>() / w.len() as f64).collect())
-    };
-    long(&measurement.rx).filter(|s| !s.is_empty()).or_else(|| long(&measurement.tx)).unwrap_or_default()
 }
 
 /// Two levels when at least half of the series that are long enough show them; levels from the clearest one.

@@ -83,15 +83,15 @@ pub(crate) fn effect(response: Metric, value: f64, expected: f64, rules: &Metric
 /// The tests of a cell in a response of which each of them tells by itself.
 pub(crate) fn singles(response: Metric, cell: &CellEvidence<'_>) -> Vec<Single> {
     let rules = &cell.rules.metrics;
-    let transfer = |sample: &Sample, value: &dyn Fn(&Measurement) -> Option<f64>| match &sample.outcome {
-        Outcome::Measured(m) if sample.test.kind.is::<TcpPlan>() => value(m),
-        _ => None,
-    };
     // Several connections at once fill a queue that one does not.
     let alone = |sample: &Sample| sample.test.kind.get().is_some_and(TcpPlan::is_single);
+    let late = |sample: &Sample| match &sample.outcome {
+        Outcome::Measured(m) if alone(sample) => late_rtt(m, rules),
+        _ => None,
+    };
     match response {
-        Metric::Throughput => cell.singles(|s| transfer(s, &|m| m.throughput_bps)),
-        Metric::RttLoaded => cell.singles(|s| transfer(s, &|m| late_rtt(m, rules)).filter(|_| alone(s))),
+        Metric::Throughput => cell.transfers(),
+        Metric::RttLoaded => cell.singles(late),
         _ => cell.probes_of(response),
     }
 }

@@ -6,6 +6,8 @@ super::number::stage! {
         peer_quantile: f64 = 0.8, "quantile", "Rate of comparable cells that counts as healthy: a fifth may be bad";
         ramp_ms: f64 = 140.0, "ms", "Start of a transfer left out of its series: slow start and the drain after it";
         smoothing_ms: f64 = 60.0, "ms", "Window over which shorter intervals are averaged";
+        long_ms: u32 = 2000, "ms", "Transfer that shows a state and its end";
+        part_ms: f64 = 400.0, "ms", "Part of one that jumps between two levels: as good as a short transfer";
         series_min: usize = 8, "intervals", "Shortest series that can show two levels";
         repetitions_min: usize = 2, "tests", "Repetitions that confirm a loss";
         healthy_repetition: f64 = 0.8, "share", "Share of the expected rate at which a repetition is healthy";
