@@ -33,6 +33,24 @@ pub(super) fn join(
     found
 }
 
+/// Joins what other searches put in the place of what was joined.
+pub(super) fn again(found: Vec<Located>, columns: &[Column], rows: &[Row], rules: &Rules) -> Vec<Located> {
+    let of_paths: BTreeSet<usize> = found
+        .iter()
+        .filter(|located| is_path(located, rows, rules))
+        .flat_map(|path| path.rows.iter().map(|row| rows[*row].cell))
+        .collect();
+    // Nothing is computed for the many clusters without a path.
+    let Some(last) = of_paths.last() else { return found };
+    let mut touching = vec![Vec::new(); last + 1];
+    for (number, column) in columns.iter().enumerate() {
+        for cell in column.parts.iter().flatten().filter(|cell| of_paths.contains(cell)) {
+            touching[*cell].push(number);
+        }
+    }
+    join(found, columns, rows, &touching, rules)
+}
+
 /// The host or group at which most paths begin, or end, with their places in the list; the narrowest when
 /// several have as many.
 fn common_end(
@@ -208,6 +226,16 @@ mod tests {
         let dead = [row(0, 9.0), row(1, 9.0)];
         let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], columns, &dead, &touching);
         assert_eq!(blocked.len(), 2, "what lets nothing through does not come and go");
+    }
+
+    #[test]
+    fn a_path_that_another_search_left_is_joined_with_those_of_its_end() {
+        let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
+        let columns = &ends()[1..];
+        let found = vec![path("a", "b", 0), path("x", "y", 2), path("a", "c", 1)];
+        let joined = again(found, columns, &rows, &Rules::DEFAULT);
+        let suspects: Vec<&Suspect> = joined.iter().map(|located| &located.column.suspect).collect();
+        assert_eq!(suspects, [&Suspect::Host("a".into()), &Suspect::Pair("x".into(), "y".into())]);
     }
 
     #[test]

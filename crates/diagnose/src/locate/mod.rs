@@ -24,7 +24,7 @@ use crate::metrics::Row;
 use crate::rules::Rules;
 
 /// The suspects that explain the rows, strongest first: three searches, each of which may put one suspect in
-/// the place of what those before it found.
+/// the place of what those before it found. One path may be left then beside another that is bad at times.
 pub(crate) fn locate(
     inventory: &Inventory,
     cells: &[CellEvidence<'_>],
@@ -35,5 +35,6 @@ pub(crate) fn locate(
     let (found, accept) = search::search(inventory, cells, columns, rows, rules);
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
     let found = intermittent::instead(found, columns, rows, &rates, &rules.locate);
-    at_times::instead(found, columns, rows, cells, accept, rules)
+    let found = at_times::instead(found, columns, rows, cells, accept, rules);
+    join::again(found, columns, rows, rules)
 }
