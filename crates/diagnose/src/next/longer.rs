@@ -3,8 +3,8 @@
 //! known after transfers that are shorter than what was saved up.
 //!
 //! In: cells, and what was located. Out: one transfer for each path in doubt, a few at most. A limiter is
-//! suspected where a rate jumps, where it falls within a transfer, and where a host has a limiter on its
-//! device.
+//! suspected where a rate jumps, where it falls within a transfer, and where a host, or the machine under it,
+//! has a limiter on its device.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,11 @@ pub(crate) fn tests<'a>(context: &Context<'a>, judged: &[Judged<'a, '_>]) -> Vec
         .filter(|j| j.responses.contains(&Metric::TwoState))
         .flat_map(|j| j.located.rows.iter().map(|row| context.rows[*row].cell))
         .collect();
-    let limited: BTreeSet<&str> =
-        context.measured.iter().copied().filter(|host| has_limiter(&context.facts, host)).collect();
+    let facts = &context.facts;
+    let is_limited = |host: &str| {
+        has_limiter(facts, host) || facts.machines_of(host).iter().any(|machine| has_limiter(facts, machine))
+    };
+    let limited: BTreeSet<&str> = context.measured.iter().copied().filter(|host| is_limited(host)).collect();
     let is_suspected =
         |number: usize, cell: &CellEvidence<'_>| located.contains(&number) || falls(cell, rules);
     let mut ends: BTreeSet<(bool, &str)> = BTreeSet::new();

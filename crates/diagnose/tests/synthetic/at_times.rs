@@ -364,3 +364,22 @@ fn a_suspicion_whose_repetition_was_contended_is_told_with_the_setting_that_woul
     assert!(note.contains("contended") && !note.contains("would explain"), "{note}");
     assert_eq!(said(true, |_| ()), None, "the repetition is as it should be");
 }
+
+/// The fact of the machine of node-3 alone says that it may be slower than a short transfer shows.
+#[test]
+fn a_limiter_on_a_machine_is_looked_at_longer() {
+    let mut cluster = Cluster::new(THREE);
+    let long = |cluster: &Cluster| -> Vec<[String; 2]> {
+        let snapshot = cluster.measure(21, &|_, _, _, path| path.loss = 0.0);
+        let tests = second_stage(&snapshot, &Knowledge::builtin().expect("the knowledge is good"), FIRST_ID);
+        let is_long = |test: &Test| test.kind.get().is_some_and(|tcp: &TcpPlan| tcp.duration_ms >= 2000);
+        tests.into_iter().filter(is_long).map(|test| [test.from.to_string(), test.to.to_string()]).collect()
+    };
+    assert!(long(&cluster).is_empty());
+    cluster.set("rack-3", "nic.p-node-3.qdisc", FactValue::Text("tbf".to_owned()));
+    let looked_at = long(&cluster);
+    for end in [0, 1] {
+        assert!(looked_at.iter().any(|ends| ends[end] == "node-3"), "{looked_at:?}");
+    }
+    assert!(looked_at.iter().flatten().filter(|host| *host == "node-3").count() == looked_at.len());
+}
