@@ -29,8 +29,6 @@ struct Kind {
     /// limit.
     bad_min: f64,
     sigmas: f64,
-    /// Effect above which nothing gets through: that is another state, and says nothing here.
-    dead: f64,
     /// Rows with a rougher scale, whose healthy value is known from peers only, are left out.
     effect_max: f64,
     /// Whether a path that was tested more than once has to show both states. A healthy probe loses nothing,
@@ -52,7 +50,6 @@ fn kinds(rules: &Rules) -> [Kind; 4] {
         response: Metric::Loss,
         bad_min: locate.probe_bad_min,
         sigmas: 0.0,
-        dead: f64::INFINITY,
         effect_max: f64::INFINITY,
         must_change: false,
         chance: locate.probe_chance,
@@ -65,7 +62,6 @@ fn kinds(rules: &Rules) -> [Kind; 4] {
         chance: locate.transfer_chance,
         chance_tests: locate.transfer_chance_tests,
         effect_max: locate.transfer_effect_max,
-        dead: rules.metrics.dead,
         ..probes
     };
     let queues = Kind {
@@ -73,7 +69,6 @@ fn kinds(rules: &Rules) -> [Kind; 4] {
         bad_min: locate.rtt_bad_min,
         sigmas: locate.rtt_bad_sigmas,
         effect_max: f64::INFINITY,
-        dead: f64::INFINITY,
         ..transfers
     };
     [probes, Kind { response: Metric::Reordering, ..probes }, queues, transfers]
@@ -157,7 +152,7 @@ impl<'r> Tests<'r> {
             let bad_min = kind.bad_min(row);
             let test = |single: Single| {
                 let bad = effect(response, single.value, row.expected, &rules.metrics);
-                let counts = (bad >= bad_min || bad < rules.locate.tests_good * bad_min) && bad < kind.dead;
+                let counts = bad >= bad_min || bad < rules.locate.tests_good * bad_min;
                 counts.then_some(Test {
                     start_ms: single.start_ms,
                     is_bad: bad >= bad_min,
