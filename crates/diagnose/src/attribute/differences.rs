@@ -20,7 +20,7 @@ const HARMFUL: [(&str, &[&str]); 19] = [
     ("nic.*.qdisc", &["tbf", "htb", "netem", "hfsc", "cbq", "cake", "police", "ingress", "clsact"]),
     ("nic.*.filter*", &[]),
     ("nic.*.xdp*", &[]),
-    ("nic.ifb*", &[]),
+    ("nic.ifb*.kind", &[]),
     ("nic.*.mtu", &[]),
     ("nic.*.speed_mbit", &[]),
     ("nic.*.duplex", &["half"]),
