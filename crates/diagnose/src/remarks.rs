@@ -33,8 +33,14 @@ pub(crate) fn summary(context: &Context<'_>, report: &[Cell], judged: &[Judged<'
         Some(share) => Overall::OfCeiling(share),
         None if !context.cells.is_empty() => Overall::NoCeiling,
         None if !snapshot.watched.is_empty() || !snapshot.stored.is_empty() => Overall::Counters,
-        None if !snapshot.storage.is_empty() => Overall::Figures(snapshot.storage.len()),
-        None => Overall::Nothing,
+        None if snapshot.storage.is_empty() => Overall::Nothing,
+        None if snapshot.storage.iter().all(|figure| figure.busy.is_some()) => {
+            Overall::Figures(snapshot.storage.len())
+        }
+        None => match &snapshot.storage[..] {
+            [one] => Overall::Rate(one.bytes_per_s),
+            all => Overall::Rates(all.len()),
+        },
     };
     let untested = untested(context, judged);
     Summary { overall, fix: None, unmeasured: contended(&context.cells, rules), untested }

@@ -54,8 +54,40 @@ const DRIVES: [&str; 2] = ["sd", "hd"];
 /// What is worth knowing about disks.
 pub(crate) fn remarks(snapshot: &Snapshot, rules: &DiskRules) -> Vec<DiskRemark> {
     let mut remarks = of_drives(snapshot, rules);
+    remarks.extend(slow_writes(snapshot, rules));
     remarks.extend(volumes(snapshot));
     remarks
+}
+
+/// Writes of imported figures that one rotating drive would do much faster. The slowest of each host.
+fn slow_writes(snapshot: &Snapshot, rules: &DiskRules) -> Vec<DiskRemark> {
+    if snapshot.imported.is_none() {
+        return Vec::new();
+    }
+    let is_slow = |figure: &&StorageFigure| {
+        let of_writes = figure.pattern == StoragePattern::Write && figure.bytes_per_s > 0.0;
+        let is_test = matches!(figure.what, StorageSubject::LocalDisk | StorageSubject::Replicated);
+        // The rate of small synchronous writes is that of their waits.
+        let is_slow = match figure.wait_ms {
+            Some(wait_ms) => wait_ms >= rules.write_wait_ms_min && figure.bytes_per_s < rules.write_slow_max,
+            None => figure.bytes_per_s < rules.write_slow_max,
+        };
+        of_writes && is_test && is_slow
+    };
+    let mut found: Vec<&StorageFigure> = Vec::new();
+    for figure in snapshot.storage.iter().filter(is_slow) {
+        match found.iter_mut().find(|known| known.host == figure.host) {
+            Some(known) if known.bytes_per_s > figure.bytes_per_s => *known = figure,
+            Some(_) => {}
+            None => found.push(figure),
+        }
+    }
+    let remark = |figure: &StorageFigure| DiskRemark::SlowWrites {
+        host: figure.host.clone(),
+        wait_ms: figure.wait_ms,
+        bytes_per_s: figure.bytes_per_s,
+    };
+    found.into_iter().map(remark).collect()
 }
 
 /// Drives that are slow among their equals, and those that had no time left. A slow one is busy because it is

@@ -25,8 +25,14 @@ pub enum Overall {
     NoCeiling,
     /// No pair was measured; counters were watched.
     Counters,
-    /// No pair was measured; so many figures of disks are known.
+    /// No pair was measured; so many figures of disks are known, each with the share of the time in which the
+    /// disk was busy.
     Figures(usize),
+    /// No pair was measured; one figure of a disk is known, bytes per second, and no limit of it.
+    Rate(f64),
+    /// No pair was measured; so many figures of disks are known, not all of them with a limit to compare them
+    /// with.
+    Rates(usize),
     /// Nothing was measured.
     #[default]
     Nothing,
@@ -141,6 +147,15 @@ pub enum DiskRemark {
         per_s: f64,
         /// Requests that were merged into others.
         merged_per_s: f64,
+    },
+    /// Writes that no drive needs so long for: each one waited, or all of them together.
+    SlowWrites {
+        /// Host, empty where it is unknown.
+        host: String,
+        /// Of one synchronous write, ms; none where only the rate is known.
+        wait_ms: Option<f64>,
+        /// What was reached, bytes per second.
+        bytes_per_s: f64,
     },
     /// What stands behind a name of the device mapper.
     Volume {
@@ -400,8 +415,12 @@ impl Remark {
     /// not known (drives of one kind, tests at the same time).
     #[must_use]
     pub fn suspects(&self) -> bool {
-        let may_blame =
-            matches!(self, Self::Blocks { .. } | Self::Shared { .. } | Self::Disk(DiskRemark::Slow { .. }));
+        let may_blame = matches!(
+            self,
+            Self::Blocks { .. }
+                | Self::Shared { .. }
+                | Self::Disk(DiskRemark::Slow { .. } | DiskRemark::SlowWrites { .. })
+        );
         may_blame || self.blames()
     }
 }

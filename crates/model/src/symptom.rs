@@ -67,6 +67,11 @@ pub enum Sign {
         /// That share, 0 to 1.
         share: f64,
     },
+    /// Pings that are answered, and take longer than any path of such a length.
+    SlowAnswers {
+        /// RTT of the middle one, microseconds.
+        rtt_us: f64,
+    },
     /// The sender's own kernel refuses larger packets.
     LocalMtu {
         /// Size of a packet that it refused, bytes.
@@ -134,9 +139,10 @@ impl Sign {
             Self::Conditions(_) => 8,
             Self::BelowLink { .. } => 9,
             Self::Resent { .. } => 10,
-            Self::NoPort { .. } => 11,
-            Self::LocalMtu { .. } => 12,
-            Self::FullPort { .. } => 13,
+            Self::SlowAnswers { .. } => 11,
+            Self::NoPort { .. } => 12,
+            Self::LocalMtu { .. } => 13,
+            Self::FullPort { .. } => 14,
         }
     }
 

@@ -221,7 +221,13 @@ fn connection(measured: Option<&Measurement>, tx: &LoadReport, rx: &LoadReport) 
 }
 
 fn bytes(tx: &LoadReport, rx: &LoadReport) -> String {
-    let mut text = if tx.bytes == rx.bytes {
+    // An end that reported nothing has neither bytes nor a time.
+    let is_seen = |end: &LoadReport| end.bytes > 0 || end.elapsed_s > 0.0;
+    let mut text = if !is_seen(rx) {
+        format!("{} sent; the receiver's count is not seen", tx.bytes)
+    } else if !is_seen(tx) {
+        format!("{} received; the sender's count is not seen", rx.bytes)
+    } else if tx.bytes == rx.bytes {
         format!("{} at both ends", tx.bytes)
     } else {
         format!("{} sent, {} received", tx.bytes, rx.bytes)

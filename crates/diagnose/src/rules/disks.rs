@@ -12,6 +12,8 @@ super::number::stage! {
         equals_min: usize = 4, "drives", "Drives from which on there is a majority";
         equal_rate: f64 = 0.1, "share", "Rates that differ by less give no slope";
         expected_range: f64 = 2.0, "factor", "Expected wait over the usual one, and the reverse";
+        write_wait_ms_min: f64 = 200.0, "ms", "A synchronous write from which on something holds it back", "twenty revolutions of a drive";
+        write_slow_max: f64 = 2e7, "B/s", "Writes in a row below which something holds them back", "a tenth of one rotating drive";
         figure_rate_min: f64 = 1.0, "1/s", "Requests that give an imported figure a mean";
         requests_min: f64 = 4.0, "requests", "Requests that give an interval a mean";
         slow_intervals_min: usize = 2, "intervals", "Intervals in which a slow drive is slow";

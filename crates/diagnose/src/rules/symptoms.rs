@@ -10,6 +10,8 @@ super::number::stage! {
         burst_later_min: usize = 4, "intervals", "Least intervals behind a burst that show a level";
         burst_bytes_min: f64 = 1.6e7, "bytes", "Least bytes above the later level", "four times the usual maximum of a send buffer";
         unanswered_min: f64 = 0.01, "share", "Pings without an answer from which on it is a symptom";
+        answer_near_us_min: f64 = 200_000.0, "us", "RTT of a ping to a private address from which on it is a symptom";
+        answer_far_us_min: f64 = 400_000.0, "us", "The same of any address", "twice around half of the earth in fibre: 200 ms";
         resent_per_s_min: f64 = 100.0, "segments/s", "Retransmissions from which on they are a symptom where no ceiling is known";
         resent_share_min: f64 = 1e-3, "share", "The same, of all segments";
         window_share_min: f64 = 0.75, "share", "Rate over what the window allows in an RTT from which on it is the limit", "a socket buffer holds headers too";

@@ -2,6 +2,8 @@
 //!
 //! In: a cell with its ceiling, the others beside it. Out: signs.
 
+use std::net::IpAddr;
+
 use linerate_model::finding::Cell;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::{RttPlan, TcpPlan};
@@ -26,6 +28,7 @@ pub(super) fn signs(
 ) -> Vec<Sign> {
     let mut signs = Vec::new();
     signs.extend(pings(cell, rules));
+    signs.extend(slow_answers(cell, rules));
     let Some(whole_bps) = cell.throughput_bps else { return signs };
     let burst = course::burst(cell, rules);
     // What a bucket or a cache let through at first is no rate that lasts.
@@ -86,6 +89,23 @@ fn pings(cell: &CellEvidence<'_>, rules: &SymptomRules) -> Option<Sign> {
     let losses: Vec<f64> = of_pings.map(|(_, m)| m.loss.unwrap_or(0.0)).collect();
     let share = mean(&losses).filter(|share| *share >= rules.unanswered_min);
     share.map(|share| Sign::Unanswered { share })
+}
+
+/// Pings that take so long that no distance explains it: a queue, power saving or a radio link holds them.
+fn slow_answers(cell: &CellEvidence<'_>, rules: &SymptomRules) -> Option<Sign> {
+    let of_pings = cell.measured().filter(|(sample, _)| sample.test.kind.is::<RttPlan>());
+    let rtts_us: Vec<f64> = of_pings.filter_map(|(_, m)| m.rtt_idle_us).collect();
+    let least_us = if is_private(cell.to) { rules.answer_near_us_min } else { rules.answer_far_us_min };
+    median(&rtts_us).filter(|rtt_us| *rtt_us >= least_us).map(|rtt_us| Sign::SlowAnswers { rtt_us })
+}
+
+/// Whether a host is known by an address of a private network.
+fn is_private(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => v4.is_private() || v4.is_link_local(),
+        Ok(IpAddr::V6(v6)) => v6.is_unique_local() || v6.is_unicast_link_local(),
+        Err(_) => false,
+    }
 }
 
 /// Whether so many segments are sent again that it matters at any rate.
@@ -164,6 +184,12 @@ mod tests {
         assert!(!of(262_144.0, 50.0, 9.38e9), "41.9 Gbit/s are not the limit of 9.38");
         assert!(!of(16384.0, 50.0, 9.38e9), "more than it allows: one of the two is wrong");
         assert!(!of(16384.0, 0.0, 9.38e9));
+    }
+
+    #[test]
+    fn private_addresses_are_near() {
+        assert!(is_private("192.168.7.9") && is_private("fd00::7") && is_private("fe80::1"));
+        assert!(!is_private("203.0.113.9") && !is_private("2001:db8::1") && !is_private("web"));
     }
 
     #[test]

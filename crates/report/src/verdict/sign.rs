@@ -135,6 +135,7 @@ fn of_symptom(symptom: &Symptom) -> String {
             format!("{pair}: {} at first, then {}", rate(*first_bps), rate(*bps))
         }
         Sign::Unanswered { share } => format!("{pair}: {} of the pings lost", percent(*share)),
+        Sign::SlowAnswers { rtt_us } => format!("{pair}: a ping takes {} ms", short(rtt_us / 1e3)),
         Sign::LocalMtu { refused_bytes, .. } => {
             format!("{pair}: the sender itself refuses packets of {refused_bytes} bytes")
         }
@@ -164,6 +165,10 @@ fn drive(host: &str, device: &str) -> String {
     if host.is_empty() { device.to_owned() } else { format!("{host} {device}") }
 }
 
+fn drive_of(host: &str) -> String {
+    if host.is_empty() { String::new() } else { format!("{host}: ") }
+}
+
 fn of_disk(disk: &DiskRemark) -> String {
     match disk {
         DiskRemark::Slow { host, device, pattern, wait_ms, usual_ms, others } => format!(
@@ -179,6 +184,9 @@ fn of_disk(disk: &DiskRemark) -> String {
                 percent(*busy),
                 short(*per_s)
             )
+        }
+        DiskRemark::SlowWrites { host, wait_ms, bytes_per_s } => {
+            format!("{}{}", drive_of(host), crate::words::slow_writes(*wait_ms, *bytes_per_s))
         }
         DiskRemark::Volume { .. } => crate::words::note(&Remark::Disk(disk.clone())),
     }
@@ -203,6 +211,9 @@ fn cause(remark: &Remark) -> Option<VerdictCause> {
             ),
             Sign::Burst { .. } => {
                 cause("a token bucket, credits of a cloud, or a cache".to_owned(), Certainty::Possible)
+            }
+            Sign::SlowAnswers { .. } => {
+                cause("a full queue, or power saving of a radio link".to_owned(), Certainty::Possible)
             }
             Sign::OneStream { .. } => {
                 cause("one stream is limited: one CPU, or its window".to_owned(), Certainty::Possible)
@@ -235,6 +246,10 @@ fn cause(remark: &Remark) -> Option<VerdictCause> {
             cause(format!("more requests than a rotating disk serves{merged}"), Certainty::Possible)
         }
         Remark::Outlier(_) => cause("unknown; counters name the host alone".to_owned(), Certainty::Unknown),
+        Remark::Disk(DiskRemark::SlowWrites { .. }) => cause(
+            "flushes that wait for every drive, one slow drive, or a cache that is off".to_owned(),
+            Certainty::Possible,
+        ),
         Remark::Disk(DiskRemark::Slow { .. }) => {
             cause("the drive itself, if all are of one kind".to_owned(), Certainty::Possible)
         }
@@ -249,6 +264,7 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
             Sign::Window { .. } => shell.on(&symptom.to, "sysctl net.ipv4.tcp_rmem"),
             Sign::Burst { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
             Sign::Unanswered { .. } => shell.on(&symptom.from, "ip -s link show"),
+            Sign::SlowAnswers { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
             Sign::LocalMtu { .. } => shell.on(&symptom.from, "ip route show"),
             Sign::OneStream { .. } | Sign::Conditions(_) => {
                 shell.on(&symptom.to, "mpstat -P ALL 1 5   # during a transfer")
@@ -263,6 +279,9 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
         Remark::SentAgain { host, .. } => Some(shell.on(host, "ip -s link show")),
         Remark::Together(seen) => Some(shell.reads(&seen.most.0, &seen.key)),
         Remark::Outlier(seen) => Some(shell.on(&seen.host, &outlier::check(seen))),
+        Remark::Disk(DiskRemark::SlowWrites { host, .. }) if !host.is_empty() => {
+            Some(shell.on(host, "iostat -x 1   # during the writes"))
+        }
         Remark::Disk(DiskRemark::Slow { host, .. } | DiskRemark::Saturated { host, .. })
             if !host.is_empty() =>
         {

@@ -14,6 +14,8 @@ use super::remark;
 
 /// How the headline of a fault begins whose cause no finding names.
 const UNKNOWN: &str = "the cause is not known";
+/// Figures that nothing is known to compare with.
+const NO_LIMIT: &str = "no limit is known to compare with";
 /// Lost hosts that are named.
 const LOST_MAX: usize = 4;
 
@@ -70,6 +72,8 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
     let first = |is: fn(&Remark) -> bool| diagnosis.remarks.iter().find(|r| is(r)).map(remark::note);
     let drive =
         |r: &Remark| matches!(r, Remark::Disk(DiskRemark::Slow { .. } | DiskRemark::Saturated { .. }));
+    let writes = diagnosis.remarks.iter().find(|r| matches!(r, Remark::Disk(DiskRemark::SlowWrites { .. })));
+    let writes = writes.map(|slow| format!("{UNKNOWN}; {}", remark::note(slow)));
     match diagnosis.summary.overall {
         Overall::AtCeiling(_) if diagnosis.remarks.iter().any(|r| r.pace().is_some()) => {
             "no loss at the pace of the tests".to_owned()
@@ -81,7 +85,13 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
                 Remark::Ports(classes) => Some(format!("; {}", remark::ports(classes))),
                 _ => None,
             });
-            format!("nothing stands out among the peers; no ceiling is known{}", ports.unwrap_or_default())
+            let pairs: BTreeSet<(&str, &str)> =
+                diagnosis.cells.iter().map(|c| (c.from.as_str(), c.to.as_str())).collect();
+            let first = match pairs.len() {
+                1 => "the cause is not known: one pair has no peer to compare it with",
+                _ => "nothing stands out among the peers",
+            };
+            format!("{first}; no ceiling is known{}", ports.unwrap_or_default())
         }
         Overall::Counters => first(|r| matches!(r, Remark::Together(_) | Remark::Outlier(_)))
             .or_else(|| first(drive))
@@ -92,8 +102,16 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
         Overall::Figures(count) => {
             first(drive).unwrap_or_else(|| format!("{count} figures of disks, none of them at its limit"))
         }
+        Overall::Rate(bytes_per_s) => first(drive).or(writes).unwrap_or_else(|| {
+            format!("one figure of disks, {}; {NO_LIMIT}", remark::bytes_rate(bytes_per_s))
+        }),
+        Overall::Rates(count) => {
+            first(drive).or(writes).unwrap_or_else(|| format!("{count} figures of disks; {NO_LIMIT}"))
+        }
         Overall::Nothing if !diagnosis.asked.is_empty() => {
-            "the cause is not known: no measurement was read; what to measure next is listed below".to_owned()
+            let is_read = diagnosis.remarks.iter().any(|r| matches!(r, Remark::Read { .. }));
+            let read = if is_read { "what was read decides nothing" } else { "no measurement was read" };
+            format!("{UNKNOWN}: {read}; what to measure next is listed below")
         }
         Overall::Nothing => first(|r| matches!(r, Remark::FrontEnds { .. } | Remark::Crossing(_)))
             .unwrap_or_else(|| "nothing was measured".to_owned()),
@@ -186,7 +204,13 @@ mod tests {
         let busy =
             "home sdx: busy for 94 % of the time with 1110 requests a second: if it is a rotating disk";
         assert!(headline(figures(4), vec![drive]).starts_with(busy));
-        assert!(headline(figures(3), Vec::new()).starts_with("3 figures of disks"));
+        assert_eq!(headline(figures(3), Vec::new()), "3 figures of disks, none of them at its limit");
+        // A rate without a limit is not called fine.
+        let rates = |remarks| headline(Summary { overall: Overall::Rates(2), ..Summary::default() }, remarks);
+        assert_eq!(rates(Vec::new()), "2 figures of disks; no limit is known to compare with");
+        let slow = DiskRemark::SlowWrites { host: String::new(), wait_ms: Some(900.0), bytes_per_s: 570.0 };
+        let slow = rates(vec![Remark::Disk(slow)]);
+        assert!(slow.starts_with("the cause is not known; a synchronous write takes 900 ms"), "{slow}");
     }
 
     #[test]

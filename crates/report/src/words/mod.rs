@@ -21,7 +21,7 @@ pub(crate) use diff::verdict as verdict_of_fix;
 pub use diff::{RunDifference, difference, quoted};
 pub use finding::{location, loss};
 pub use headline::whole;
-pub(crate) use remark::{note, pace, step, unmeasured};
+pub(crate) use remark::{note, pace, slow_writes, step, unmeasured};
 
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::Gap;

@@ -181,6 +181,24 @@ fn outcome(repetition: Repetition) -> &'static str {
     }
 }
 
+/// A rate of a disk.
+pub(super) fn bytes_rate(bytes_per_s: f64) -> String {
+    if bytes_per_s < 1e6 {
+        format!("{} kB/s", short(bytes_per_s / 1e3))
+    } else {
+        format!("{} MB/s", short(bytes_per_s / 1e6))
+    }
+}
+
+/// How slow writes are.
+pub(crate) fn slow_writes(wait_ms: Option<f64>, bytes_per_s: f64) -> String {
+    let rate = bytes_rate(bytes_per_s);
+    match wait_ms {
+        Some(ms) => format!("a synchronous write takes {} ms ({rate})", short(ms)),
+        None => format!("writes in a row reach {rate}"),
+    }
+}
+
 fn disk(remark: &DiskRemark) -> String {
     let drive = |host: &str, device: &str| {
         if host.is_empty() { device.to_owned() } else { format!("{host} {device}") }
@@ -203,6 +221,13 @@ fn disk(remark: &DiskRemark) -> String {
                 drive(host, device),
                 percent(*busy),
                 short(*per_s)
+            )
+        }
+        DiskRemark::SlowWrites { host, wait_ms, bytes_per_s } => {
+            let at = if host.is_empty() { String::new() } else { format!("{host}: ") };
+            format!(
+                "{at}{}: no drive needs that long, something holds the writes back",
+                slow_writes(*wait_ms, *bytes_per_s)
             )
         }
         DiskRemark::Volume { host, device, name, on, per_s, busy } => {

@@ -40,6 +40,10 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
                 percent(*share)
             )
         }
+        Sign::SlowAnswers { rtt_us } => format!(
+            "{pair}: a ping takes {} ms: no distance explains that, something holds the packets back",
+            short(rtt_us / 1e3)
+        ),
         Sign::LocalMtu { refused_bytes, mtu_bytes } => format!(
             "{pair}: {} refuses packets of {refused_bytes} bytes itself, as {}, so none of them was lost on the path",
             symptom.from,
