@@ -7,7 +7,7 @@ use crate::condition::Condition;
 
 /// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
 /// prompt before one of these, because comments begin like that too.
-pub(crate) const TOOLS: [&str; 66] = [
+pub(crate) const TOOLS: [&str; 68] = [
     "iperf",
     "iperf2",
     "iperf3",
@@ -74,6 +74,8 @@ pub(crate) const TOOLS: [&str; 66] = [
     "nfsstat",
     "arping",
     "tc",
+    "iw",
+    "lsusb",
 ];
 
 /// Words in front of the command that is really run.

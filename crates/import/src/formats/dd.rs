@@ -18,6 +18,14 @@ fn copied(line: &str) -> Option<(f64, f64)> {
     Some((number(bytes)?, number(&seconds.replace(',', "."))?)).filter(|(_, seconds)| *seconds > 0.0)
 }
 
+/// The words behind an option of a command: `direct` and `dsync` of `oflag=direct,dsync`.
+fn flags<'c>(command: &'c str, option: &'c str) -> impl Iterator<Item = &'c str> {
+    command
+        .split_whitespace()
+        .filter_map(move |word| word.strip_prefix(option))
+        .flat_map(|all| all.split(','))
+}
+
 /// `8192+0 records in`
 fn is_record(line: &str) -> bool {
     let line = line.trim();
@@ -42,9 +50,24 @@ impl Reader for Dd {
         let Some((bytes, seconds)) = copied(block.line(records)) else {
             return records.max(1);
         };
-        let command = &block.at.command.whole;
+        let command = &block.at.command;
+        let of_dd = command.words.iter().any(|word| word.starts_with("if=") || word.starts_with("of="));
+        let command = if of_dd { command.whole.as_str() } else { "" };
         let writes = !command.contains("of=/dev/null");
-        if !["direct", "sync", "fdatasync"].iter().any(|flag| command.contains(flag)) {
+        // Each record waits until it is on the medium: `oflag=dsync`, `oflag=sync`.
+        let is_each =
+            ["dsync", "sync"].iter().any(|flag| flags(command, "oflag=").any(|given| given == *flag));
+        let count: f64 = block.lines[..records]
+            .last()
+            .and_then(|line| number(line.trim().split('+').next()?))
+            .unwrap_or(0.0);
+        let per_s = (is_each && count >= 1.0).then(|| count / seconds);
+        if !of_dd {
+            out.note(format!(
+                "{}: the command of dd is not in the text: its figure may be that of the page cache",
+                block.at.file
+            ));
+        } else if !["direct", "sync", "fdatasync"].iter().any(|flag| command.contains(flag)) {
             out.note(format!(
                 "{}: dd without oflag=direct or conv=fdatasync: its figure may be that of the page cache",
                 block.at.file
@@ -55,6 +78,8 @@ impl Reader for Dd {
             variant: storage_words::transport(block.at).unwrap_or_default(),
             pattern: if writes { StoragePattern::Write } else { StoragePattern::Read },
             bytes_per_s: bytes / seconds,
+            requests_per_s: per_s,
+            wait_ms: per_s.map(|per_s| 1000.0 / per_s),
             ..StorageFigure::default()
         });
         records + 1

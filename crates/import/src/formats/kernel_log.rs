@@ -30,7 +30,9 @@ const OF_NIC: [(&str, &str); 13] = [
 ];
 
 /// Events of a block device.
-const OF_DISK: [(&str, &str); 9] = [
+const OF_DISK: [(&str, &str); 11] = [
+    ("uas_eh_abort_handler", "uas_abort"),
+    ("uas_zap_pending", "uas_abort"),
     ("i/o error", "io_error"),
     ("critical medium error", "medium_error"),
     ("unrecovered read error", "medium_error"),
@@ -40,6 +42,33 @@ const OF_DISK: [(&str, &str); 9] = [
     ("timeout, reset controller", "reset"),
     ("disk failure on", "failed"),
     ("rejecting i/o to offline device", "offline"),
+];
+
+/// Events of a port of SATA.
+const OF_ATA: [(&str, &str); 8] = [
+    ("comreset failed", "comreset_failed"),
+    ("hard resetting link", "reset"),
+    ("soft resetting link", "reset"),
+    ("failed command", "failed_command"),
+    ("exception emask", "exception"),
+    ("link is slow to respond", "slow"),
+    ("qc timeout", "timeout"),
+    ("softreset failed", "reset_failed"),
+];
+
+/// Errors of the wire that libata lists in braces: those of a link that wakes up or is trained again, and
+/// those of bits on their path.
+const OF_WIRE: [(&str, &[&str]); 2] = [
+    ("wake_error", &["CommWake", "PHYRdyChg"]),
+    ("line_error", &["BadCRC", "10B8B", "Dispar", "UnrecovData", "Handshk", "LinkSeq", "TrStaTrns"]),
+];
+
+/// Events of a device on USB.
+const OF_USB: [(&str, &str); 4] = [
+    ("usb device number", "reset"),
+    ("device descriptor read", "descriptor_error"),
+    ("device not accepting address", "descriptor_error"),
+    ("over-current", "over_current"),
 ];
 
 /// Events of the host.
@@ -153,11 +182,73 @@ fn event(message: &str, counts: &mut Counts, out: &mut Sink) -> bool {
             1;
         return true;
     }
+    if ata(message, &lower, counts) || usb(message, &lower, counts) {
+        return true;
+    }
     if let Some((_, name)) = OF_HOST.iter().find(|(words, _)| lower.contains(words)) {
         *counts.entry(format!("kernel.log.{name}")).or_default() += 1;
         return true;
     }
     false
+}
+
+/// Whether a word is a name of libata: `ata5`, `ata5.00`.
+fn is_ata(word: &str) -> bool {
+    let number = word.strip_prefix("ata").unwrap_or_default();
+    number.starts_with(|c: char| c.is_ascii_digit())
+        && number.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
+/// `ata5.00: exception Emask 0x0 SAct 0x0 SErr 0x40000 action 0x6 frozen` and what follows it: the command,
+/// the answer, the errors of the wire. Whether the message is of libata.
+fn ata(message: &str, lower: &str, counts: &mut Counts) -> bool {
+    let Some((name, rest)) = message.split_once(": ").filter(|(name, _)| is_ata(name)) else {
+        // The second line of a command stands without its port.
+        return message.trim_start().starts_with("res ") && message.contains("Emask");
+    };
+    let port = name.split('.').next().unwrap_or(name);
+    let mut count = |what: &str| *counts.entry(format!("ata.{port}.log.{what}")).or_default() += 1;
+    if let Some((_, what)) = OF_ATA.iter().find(|(words, _)| lower.contains(words)) {
+        count(what);
+        if what.ends_with("reset") {
+            *counts.entry("kernel.log.sata_resets".to_owned()).or_default() += 1;
+        }
+        return true;
+    }
+    if let Some(errors) = rest.strip_prefix("SError: {") {
+        let has = |flags: &[&str]| errors.split_whitespace().any(|flag| flags.contains(&flag));
+        for (what, _) in OF_WIRE.iter().filter(|(_, flags)| has(flags)) {
+            count(what);
+        }
+        return true;
+    }
+    ["cmd ", "res ", "status: {", "error: {", "edma_err", "SATA link", "EH complete", "configured for"]
+        .iter()
+        .any(|start| rest.starts_with(start))
+}
+
+/// `usb 2-1.1: reset SuperSpeed Gen 1 USB device number 5 using xhci_hcd`, `scsi host0:
+/// uas_eh_device_reset_handler start`, and the command that a driver gave up. Whether the message is of them.
+fn usb(message: &str, lower: &str, counts: &mut Counts) -> bool {
+    if lower.contains("uas_eh_") {
+        if lower.ends_with("start") {
+            *counts.entry("kernel.log.uas_resets".to_owned()).or_default() += 1;
+        }
+        return true;
+    }
+    if message.starts_with("sd ") && lower.contains(" cdb: ") {
+        return true;
+    }
+    let Some((port, rest)) = lower.strip_prefix("usb ").and_then(|rest| rest.split_once(": ")) else {
+        return false;
+    };
+    let is_port = port.starts_with(|c: char| c.is_ascii_digit()) && port.contains('-') && port.len() <= 16;
+    let fits = |(words, what): &&(&str, &str)| {
+        rest.contains(words) && (*what != "reset" || rest.starts_with("reset "))
+    };
+    let Some((_, what)) = OF_USB.iter().find(fits).filter(|_| is_port) else { return false };
+    *counts.entry(format!("usb.{}.log.{what}", port.replace('.', "/"))).or_default() += 1;
+    true
 }
 
 /// `NIC Link is Up 1000 Mbps Full Duplex`, `Link is Up - 1Gbps/Full`, `link up, 10Gbps, full-duplex`.
@@ -224,7 +315,7 @@ impl Reader for KernelLog {
     }
 
     fn describes(&self) -> &'static str {
-        "dmesg, journalctl -k: links, time-outs, errors of disks"
+        "dmesg, journalctl -k: links, time-outs, errors of disks, SATA and USB"
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {

@@ -31,7 +31,7 @@ impl Reader for Lspci {
     }
 
     fn describes(&self) -> &'static str {
-        "lspci -vv: PCIe links"
+        "lspci -vv: PCIe links and their power saving"
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
@@ -55,6 +55,8 @@ impl Reader for Lspci {
                     out.text(format!("pci.{address}.model"), model);
                     out.text(format!("pci.{address}.class"), class);
                 }
+            } else if let Some(control) = text.strip_prefix("LnkCtl:") {
+                saving(address.as_deref(), control, out);
             } else if text.starts_with("LnkCap:") || text.starts_with("LnkSta:") {
                 put(address.as_deref(), text, at, out);
             } else if !(text.is_empty() || line.starts_with([' ', '\t']) || text == "--") {
@@ -66,6 +68,18 @@ impl Reader for Lspci {
         }
         taken.max(1)
     }
+}
+
+/// `LnkCtl: ASPM L0s L1 Enabled; RCB 64 bytes, …`: in how many states the link may sleep.
+fn saving(address: Option<&str>, text: &str, out: &mut Sink) {
+    let Some((address, aspm)) = address.zip(text.trim_start().strip_prefix("ASPM ")) else { return };
+    let state = aspm.split([';', ',']).next().unwrap_or_default().trim();
+    let states = match state.strip_suffix(" Enabled") {
+        Some(states) => states.split_whitespace().filter(|word| word.starts_with('L')).count(),
+        None if state == "Disabled" => 0,
+        None => return,
+    };
+    out.fact(format!("pci.{address}.pcie.aspm_states"), FactValue::Int(states as i64));
 }
 
 fn put(address: Option<&str>, text: &str, at: usize, out: &mut Sink) {

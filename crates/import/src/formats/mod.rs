@@ -10,6 +10,7 @@ mod cpu_power;
 mod cpu_use;
 mod dd;
 mod diskstats;
+mod dmsetup;
 mod docker_network;
 mod download;
 mod drbd;
@@ -37,9 +38,11 @@ mod iperf2_csv;
 mod iperf3;
 mod iperf3_json;
 mod iperf_lines;
+mod iw;
 mod json;
 mod kernel_log;
 mod lspci;
+mod lsusb;
 mod lvm;
 mod matrix;
 mod megaraid;
@@ -69,6 +72,7 @@ mod sysfs;
 mod table_words;
 mod tcpretrans;
 mod tiotest;
+mod too_long;
 mod transfer;
 mod zpool;
 
@@ -122,6 +126,8 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &qdisc::Qdisc,
     &download::Downloads,
     &lspci::Lspci,
+    &lsusb::Lsusb,
+    &iw::Iw,
     &modinfo::Modinfo,
     &numactl::Numactl,
     &netstat::NetstatS,
@@ -131,6 +137,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &firewall::Firewall,
     &tcpretrans::Tcpretrans,
     &lvm::Lvm,
+    &dmsetup::Dmsetup,
     &megaraid::Megaraid,
     &storcli::Storcli,
     &smart::Smart,
@@ -144,6 +151,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &slurm_nodes::SlurmNodes,
     &nccl::Nccl,
     &kernel_log::KernelLog,
+    &too_long::TooLong,
     &etc_hosts::EtcHosts,
     &hostname::Hostname,
     &drop_table::DropTable,

@@ -70,6 +70,30 @@ const DISK: [(&str, &str); 8] = [
     ("device/queue_depth", "queue_depth"),
 ];
 
+/// The file with the power saving of a SATA link.
+const LINK_POWER: &str = "link_power_management_policy";
+/// The policy that saves nothing.
+const NO_SAVING: &str = "max_performance";
+/// The others, and the one that the firmware sets.
+const SAVING: [&str; 4] = ["min_power", "medium_power", "med_power_with_dipm", "min_power_with_partial"];
+
+/// Power saving of the SATA links of a host adapter.
+fn link_power(adapter: &str, policy: &str, out: &mut Sink) {
+    out.text(format!("ata.{adapter}.link_power"), policy);
+    if SAVING.contains(&policy) {
+        out.fact(format!("ata.{adapter}.power_saving"), FactValue::Int(1));
+    }
+}
+
+/// `cat /sys/class/scsi_host/host*/link_power_management_policy` prints policies without names: what all of
+/// them have, else the one that saves most.
+fn link_powers(lines: &[&str], out: &mut Sink) {
+    let saving = SAVING.iter().find(|policy| lines.contains(policy));
+    if let Some(policy) = saving.or(lines.first()) {
+        link_power("host", policy, out);
+    }
+}
+
 /// A path that is read.
 fn is_path(text: &str) -> bool {
     (text.starts_with("/sys/") || text.starts_with("/proc/sys/")) && !text.contains([' ', '*'])
@@ -105,6 +129,10 @@ fn put(path: &str, value: &str, out: &mut Sink) -> bool {
         };
         let value = if *fact == "rotational" { FactValue::Flag(value == "1") } else { typed(value) };
         out.fact(format!("disk.{disk}.{fact}"), value);
+        return true;
+    }
+    if let Some(folder) = path.strip_suffix(LINK_POWER) {
+        link_power(folder.trim_end_matches('/').rsplit('/').next().unwrap_or("host"), value, out);
         return true;
     }
     if path.ends_with("/cpufreq/scaling_governor") {
@@ -207,6 +235,13 @@ fn bare(paths: &[&str], block: &Block<'_>, out: &mut Sink) -> usize {
             out.unread(0, "values without names: `grep . FILES` prints both");
         }
         return count.max(1);
+    }
+    if paths.iter().all(|path| path.ends_with(LINK_POWER)) {
+        let is_policy =
+            |line: &&str| SAVING.contains(line) || [NO_SAVING, "keep_firmware_settings"].contains(line);
+        let policies: Vec<&str> = lines().take_while(is_policy).collect();
+        link_powers(&policies, out);
+        return policies.len().max(1);
     }
     let is_plain = paths.iter().all(|path| !path.contains('*'));
     let count = lines().take(paths.len()).count();
