@@ -346,7 +346,10 @@ impl Names {
             .map(|end| plain_address(end).to_owned())
             .collect();
         let own = addresses_in(facts).into_iter().find(|address| ends.contains(address));
-        if let Some(own) = own {
+        // What stands above the only prompt of a text is of the same machine.
+        let mut prompted = sink.prompted.iter();
+        let only = prompted.next().filter(|_| prompted.next().is_none()).cloned();
+        if let Some(own) = own.or(only) {
             let name = self.host(&own);
             self.aliases.insert(NAMELESS.to_owned(), name);
         }

@@ -11,6 +11,8 @@ use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{Snapshot, StorageSubject};
 
+use crate::sink::NAMELESS;
+
 /// Names that are listed; the rest is counted.
 const NAMES_MAX: usize = 4;
 /// Names that a command is given.
@@ -127,7 +129,9 @@ fn missing(what: String, command: String) -> Missing {
 }
 
 fn any_transfer(evidence: &Evidence<'_>) -> Option<Missing> {
-    let hosts: Vec<&str> = evidence.snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+    let mut hosts: Vec<&str> = evidence.snapshot.inventory.hosts.iter().map(|h| h.name.as_str()).collect();
+    // No command runs on a host without a name.
+    hosts.retain(|host| *host != NAMELESS);
     let storage_only = !evidence.snapshot.storage.is_empty() && evidence.snapshot.facts.is_empty();
     if !evidence.transfers.is_empty() || storage_only {
         return None;
@@ -154,7 +158,8 @@ fn other_direction(evidence: &Evidence<'_>) -> Option<Missing> {
         .collect();
     let (from, to) = one_direction.first()?;
     let more = if one_direction.len() > 1 {
-        format!(" and {} more pairs", one_direction.len() - 1)
+        let rest = one_direction.len() - 1;
+        format!(" and {rest} more {}", if rest == 1 { "pair" } else { "pairs" })
     } else {
         String::new()
     };

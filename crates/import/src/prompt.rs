@@ -139,12 +139,24 @@ fn heading(line: &str) -> Option<Prompt<'_>> {
 }
 
 /// Words with a number that head something else than the output of a host: `test1:`.
-pub(crate) const NO_HOSTS: [&str; 47] = [
-    "test", "run", "step", "case", "fig", "figure", "table", "round", "try", "attempt", "option", "example",
-    "config", "pass", "job", "day", "week", "part", "phase", "stage", "note", "edit", "update", "q", "a",
-    "eth", "en", "em", "bond", "br", "md", "sd", "dm", "nvme", "drbd", "vda", "ib", "wlan", "veth", "vxlan",
-    "tun", "lo", "cpu", "core", "irq", "queue", "numa",
+pub(crate) const NO_HOSTS: [&str; 49] = [
+    "ifcfg", "route", "test", "run", "step", "case", "fig", "figure", "table", "round", "try", "attempt",
+    "option", "example", "config", "pass", "job", "day", "week", "part", "phase", "stage", "note", "edit",
+    "update", "q", "a", "eth", "en", "em", "bond", "br", "md", "sd", "dm", "nvme", "drbd", "vda", "ib",
+    "wlan", "veth", "vxlan", "tun", "lo", "cpu", "core", "irq", "queue", "numa",
 ];
+/// Endings of the names of files that people paste under their name.
+const FILES: [&str; 13] = [
+    ".conf", ".cfg", ".cnf", ".ini", ".log", ".txt", ".yaml", ".yml", ".json", ".toml", ".xml", ".service",
+    ".sh",
+];
+
+/// Whether a word of a heading is the name of a file: `node1.conf`, `20-lan0.network`.
+fn is_file(word: &str) -> bool {
+    let lower = word.to_lowercase();
+    FILES.iter().any(|ending| lower.ends_with(ending))
+}
+
 /// Words in front of the name of a host in a heading.
 const BEFORE: [&str; 9] = ["on", "from", "at", "host", "node", "server", "client", "machine", "output"];
 
@@ -165,6 +177,7 @@ fn titled(line: &str) -> Option<Prompt<'_>> {
         && word.contains(|c: char| c.is_ascii_digit())
         && !word.contains(':')
         && !interface
+        && !is_file(word)
         && !NO_HOSTS.contains(&letters.as_str());
     let group = rest.last().map(|w| w.trim_matches(['(', ')'])).filter(|w| is_host(w) && *w != word);
     (is_name && in_brackets && !line.starts_with([' ', '\t']))
@@ -172,8 +185,10 @@ fn titled(line: &str) -> Option<Prompt<'_>> {
 }
 
 /// Tools whose command lines people type without a prompt.
-const TYPED: [&str; 10] =
-    ["iperf", "iperf3", "nuttcp", "netperf", "ethtool", "ping", "fio", "iostat", "wget", "curl"];
+const TYPED: [&str; 14] = [
+    "iperf", "iperf3", "nuttcp", "netperf", "ethtool", "ping", "fio", "iostat", "wget", "curl", "dd",
+    "lsusb", "lspci", "hdparm",
+];
 
 /// `iperf3 -c arc-2 -t 10` without any prompt: a tool, an option, and no sentence.
 fn typed(line: &str) -> Option<Prompt<'_>> {
@@ -183,7 +198,9 @@ fn typed(line: &str) -> Option<Prompt<'_>> {
     let second = words.next()?;
     let is_option = second.starts_with('-') && second.len() > 1 && !second[1..].starts_with(['-', ' '])
         || second.starts_with("--") && second.len() > 3
-        || ["wget", "curl"].contains(&tool) && second.contains("://");
+        || ["wget", "curl"].contains(&tool) && second.contains("://")
+        || tool == "dd"
+            && line.split_whitespace().any(|word| word.starts_with("if=") || word.starts_with("of="));
     let prose = ["the", "and", "on", "is", "with", "shows", "both", "from", "to", "gives", "a"];
     let is_sentence = line.ends_with(['.', ':', '?', '!', ',', ';'])
         || line.split_whitespace().count() > 16
@@ -242,6 +259,8 @@ mod tests {
             assert_eq!(read(line), Some(("arc-1", "")), "{line}");
         }
         assert_eq!(read("iperf3 -c arc-2 -t 10"), Some(("", "iperf3 -c arc-2 -t 10")));
+        let copy = "dd if=/dev/zero of=/data/t0 bs=1M count=64 conv=fsync";
+        assert_eq!(read(copy), Some(("", copy)));
         assert_eq!(read("=== arc-1 ==="), Some(("arc-1", "")));
         assert_eq!(read("==> arc-1 <=="), Some(("arc-1", "")));
         assert_eq!(read("## arc-1"), Some(("arc-1", "")));
@@ -267,6 +286,9 @@ mod tests {
             "enp3s0:",
             "test1:",
             "Results:",
+            "ifcfg-bond0:",
+            "node1.conf:",
+            "dd is slow on both of them",
             "iperf3 -c on both of them",
             "Since 10:02:11 something happens",
             "## Results",
