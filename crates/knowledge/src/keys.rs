@@ -24,6 +24,9 @@ pub(crate) const FAMILIES: &[&str] = &[
     "gluster.",
     "audit.",
     "firewall.",
+    "ata.",
+    "usb.",
+    "socket.",
 ];
 
 /// The NIC that a key speaks of.

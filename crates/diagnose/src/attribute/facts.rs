@@ -26,10 +26,8 @@ pub(super) fn judge(
     scored: &mut Scored<'_>,
 ) -> Option<()> {
     let rules = &facts.rules.attribute;
-    for test in &cause.excludes {
-        if matches!(run(facts, location, test), Outcome::Holds(_)) {
-            return None;
-        }
+    if is_excluded(facts, location, cause) {
+        return None;
     }
     for test in &cause.indicators {
         match run(facts, location, test) {
@@ -76,6 +74,11 @@ pub(crate) fn possible(facts: &Facts<'_>, location: &SuspectContext<'_>, cause: 
         matches!(test.op, Op::WindowBinds | Op::WindowAmple | Op::RateBinds)
             || matches!(run(facts, location, test), Outcome::Holds(_))
     })
+}
+
+/// Whether a fact rules the cause out.
+pub(crate) fn is_excluded(facts: &Facts<'_>, location: &SuspectContext<'_>, cause: &Cause) -> bool {
+    cause.excludes.iter().any(|test| matches!(run(facts, location, test), Outcome::Holds(_)))
 }
 
 enum Outcome {

@@ -22,7 +22,7 @@ mod suspect_context;
 
 pub(crate) use differences::{IDENTITY, unexplained};
 pub(crate) use drives::of_drives;
-pub(crate) use facts::{fits, possible};
+pub(crate) use facts::{fits, is_excluded, possible};
 pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
 pub(crate) use population::Peers;

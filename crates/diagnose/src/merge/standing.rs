@@ -8,7 +8,7 @@ use linerate_model::finding::{Direction, Finding, LayerScope, LossLocation, Susp
 
 use super::read::only_read;
 use crate::attribute::shape::Shape;
-use crate::attribute::{Scored, SuspectContext, prior, ranked, standing, subjects};
+use crate::attribute::{Scored, SuspectContext, is_excluded, prior, ranked, standing, subjects};
 use crate::calibrate::Calibration;
 use crate::context::Context;
 
@@ -41,16 +41,16 @@ fn of_host(
     knowledge: &Knowledge,
     calibration: &Calibration,
 ) -> Option<Finding> {
-    let mut all: Vec<Scored<'_>> =
-        knowledge.causes().filter_map(|cause| scored(context, host, cause)).collect();
-    all.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.cause.id.cmp(&b.cause.id)));
-    all.truncate(context.facts.rules.merge.causes_max);
-    let most: f64 = all.iter().map(|s| s.score.exp()).sum();
-    let rules = &context.facts.rules.merge;
     let suspect = Suspect::Host(host.to_owned());
     let (shape, subjects) = (Shape::default(), subjects(context, &suspect, &[]));
     let (direction, layer) = (Direction::Both, LayerScope::Any);
     let location = SuspectContext::read(&suspect, direction, layer, &shape, &subjects);
+    let possible = knowledge.causes().filter(|cause| !is_excluded(&context.facts, &location, cause));
+    let mut all: Vec<Scored<'_>> = possible.filter_map(|cause| scored(context, host, cause)).collect();
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.cause.id.cmp(&b.cause.id)));
+    all.truncate(context.facts.rules.merge.causes_max);
+    let most: f64 = all.iter().map(|s| s.score.exp()).sum();
+    let rules = &context.facts.rules.merge;
     let share = |s: &Scored<'_>| calibration.cause.chance(rules.standing_cause) * s.score.exp() / most;
     let causes: Vec<_> = all.iter().map(|s| ranked(&context.facts, &location, s, share(s))).collect();
     let at = LossLocation { suspect: suspect.clone(), direction, probability: calibration.place.chance(1.0) };
