@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_knowledge::Knowledge;
 use linerate_knowledge::keys::device_of;
+use linerate_knowledge::{FactTest, Knowledge};
 use linerate_model::finding::{
     Direction, FactHit, Finding, LayerScope, LossLocation, Metric, RankedCause, Suspect,
 };
@@ -118,7 +118,8 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let (shape, subjects) = (Shape::default(), subjects(context, &wrong.suspect, &[]));
     let location = SuspectContext::read(&wrong.suspect, wrong.direction, wrong.layer, &shape, &subjects);
     let rules = &context.facts.rules.merge;
-    let sure = calibration.cause.chance(rules.read_cause);
+    let sure = if is_lone(context, wrong) { rules.standing_cause } else { rules.read_cause };
+    let sure = calibration.cause.chance(sure);
     let mut cause = ranked(&context.facts, &location, &wrong.scored, sure);
     cause.supports.extend(on_others(wrong));
     let mut suspect = wrong.suspect.clone();
@@ -134,6 +135,17 @@ fn static_finding(context: &Context<'_>, wrong: &Wrong<'_>, calibration: &Calibr
     let at = LossLocation { suspect, direction, probability: calibration.place.chance(1.0) };
     let probability = calibration.finding.chance(rules.read_finding);
     Finding { read_on, ..only_read(at, wrong.layer, probability, vec![cause]) }
+}
+
+/// Whether a value that is wrong only where its equals have another one was read alone: of imported evidence
+/// without an equal of the host or device, and without any figure of a disk. It may be so on purpose.
+fn is_lone(context: &Context<'_>, wrong: &Wrong<'_>) -> bool {
+    let snapshot = context.facts.snapshot;
+    let compares = |test: &FactTest| test.unlike_peers && test.required;
+    let is_alone = wrong.scored.hits.iter().all(|hit| hit.peers.is_none());
+    let is_measured = !snapshot.storage.is_empty() || !snapshot.samples.is_empty();
+    let indicators = &wrong.scored.cause.indicators;
+    snapshot.imported.is_some() && is_alone && !is_measured && indicators.iter().any(compares)
 }
 
 /// A finding without a measured loss.
