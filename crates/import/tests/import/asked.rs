@@ -26,6 +26,19 @@ const EXAMPLES: &[(&str, &str)] = &[
         "cat /proc/self/mountstats",
         "device store:/data mounted on /data with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=65536,proto=tcp,timeo=600\n\tper-op statistics\n\t        READ: 1000 1020 0 100 200 300 400 500 0\n",
     ),
+    (
+        "grep . /sys/class/scsi_host/host*/link_power_management_policy",
+        "/sys/class/scsi_host/host0/link_power_management_policy:med_power_with_dipm\n/sys/class/scsi_host/host1/link_power_management_policy:max_performance\n",
+    ),
+    ("iw dev DEV get power_save", "Power save: on\n"),
+    (
+        "iw dev DEV station dump",
+        "Station 02:00:00:00:00:07 (on wlan0)\n\tinactive time:\t12 ms\n\ttx packets:\t9000\n\ttx retries:\t4100\n\ttx failed:\t350\n\tsignal:  \t-79 [-81, -83] dBm\n\ttx bitrate:\t13.0 MBit/s MCS 1\n",
+    ),
+    (
+        "lsusb -t",
+        "/:  Bus 02.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M\n/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/2p, 480M\n    |__ Port 2: Dev 3, If 0, Class=Mass Storage, Driver=usb-storage, 480M\n",
+    ),
     ("cat /sys/class/net/ib0/mode", "datagram\n"),
     ("cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n"),
     (
@@ -136,9 +149,16 @@ fn example(command: &str) -> Option<&'static str> {
 
 /// A command as it would be typed: with names for the words that stand for them.
 fn typed(command: &str) -> String {
-    [("NIC", "eth0"), ("DRIVE", "sdb"), ("HOST", "192.0.2.7"), ("SERVER", "192.0.2.7"), ("PEER", "192.0.2.2")]
-        .iter()
-        .fold(command.replace("{to}", "192.0.2.7"), |text, (word, name)| text.replace(word, name))
+    [
+        ("NIC", "eth0"),
+        ("DRIVE", "sdb"),
+        ("DEV", "wlan0"),
+        ("HOST", "192.0.2.7"),
+        ("SERVER", "192.0.2.7"),
+        ("PEER", "192.0.2.2"),
+    ]
+    .iter()
+    .fold(command.replace("{to}", "192.0.2.7"), |text, (word, name)| text.replace(word, name))
 }
 
 /// The session of a command and its output.

@@ -11,6 +11,7 @@ use super::{asked, bytes, files};
 
 /// Patterns of keys that no cause asks for, and what they are for.
 const BESIDE: &[(&str, &str)] = &[
+    ("ata.*.link_power", "the policy behind ata.*.power_saving"),
     ("cpu.*.*_percent", "shown as measured; symptoms judge the busiest CPU of a transfer"),
     ("cpu.busiest*", "shown as measured; symptoms judge the busiest CPU of a transfer"),
     ("cpu.idle_deepest", "names the state of cpu.idle_latency_us"),
@@ -45,6 +46,9 @@ const BESIDE: &[(&str, &str)] = &[
     ("nic.*.ring.*", "compared between hosts"),
     ("nic.*.stat.*", "counters that are compared between hosts"),
     ("nic.*.state", "shown"),
+    ("nic.*.wifi.bitrate_mbit", "shown; a low one has a key of its own"),
+    ("nic.*.wifi.power_save", "shown"),
+    ("nic.*.wifi.signal_dbm", "shown; a weak one has a key of its own"),
     ("nic.*.txqueuelen", "compared between hosts"),
     ("pci.*", "handed to the NIC or the drive of that address"),
     ("slurm.*", "a remark of its own"),
@@ -55,6 +59,8 @@ const BESIDE: &[(&str, &str)] = &[
     ("sysctl.*", "compared between hosts and with profiles"),
     ("tcp.rate.*", "rates of other tools, shown"),
     ("tcpretrans.*", "shown"),
+    ("usb.*.driver", "shown beside the speed"),
+    ("usb.*.speed_mbit", "shown; what is too little for a drive or a NIC has a key of its own"),
 ];
 
 /// Keys of all fixtures, each under a prompt whose command is in its name as far as one is needed.
