@@ -7,6 +7,7 @@
 mod asked;
 mod bounds;
 mod casebook;
+mod faults;
 mod formats;
 mod honest;
 mod keys;

@@ -223,7 +223,8 @@ fn the_text_has_priority_over_the_name_of_its_file() {
     assert_eq!(named("vienna.txt", text), ["vienna"]);
     assert_eq!(
         named("vienna.txt", &format!("{text}[root@arc-1 ~]# sysctl -a\n{text}")),
-        ["arc-1", "unnamed-host"]
+        ["arc-1"],
+        "above the only prompt stands what the same machine printed"
     );
     let mail = format!("From: a\nSubject: slow\nDate: today\n\n{text}");
     assert_eq!(named("vienna.txt", &mail), ["unnamed-host"]);
