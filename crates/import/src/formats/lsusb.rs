@@ -12,6 +12,8 @@ pub(crate) struct Lsusb;
 
 /// What USB 2 carries, Mbit/s: drives and NICs of today have more.
 const USB_2_MBIT: f64 = 480.0;
+/// The version that a device of USB 3 reports where it is connected as USB 2 alone.
+const OF_USB_3: &str = "2.10";
 /// Drivers of drives.
 const STORAGE: [&str; 2] = ["uas", "usb-storage"];
 /// Drivers of NICs of 1 Gbit/s and more.
@@ -66,8 +68,11 @@ fn of_nas(line: &str) -> Option<Device> {
     let (head, described) = rest.split_once('(').unwrap_or((rest, ""));
     let mbit = head.split_whitespace().find_map(|word| leading(word.strip_suffix("MBit/s")?))?;
     let words: Vec<String> = described.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).collect();
-    let fits = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
-    let kind = NAMES.iter().find(|(_, known)| fits(known)).map(|(kind, _)| *kind);
+    // `5GbE` is a word of its own.
+    let bare = |word: &str| word.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let fits = |known: &[&str]| words.iter().any(|word| known.contains(&bare(word).as_str()));
+    let named = NAMES.iter().find(|(_, known)| fits(known)).map(|(kind, _)| *kind);
+    let kind = named.or_else(|| head.split_whitespace().any(|word| word == OF_USB_3).then_some("device"));
     let plain = name.len() <= 16 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b));
     let is_hub = name.starts_with("usb");
     plain.then(|| Device {
@@ -134,6 +139,16 @@ mod tests {
             of_nas("  |__2-1.4  0b95:1790:0100 00  3.20 5000MBit/s 124mA 1IF  (ASIX Gigabit Ethernet 07)");
         let nic = nic.unwrap();
         assert_eq!((nic.name.as_str(), nic.kind, nic.mbit), ("2-1/4", Some("network"), 5000.0));
+        let kind = |line: &str| of_nas(line).unwrap().kind;
+        assert_eq!(
+            kind("  |__1-2  0b95:0001:0101 00  2.10  480MBit/s 500mA 1IF  (Example 5GbE Adapter 3)"),
+            Some("network")
+        );
+        assert_eq!(
+            kind("  |__1-2  0b95:0001:0101 00  2.10  480MBit/s 500mA 1IF  (Example Camera 3)"),
+            Some("device")
+        );
+        assert_eq!(kind("  |__1-2  0b95:0001:0101 00  2.00  480MBit/s 500mA 1IF  (Example Printer 3)"), None);
         assert_eq!(plain("    |__ Port 2: Dev 5, If 1", 1), None);
         assert_eq!(of_nas("|__ a branch of a tree"), None);
     }
