@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::{FactKey, FactValue, check_key};
 use linerate_model::http::HttpFetch;
+pub(crate) use linerate_model::imported::NAMELESS;
 use linerate_model::inventory::Layer;
 use linerate_model::kind::TestKind;
 use linerate_model::outlier::StoredSeries;
@@ -127,8 +128,6 @@ pub(crate) struct Sink {
 
 /// Host of downloads that names none.
 pub(crate) const CLIENT: &str = "client";
-/// Host of evidence that names none.
-pub(crate) const NAMELESS: &str = "unnamed-host";
 
 impl Sink {
     /// A new piece of a text begins.

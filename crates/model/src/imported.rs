@@ -30,6 +30,9 @@ pub struct Imported {
     pub words: Vec<String>,
 }
 
+/// Host of evidence that names none.
+pub const NAMELESS: &str = "unnamed-host";
+
 /// Most entries of [`Imported::words`].
 pub const WORDS_MAX: usize = 2000;
 

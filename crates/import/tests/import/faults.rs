@@ -196,3 +196,16 @@ fn what_was_read_is_not_denied() {
     assert!(!headline.contains("no measurement was read"), "{headline}");
     assert!(diagnosed("The NIC is slow.\n").headline.contains("no measurement was read"));
 }
+
+#[test]
+fn no_transport_leads_to_a_host_without_a_name() {
+    let snapshot = read_one(Document::new(
+        "mail.txt",
+        "/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 480M\n    \
+         |__ Port 4: Dev 3, If 0, Class=Mass Storage, Driver=uas, 480M\n",
+    ));
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let verdict = linerate_report::verdict::of(&snapshot, &linerate_report::words::written(diagnosis));
+    let check = verdict.findings[0].check.as_ref().unwrap();
+    assert_eq!(check.command, "lsusb -t");
+}

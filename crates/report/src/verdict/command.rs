@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use linerate_model::imported::NAMELESS;
 use linerate_model::inventory::TransportSpec;
 use linerate_model::shell;
 use linerate_model::snapshot::Snapshot;
@@ -92,7 +93,9 @@ impl<'a> Shell<'a> {
         if command.starts_with("linerate ") {
             return with_inventory(command, self.snapshot.inventory.typed.as_deref());
         }
-        HostCommand { host: Some(host.to_owned()), command: self.reached(host, command) }
+        // No transport reaches a host without a name.
+        let command = if host == NAMELESS { command.to_owned() } else { self.reached(host, command) };
+        HostCommand { host: Some(host.to_owned()), command }
     }
 
     /// The command that reads a fact.
