@@ -277,7 +277,7 @@ fn what_only_reads_works_where_nothing_can_be_written() {
         ("linerate runs --json", "imported"),
         ("linerate report", "a"),
         ("linerate report --json", "sysctl.txt"),
-        ("linerate diagnose", "no measurement was read"),
+        ("linerate diagnose", "what was read decides nothing"),
         ("linerate diff a a", ""),
         ("linerate case record", "tcp_sack"),
     ] {
