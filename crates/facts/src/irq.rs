@@ -1,6 +1,6 @@
 //! Facts and setting `nic.*.irq.*`: interrupts of a device and the CPUs that take them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::procfs;
@@ -45,6 +45,18 @@ fn interrupts_of(view: &View<'_>, link: &NetDevice, names: &BTreeMap<u32, String
     found
 }
 
+/// Devices that have interrupts of their own.
+fn devices<'v>(view: &'v View<'_>) -> impl Iterator<Item = &'v NetDevice> {
+    view.links().iter().filter(|link| !link.loopback && link.kind.is_none())
+}
+
+/// Interrupts of all devices.
+pub(super) fn all(view: &View<'_>) -> BTreeSet<u32> {
+    let names =
+        view.root.read("/proc/interrupts").map(|text| procfs::interrupt_names(&text)).unwrap_or_default();
+    devices(view).flat_map(|link| interrupts_of(view, link, &names)).collect()
+}
+
 impl Fact for Interrupts {
     fn declarations(&self) -> Vec<FactDecl> {
         vec![
@@ -69,7 +81,7 @@ impl Fact for Interrupts {
             Err(error) => return out.gap("nic.*.irq.*", &error),
         };
         let names = procfs::interrupt_names(&text);
-        for link in view.links().iter().filter(|l| !l.loopback && l.kind.is_none()) {
+        for link in devices(view) {
             let nic = format!("nic.{}", key_name(&link.name));
             let mut cpus: Vec<u32> = Vec::new();
             for number in interrupts_of(view, link, &names) {
@@ -128,7 +140,7 @@ impl Setting for Interrupts {
         };
         unit(
             &format!("{nic}-irq-{name}"),
-            &format!("interrupt {name} of {nic} (irqbalance must leave it alone)"),
+            &format!("interrupt {name} of {nic}"),
             format!(
                 "/bin/sh -c 'for d in /proc/irq/*/{name}; do echo {list} > \"$${{d%%/*}}/smp_affinity_list\"; done'"
             ),

@@ -29,6 +29,7 @@ pub mod filesystem;
 pub mod filter;
 pub mod inotify;
 pub mod interrupt;
+pub mod irqbalance;
 pub mod kernel_log;
 pub mod local_time;
 pub mod neighbour;

@@ -160,7 +160,7 @@ fn a_unit_that_keep_wrote_counts_where_it_is_enabled_and_as_written() {
     };
     let service = format!("etc/systemd/system/{name}.service");
     let link = format!("etc/systemd/system/multi-user.target.wants/{name}.service");
-    let site = Site::new(&[(&service, &crate::change::unit::unit_text(&description, &exec))]);
+    let site = Site::new(&[(&service, &crate::change::unit::unit_text(&name, &description, &exec))]);
     let now = [(key, now)];
     assert_eq!(site.lines(&now), [""; 0], "not enabled");
     let path = site.folder.path().join(link);

@@ -85,7 +85,7 @@ pub(crate) fn plan<H: Host>(
             Persist::Unit { name: unit, description, exec } => {
                 let service = PathBuf::from(format!("systemd/system/{unit}.service"));
                 let wants = PathBuf::from(format!("systemd/system/multi-user.target.wants/{unit}.service"));
-                let text = Content::Text(unit_text(&description, &exec));
+                let text = Content::Text(unit_text(&unit, &description, &exec));
                 let link = Content::Link(PathBuf::from(format!("../{unit}.service")));
                 for (path, after) in [(service, text), (wants, link)] {
                     let path = below(host, name, etc_dir, &path)?;

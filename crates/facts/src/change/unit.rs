@@ -8,6 +8,8 @@ const AFTER: [&str; 5] = [
     "tuned.service",
     "rc-local.service",
 ];
+/// What has irqbalance leave interrupts alone comes before the units of these.
+const BEFORE_INTERRUPTS: &str = "linerate-irqbalance.service";
 
 /// The lines that a unit runs.
 pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {
@@ -15,11 +17,14 @@ pub(crate) fn unit_exec(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Its text, with the lines that it runs.
-pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
+pub(crate) fn unit_text(name: &str, description: &str, exec: &[String]) -> String {
+    let mut after = AFTER.join(" ");
+    if name.contains("-irq-") {
+        after.extend([" ", BEFORE_INTERRUPTS]);
+    }
     let mut text = format!(
-        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter={}\n\n\
-         [Service]\nType=oneshot\nRemainAfterExit=yes\n",
-        AFTER.join(" ")
+        "# Written by linerate; `linerate undo` removes it.\n[Unit]\nDescription={description}\nAfter={after}\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\n"
     );
     for line in exec {
         text.push_str("ExecStart=");
@@ -28,4 +33,15 @@ pub(crate) fn unit_text(description: &str, exec: &[String]) -> String {
     }
     text.push_str("\n[Install]\nWantedBy=multi-user.target\n");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_placed_when_irqbalance_leaves_it_alone() {
+        let waits = |name: &str| unit_text(name, "", &[]).contains(BEFORE_INTERRUPTS);
+        assert!(waits("linerate-eth0-irq-mlx5_comp0") && !waits("linerate-irqbalance"));
+    }
 }
