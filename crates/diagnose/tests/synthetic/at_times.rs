@@ -373,7 +373,7 @@ fn a_limiter_on_a_machine_is_looked_at_longer() {
         let snapshot = cluster.measure(21, &|_, _, _, path| path.loss = 0.0);
         let tests = second_stage(&snapshot, &Knowledge::builtin().expect("the knowledge is good"), FIRST_ID);
         let is_long = |test: &Test| test.kind.get().is_some_and(|tcp: &TcpPlan| tcp.duration_ms >= 2000);
-        tests.into_iter().filter(is_long).map(|test| [test.from.to_string(), test.to.to_string()]).collect()
+        tests.into_iter().filter(is_long).map(|test| [test.from, test.to]).collect()
     };
     assert!(long(&cluster).is_empty());
     cluster.set("rack-3", "nic.p-node-3.qdisc", FactValue::Text("tbf".to_owned()));

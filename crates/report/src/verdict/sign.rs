@@ -262,9 +262,8 @@ fn check(remark: &Remark, shell: &Shell<'_>) -> Option<HostCommand> {
         Remark::Symptom(symptom) => Some(match &symptom.sign {
             Sign::CoreFull { host, .. } => shell.on(host, "mpstat -P ALL 1 5   # during a transfer"),
             Sign::Window { .. } => shell.on(&symptom.to, "sysctl net.ipv4.tcp_rmem"),
-            Sign::Burst { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
+            Sign::Burst { .. } | Sign::SlowAnswers { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
             Sign::Unanswered { .. } => shell.on(&symptom.from, "ip -s link show"),
-            Sign::SlowAnswers { .. } => shell.on(&symptom.from, "tc -s qdisc show"),
             Sign::LocalMtu { .. } => shell.on(&symptom.from, "ip route show"),
             Sign::OneStream { .. } | Sign::Conditions(_) => {
                 shell.on(&symptom.to, "mpstat -P ALL 1 5   # during a transfer")

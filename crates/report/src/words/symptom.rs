@@ -44,11 +44,9 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
             "{pair}: a ping takes {} ms: no distance explains that, something holds the packets back",
             short(rtt_us / 1e3)
         ),
-        Sign::LocalMtu { refused_bytes, mtu_bytes } => format!(
-            "{pair}: {} refuses packets of {refused_bytes} bytes itself, as {}, so none of them was lost on the path",
-            symptom.from,
-            local_mtu(*mtu_bytes)
-        ),
+        Sign::LocalMtu { refused_bytes, mtu_bytes } => {
+            format!("{pair}: {}", local_mtu(&symptom.from, *refused_bytes, *mtu_bytes))
+        }
         Sign::Resent { per_s, share } => {
             format!("{pair}: {} segments a second are sent again, {} of all", short(*per_s), percent(*share))
         }
@@ -70,20 +68,19 @@ pub(super) fn symptom(symptom: &Symptom) -> String {
             format!("{pair}: {} is the full rate of no port: something else limits it", rate(*bps))
         }
         Sign::FullPort { bps, link_bps } => {
-            format!(
-                "{pair}: {}, {} of a port of {}: it is full",
-                rate(*bps),
-                percent(bps / link_bps),
-                rate(*link_bps)
-            )
+            let (share, port) = (percent(bps / link_bps), rate(*link_bps));
+            format!("{pair}: {}, {share} of a port of {port}: it is full", rate(*bps))
         }
     }
 }
 
-/// The MTU of a sender's own route.
-fn local_mtu(mtu_bytes: Option<u32>) -> String {
+/// What a sender refuses itself, by the MTU of its own route.
+fn local_mtu(from: &str, refused_bytes: u32, mtu_bytes: Option<u32>) -> String {
     let of = mtu_bytes.map_or_else(|| "smaller".to_owned(), |bytes| bytes.to_string());
-    format!("the MTU of its route is {of}")
+    format!(
+        "{from} refuses packets of {refused_bytes} bytes itself, as the MTU of its route is {of}, so none of \
+         them was lost on the path"
+    )
 }
 
 /// The rate under each condition of one pair, and the change.
