@@ -7,7 +7,7 @@ use super::draft::Understood;
 use super::error::{Flaw, InventoryError};
 use super::reader::{SourceText, TEXT_BYTES_MAX};
 use super::readers::{READERS, understand};
-use super::{lookalikes, ssh_config};
+use super::{confusables, ssh_config};
 use linerate_input::{self as input, InputError};
 
 /// Files of a folder that an `Include` with a wildcard reads.
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path, format: Option<&str>) -> Result<Understood, Inve
     understood.disturbances = understood.disturbances.map(|p| folder.join(p));
     let names = understood.hosts.iter().map(|host| host.name.as_str());
     let groups = understood.groups.iter().map(|group| group.name.as_str());
-    understood.notes.extend(lookalikes::remarks(names.chain(groups)));
+    understood.notes.extend(confusables::remarks(names.chain(groups)));
     Ok(understood)
 }
 

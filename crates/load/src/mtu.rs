@@ -7,8 +7,8 @@
 //! disturbance does not hit one size alone. The whole test takes less than 0.7 s also when everything is
 //! lost.
 //!
-//! Not the search of `path_mtu_search.rs`, which sends one size at a time and waits up to 0.5 s for each that vanishes:
-//! a survey has thousands of pairs, counts each answer, and needs one direction.
+//! Not the search of `path_mtu_search.rs`, which sends one size at a time and waits up to 0.5 s for each that
+//! vanishes: a survey has thousands of pairs, counts each answer, and needs one direction.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

@@ -158,8 +158,8 @@ impl<'a> CellEvidence<'a> {
         self.samples.iter().filter_map(single).collect()
     }
 
-    /// The rates of all transfers, one by one: of a long one that jumps those of its parts, 0 where nothing got
-    /// through.
+    /// The rates of all transfers, one by one: of a long one that jumps those of its parts, 0 where nothing
+    /// got through.
     pub(crate) fn transfers(&self) -> Vec<Single> {
         let of = |s: &&'a Sample| {
             let several = s.test.kind.get().is_some_and(TcpPlan::is_parallel);

@@ -1,5 +1,6 @@
 //! Stage 1, `collect`: samples become cells, one for each ordered pair in one layer, and tests that say
-//! nothing are set apart. Beside them the facts of the hosts, looked up by host, NIC and pattern. Nothing is judged.
+//! nothing are set apart. Beside them the facts of the hosts, found by host, NIC and pattern. Nothing is
+//! judged.
 
 mod cells;
 mod endpoints;

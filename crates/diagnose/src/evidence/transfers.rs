@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn a_long_transfer_that_jumps_counts_as_its_parts() {
-        let at_times = |at_ms| if (950..=1740).contains(&at_ms) { 50e6 } else { 190e6 };
-        let parts = rates(&sample(2500, at_times));
+        let rate_at = |at_ms| if (950..=1740).contains(&at_ms) { 50e6 } else { 190e6 };
+        let parts = rates(&sample(2500, rate_at));
         assert_eq!(parts[..5], [190e6, 190e6, 50e6, 50e6, 190e6], "{parts:?}");
         assert_eq!(parts.len(), 5);
         assert_eq!(
-            rates(&sample(1000, |at_ms| at_times(at_ms + 600))),
+            rates(&sample(1000, |at_ms| rate_at(at_ms + 600))),
             [100e6],
             "one state is all it has time for"
         );

@@ -33,7 +33,7 @@ pub(super) fn join(
     found
 }
 
-/// Joins what other searches put in the place of what was joined.
+/// Joins what other searches replaced.
 pub(super) fn again(found: Vec<Located>, columns: &[Column], rows: &[Row], rules: &Rules) -> Vec<Located> {
     let of_paths: BTreeSet<usize> = found
         .iter()

@@ -24,7 +24,7 @@ use crate::metrics::Row;
 use crate::rules::Rules;
 
 /// The suspects that explain the rows, strongest first: three searches, each of which may put one suspect in
-/// the place of what those before it found. One path may be left then beside another that is bad at times.
+/// the place of what those before it found. One path may be left then beside an intermittent one.
 pub(crate) fn locate(
     inventory: &Inventory,
     cells: &[CellEvidence<'_>],

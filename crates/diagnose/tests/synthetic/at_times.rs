@@ -367,7 +367,7 @@ fn a_suspicion_whose_repetition_was_contended_is_told_with_the_setting_that_woul
 
 /// The fact of the machine of node-3 alone says that it may be slower than a short transfer shows.
 #[test]
-fn a_limiter_on_a_machine_is_looked_at_longer() {
+fn a_limiter_on_a_machine_asks_for_a_longer_transfer() {
     let mut cluster = Cluster::new(THREE);
     let long = |cluster: &Cluster| -> Vec<[String; 2]> {
         let snapshot = cluster.measure(21, &|_, _, _, path| path.loss = 0.0);
@@ -377,9 +377,9 @@ fn a_limiter_on_a_machine_is_looked_at_longer() {
     };
     assert!(long(&cluster).is_empty());
     cluster.set("rack-3", "nic.p-node-3.qdisc", FactValue::Text("tbf".to_owned()));
-    let looked_at = long(&cluster);
+    let tests = long(&cluster);
     for end in [0, 1] {
-        assert!(looked_at.iter().any(|ends| ends[end] == "node-3"), "{looked_at:?}");
+        assert!(tests.iter().any(|ends| ends[end] == "node-3"), "{tests:?}");
     }
-    assert!(looked_at.iter().flatten().filter(|host| *host == "node-3").count() == looked_at.len());
+    assert!(tests.iter().flatten().filter(|host| *host == "node-3").count() == tests.len());
 }

@@ -250,7 +250,7 @@ pub(super) fn inventory_of(given: Option<&Path>, run: &RunRow, store: &Store) ->
 /// The hosts of these names of an inventory file, all of them without names; names that look alike are noted.
 pub(super) fn inventory(path: &Path, names: &[String]) -> anyhow::Result<Inventory> {
     let inventory = inventory::load_selected(path, names)?;
-    for remark in inventory::lookalikes::remarks(inventory.hosts.iter().map(|host| host.name.as_str())) {
+    for remark in inventory::confusables::remarks(inventory.hosts.iter().map(|host| host.name.as_str())) {
         out::note(&format!("{}: {}: {}", path.display(), remark.what, remark.why));
     }
     Ok(inventory)

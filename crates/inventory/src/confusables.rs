@@ -1,4 +1,4 @@
-//! Lookalike names: a Cyrillic `а` beside a Latin `a`. Names come in, remarks go out.
+//! Confusable names: a Cyrillic `а` beside a Latin `a`. Names come in, remarks go out.
 
 use std::collections::HashMap;
 
