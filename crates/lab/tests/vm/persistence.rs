@@ -230,7 +230,8 @@ const START: &str = "ExecMainStartTimestampMonotonic";
 /// A node on which a kept setting has another value takes no work, until it has the kept one again.
 fn slurmd_does_not_start_without_them(scene: &Scene, guest: &str) {
     let words = "systemctl stop slurmd linerate-kept; sysctl -q net.core.rmem_max=4194304; \
-                 systemctl start slurmd 2>/dev/null && exit 1; systemctl is-active slurmd || true; \
+                 if systemctl start slurmd 2>/dev/null; then journalctl -q -o cat -u linerate-kept | tail -n 20 >&2; \
+                 exit 1; fi; systemctl is-active slurmd || true; \
                  sysctl -q net.core.rmem_max=33554432; systemctl start slurmd; systemctl is-active slurmd";
     assert_eq!(scene.sh(guest, words), "inactive\nactive\n");
 }
