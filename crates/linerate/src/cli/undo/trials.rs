@@ -95,7 +95,9 @@ async fn undo_host(fleet: &Fleet, host: &str) -> Vec<Undone> {
         Err(error) => return vec![undone("", Some(error.to_string()))],
     };
     let mut results = Vec::new();
-    for entry in journals {
+    // The last trial first, by the times in their names: an earlier one finds its values and files as it left
+    // them.
+    for entry in journals.into_iter().rev() {
         let request = TrialRequest::Undo { trial: entry.trial.clone() };
         let done = match fleet.link(host) {
             Ok(link) => link.request(request, REQUEST_WAIT).await.map(|_| ()),
