@@ -6,7 +6,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_model::check::{CHECK_REPORT_VERSION, CheckReport, CheckState};
+use linerate_model::check::{CHECK_REPORT_VERSION, CheckReport, CheckResult, CheckState};
 use linerate_sys::root::Root;
 use linerate_sys::{sched, spawn};
 
@@ -23,7 +23,8 @@ const WAIT_S: u64 = 25;
 const PAUSE: Duration = Duration::from_millis(500);
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The last reading: the first that finds everything in force, or the one at the end of the wait.
+/// The last reading: the first that finds everything in force, or the one at the end of the wait. Where that
+/// one had no time left to be read, the one before it counts.
 pub(super) fn report(
     options: &Options,
     config: &Config,
@@ -33,7 +34,7 @@ pub(super) fn report(
     let root = Root::live();
     let until_ns = begun_ns + WAIT_S * SECOND_NS;
     let asked: [&dyn Check; 1] = [&KeptSet];
-    let mut stuck = Vec::new();
+    let (mut stuck, mut earlier) = (Vec::new(), None);
     loop {
         let now = reading::moment(&root);
         // What hangs is not started again.
@@ -47,8 +48,14 @@ pub(super) fn report(
             stuck = memory.stuck;
             std::thread::sleep(PAUSE);
             if sched::monotonic_ns() < until_ns {
+                if is_read(&results) {
+                    earlier = Some(results);
+                }
                 continue;
             }
+        }
+        if let Some(earlier) = earlier.filter(|_| !is_read(&results)) {
+            results = earlier;
         }
         for one in results.iter_mut().filter(|one| one.state == CheckState::Suspect) {
             one.state = CheckState::Failing;
@@ -66,4 +73,9 @@ pub(super) fn report(
             busy_age_s: None,
         };
     }
+}
+
+/// Whether everything could be read.
+fn is_read(results: &[CheckResult]) -> bool {
+    results.iter().all(|one| one.state != CheckState::Unknown)
 }
