@@ -77,6 +77,16 @@ pub(crate) struct Single {
     pub several: bool,
 }
 
+impl Single {
+    /// What a test showed, milliseconds after its start.
+    fn of(sample: &Sample, at_ms: u64, value: f64) -> Self {
+        let test = &sample.test;
+        let start_ms = if sample.start_ms == 0 { 0 } else { sample.start_ms + at_ms };
+        let several = test.kind.get().is_some_and(TcpPlan::is_parallel);
+        Self { start_ms, value, again: test.second_stage, several }
+    }
+}
+
 /// Share of the datagrams of a UDP test that were lost; 1 where none came through. `None` of other tests.
 fn lost(sample: &Sample) -> Option<f64> {
     if !sample.test.kind.is::<UdpPlan>() {
@@ -151,28 +161,15 @@ impl<'a> CellEvidence<'a> {
 
     /// The tests that have a value, one by one.
     pub(crate) fn singles(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Single> {
-        let single = |s: &&Sample| {
-            let several = s.test.kind.get().is_some_and(TcpPlan::is_parallel);
-            Some(Single { start_ms: s.start_ms, value: value(s)?, again: s.test.second_stage, several })
-        };
-        self.samples.iter().filter_map(single).collect()
+        self.samples.iter().filter_map(|s| Some(Single::of(s, 0, value(s)?))).collect()
     }
 
     /// The rates of all transfers, one by one: of a long one that jumps those of its parts, 0 where nothing
     /// got through.
     pub(crate) fn transfers(&self) -> Vec<Single> {
-        let of = |s: &&'a Sample| {
-            let several = s.test.kind.get().is_some_and(TcpPlan::is_parallel);
-            let (again, start_ms) = (s.test.second_stage, s.start_ms);
-            let single = move |(at_ms, value): (u64, f64)| Single {
-                start_ms: if start_ms == 0 { 0 } else { start_ms + at_ms },
-                value,
-                again,
-                several,
-            };
-            rates_in(s, &self.rules.evidence).into_iter().map(single).collect::<Vec<_>>()
-        };
-        self.samples.iter().flat_map(of).collect()
+        let rates = |s: &'a Sample| rates_in(s, &self.rules.evidence).into_iter().map(move |rate| (s, rate));
+        let all = self.samples.iter().flat_map(|s| rates(s));
+        all.map(|(s, (at_ms, rate))| Single::of(s, at_ms, rate)).collect()
     }
 
     /// Values of the UDP probes in a response that only they have, and those of their repetitions among them;

@@ -16,15 +16,10 @@ use crate::metrics::Row;
 use crate::rules::Rules;
 use crate::stats::median;
 
-/// Joins until nothing is left to join. `touching` names the columns of each cell.
-pub(super) fn join(
-    mut found: Vec<Located>,
-    columns: &[Column],
-    rows: &[Row],
-    touching: &[Vec<usize>],
-    rules: &Rules,
-) -> Vec<Located> {
-    while let Some((column, members)) = common_end(&found, columns, rows, touching, rules) {
+/// Joins until nothing is left to join.
+pub(super) fn join(mut found: Vec<Located>, columns: &[Column], rows: &[Row], rules: &Rules) -> Vec<Located> {
+    let touching = touching(&found, columns, rows, rules);
+    while let Some((column, members)) = common_end(&found, columns, rows, &touching, rules) {
         let mut joined: Vec<Located> = members.iter().rev().map(|i| found.remove(*i)).collect();
         joined.reverse();
         found.insert(members[0], one(columns[column].clone(), joined));
@@ -33,22 +28,18 @@ pub(super) fn join(
     found
 }
 
-/// Joins what other searches replaced.
-pub(super) fn again(found: Vec<Located>, columns: &[Column], rows: &[Row], rules: &Rules) -> Vec<Located> {
-    let of_paths: BTreeSet<usize> = found
-        .iter()
-        .filter(|located| is_path(located, rows, rules))
-        .flat_map(|path| path.rows.iter().map(|row| rows[*row].cell))
-        .collect();
-    // Nothing is computed for the many clusters without a path.
-    let Some(last) = of_paths.last() else { return found };
+/// The columns of each cell of a path; nothing is computed for the many clusters without one.
+fn touching(found: &[Located], columns: &[Column], rows: &[Row], rules: &Rules) -> Vec<Vec<usize>> {
+    let paths = found.iter().filter(|located| is_path(located, rows, rules));
+    let cells: BTreeSet<usize> = paths.flat_map(|path| path.rows.iter().map(|row| rows[*row].cell)).collect();
+    let Some(last) = cells.last() else { return Vec::new() };
     let mut touching = vec![Vec::new(); last + 1];
     for (number, column) in columns.iter().enumerate() {
-        for cell in column.parts.iter().flatten().filter(|cell| of_paths.contains(cell)) {
+        for cell in column.parts.iter().flatten().filter(|cell| cells.contains(cell)) {
             touching[*cell].push(number);
         }
     }
-    join(found, columns, rows, &touching, rules)
+    touching
 }
 
 /// The host or group at which most paths begin, or end, with their places in the list; the narrowest when
@@ -153,8 +144,8 @@ fn one(column: Column, mut paths: Vec<Located>) -> Located {
 mod tests {
     use super::*;
 
-    fn join(found: Vec<Located>, columns: &[Column], rows: &[Row], touching: &[Vec<usize>]) -> Vec<Located> {
-        super::join(found, columns, rows, touching, &Rules::DEFAULT)
+    fn join(found: Vec<Located>, columns: &[Column], rows: &[Row]) -> Vec<Located> {
+        super::join(found, columns, rows, &Rules::DEFAULT)
     }
 
     use crate::evidence::Kind;
@@ -204,19 +195,12 @@ mod tests {
         ]
     }
 
-    const TOUCHING: [&[usize]; 4] = [&[0, 1], &[0, 1], &[0, 2], &[0, 1]];
-
-    fn touching() -> Vec<Vec<usize>> {
-        TOUCHING.iter().map(|columns| columns.to_vec()).collect()
-    }
-
     #[test]
     fn paths_with_a_common_end_become_the_host_and_others_stay() {
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
         let columns = &ends()[1..];
-        let touching: Vec<Vec<usize>> = vec![vec![0], vec![0], vec![1], vec![0]];
         let found = vec![path("a", "b", 0), path("x", "y", 2), path("a", "c", 1)];
-        let joined = join(found, columns, &rows, &touching);
+        let joined = join(found, columns, &rows);
         assert_eq!(joined.len(), 2);
         assert_eq!(
             (&joined[0].column.suspect, &joined[0].rows[..]),
@@ -224,33 +208,23 @@ mod tests {
         );
         assert_eq!(joined[0].alternatives.len(), 2);
         let dead = [row(0, 9.0), row(1, 9.0)];
-        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], columns, &dead, &touching);
+        let blocked = join(vec![path("a", "b", 0), path("a", "c", 1)], columns, &dead);
         assert_eq!(blocked.len(), 2, "what lets nothing through does not come and go");
-    }
-
-    #[test]
-    fn a_path_that_another_search_left_is_joined_with_those_of_its_end() {
-        let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
-        let columns = &ends()[1..];
-        let found = vec![path("a", "b", 0), path("x", "y", 2), path("a", "c", 1)];
-        let joined = again(found, columns, &rows, &Rules::DEFAULT);
-        let suspects: Vec<&Suspect> = joined.iter().map(|located| &located.column.suspect).collect();
-        assert_eq!(suspects, [&Suspect::Host("a".into()), &Suspect::Pair("x".into(), "y".into())]);
     }
 
     #[test]
     fn paths_of_several_hosts_of_a_group_become_the_group_and_those_of_one_host_the_host() {
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 0.0)];
-        let both = join(vec![path("a", "b", 0), path("x", "y", 2)], &ends(), &rows, &touching());
+        let both = join(vec![path("a", "b", 0), path("x", "y", 2)], &ends(), &rows);
         assert_eq!(both[0].column.suspect, Suspect::Group("g".into()));
-        let one = join(vec![path("a", "b", 0), path("a", "c", 1)], &ends(), &rows, &touching());
+        let one = join(vec![path("a", "b", 0), path("a", "c", 1)], &ends(), &rows);
         assert_eq!(one[0].column.suspect, Suspect::Host("a".into()));
     }
 
     #[test]
     fn a_path_is_left_to_what_it_passes_unless_it_loses_far_more() {
         let whole = || located(ends()[0].clone(), vec![0, 1, 2]);
-        let left = |rows: &[Row]| join(vec![whole(), path("a", "d", 3)], &ends(), rows, &touching());
+        let left = |rows: &[Row]| join(vec![whole(), path("a", "d", 3)], &ends(), rows);
         let same = left(&[row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 1.9)]);
         assert_eq!((same.len(), &same[0].rows[..]), (1, &[0, 1, 2, 3][..]));
         assert_eq!(
@@ -260,6 +234,6 @@ mod tests {
         );
         let at_times = located(ends()[0].clone(), vec![0, 1]);
         let rows = [row(0, 1.0), row(1, 1.1), row(2, 1.0), row(3, 3.0)];
-        assert_eq!(join(vec![at_times, path("a", "d", 3)], &ends(), &rows, &touching()).len(), 1);
+        assert_eq!(join(vec![at_times, path("a", "d", 3)], &ends(), &rows).len(), 1);
     }
 }

@@ -36,5 +36,5 @@ pub(crate) fn locate(
     let rates: Vec<&[f64]> = cells.iter().map(|c| c.rates.as_slice()).collect();
     let found = intermittent::instead(found, columns, rows, &rates, &rules.locate);
     let found = at_times::instead(found, columns, rows, cells, accept, rules);
-    join::again(found, columns, rows, rules)
+    join::join(found, columns, rows, rules)
 }

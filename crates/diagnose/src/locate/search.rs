@@ -154,7 +154,7 @@ pub(super) fn search(
     }
     let suspected = suspicions(&mut queue, columns, &fits, &table, &residual, &alive);
     doubted.extend(suspected.into_iter().map(|s| proven(s, &found, inventory, &table)));
-    let mut found = join(found, columns, rows, &table.touching, all);
+    let mut found = join(found, columns, rows, all);
     found.extend(common);
     found.extend(doubted);
     let accept = [if table.contended.is_some() { accept_more } else { rules.accept }, accept_more];
