@@ -146,7 +146,7 @@ impl VmLab {
         let printed = text(&[output.stdout, output.stderr].concat());
         Err(LabError::Command {
             command: format!("{guest}: {}", arguments.join(" ")),
-            message: printed.trim().to_owned(),
+            message: format!("{}: {}", output.status, printed.trim()),
         })
     }
 
