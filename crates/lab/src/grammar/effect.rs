@@ -87,6 +87,16 @@ pub fn measured(cluster: &Cluster, ends: &(String, String)) -> Result<Vec<PathSt
     Ok(states)
 }
 
+/// The better of two measurements of the same paths, value by value.
+pub fn better(one: &[PathState], other: &[PathState]) -> Vec<PathState> {
+    let best = |(one, other): (&PathState, &PathState)| PathState {
+        rate: one.rate.max(other.rate),
+        loss: one.loss.min(other.loss),
+        rtt: one.rtt.min(other.rtt),
+    };
+    one.iter().zip(other).map(best).collect()
+}
+
 /// The strongest effect of all.
 pub fn strength(before: &[PathState], after: &[PathState]) -> Strength {
     after.iter().zip(before).map(|(after, before)| after.against(before)).max().unwrap_or(Strength::None)
@@ -209,5 +219,13 @@ mod tests {
         ] {
             assert_eq!(strength(&[good], &[state]), expected, "{state:?}");
         }
+    }
+
+    #[test]
+    fn what_is_bad_once_has_no_effect() {
+        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005 };
+        let (slow, late) = (PathState { rate: 1e7, ..good }, PathState { rtt: 0.009, ..good });
+        assert_eq!(strength(&[good], &better(&[slow], &[late])), Strength::None);
+        assert_eq!(strength(&[good], &better(&[slow], &[slow])), Strength::Clear);
     }
 }
