@@ -11,6 +11,8 @@ use crate::{circles, prose, words};
 
 /// Longest file in lines, tests included.
 const LINES_MAX: usize = 800;
+/// Largest `src` of a crate in lines, tests included.
+const CRATE_LINES_MAX: usize = 20_000;
 /// Names that say nothing about what is inside.
 const NAMES_FORBIDDEN: [&str; 6] = ["utils", "util", "common", "helpers", "manager", "misc"];
 
@@ -31,6 +33,7 @@ pub(crate) fn run() -> Result<()> {
             breaches.extend(lost.map(|path| format!("{file}: there is no {path}")));
         }
     }
+    let mut crates: BTreeMap<String, usize> = BTreeMap::new();
     for file in files("*.rs")? {
         let text = read(&file)?;
         breaches.extend(wide(&file, &text));
@@ -40,6 +43,9 @@ pub(crate) fn run() -> Result<()> {
         let lines = text.lines().count();
         if lines > LINES_MAX {
             breaches.push(format!("{file}: {lines} lines, at most {LINES_MAX}"));
+        }
+        if let Some((name, _)) = file.split_once("/src/") {
+            *crates.entry(name.to_owned()).or_default() += lines;
         }
         let stem = file.rsplit('/').next().and_then(|n| n.strip_suffix(".rs")).unwrap_or_default();
         if NAMES_FORBIDDEN.contains(&stem) {
@@ -52,6 +58,8 @@ pub(crate) fn run() -> Result<()> {
             breaches.push(format!("{file}: an ignored test; print SKIPPED with the reason instead"));
         }
     }
+    let large = crates.iter().filter(|(_, lines)| **lines > CRATE_LINES_MAX);
+    breaches.extend(large.map(|(name, lines)| format!("{name}: {lines} lines, at most {CRATE_LINES_MAX}")));
     breaches.extend(dependency_breaches()?);
     breaches.extend(circles::breaches()?);
     breaches.extend(words::breaches()?);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::profile::{GroupOutcome, HostProfile, ProfileReading, ReadingState};
+use linerate_kept::profile::{GroupOutcome, HostProfile, ProfileReading, ReadingState};
 use linerate_knowledge::profile::{HostCondition, Profile, ProfileSetting};
 use linerate_model::fact::{Gap, decimal};
 use linerate_model::inventory::HostName;
@@ -291,7 +291,7 @@ fn after(out: &mut String, outcome: &GroupOutcome, style: Style) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_diagnose::profile::{ProfileHost, compare};
+    use linerate_kept::profile::{ProfileHost, compare};
     use linerate_knowledge::profile::Profiles;
     use linerate_model::fact::{FactValue, HostFacts};
 
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_results_of_groups_have_figures_reasons_and_the_next_command() {
-        use linerate_diagnose::profile::GroupResult;
+        use linerate_kept::profile::GroupResult;
         use linerate_knowledge::profile::SettingGroup;
         let profiles = Profiles::builtin().unwrap();
         let profile = profiles.get("esnet-transfer-10g").unwrap();

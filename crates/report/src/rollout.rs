@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_diagnose::rollout::{HostResult, Rollout, RolloutHost, RolloutWave, WaveStatus};
+use linerate_kept::rollout::{HostResult, Rollout, RolloutHost, RolloutWave, WaveStatus};
 use linerate_model::printable::{clean, one_line};
 use linerate_model::units::{counted, ratio};
 use linerate_model::verdict::{Verdict, VerdictFix, VerdictItem};

@@ -72,8 +72,8 @@ fn parts(measurement: &Measurement, rules: &EvidenceRules) -> Vec<(u64, f64)> {
 }
 
 /// The receiver's series where it has one, else the sender's, without the start of the transfer, smoothed
-/// over
-/// [`EvidenceRules::smoothing_ms`]: what is read in bunches shows as an empty interval beside a double one.
+/// over [`EvidenceRules::smoothing_ms`]: what is read in bunches shows as an empty interval beside a double
+/// one.
 pub(crate) fn series(measurement: &Measurement, rules: &EvidenceRules) -> Vec<f64> {
     let long = |report: &Option<Box<LoadReport>>| -> Option<Vec<f64>> {
         let series = &report.as_ref()?.series;

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use linerate_diagnose::disks::SurveyedDrive;
 use linerate_diagnose::history::{LevelChange, SeriesHistory};
-use linerate_diagnose::profile::{GroupOutcome, HostProfile};
-use linerate_diagnose::rollout::{Rollout, RolloutWave};
 use linerate_fleet::agents::MadeKeys;
 use linerate_fleet::ssh::Cleaned;
 use linerate_history::{HistoryPoint, SeriesKey};
+use linerate_kept::profile::{GroupOutcome, HostProfile};
+use linerate_kept::rollout::{Rollout, RolloutWave};
 use linerate_knowledge::Cause;
 use linerate_knowledge::profile::Profile;
 use linerate_model::audit::AuditReport;

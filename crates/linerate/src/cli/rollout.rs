@@ -7,8 +7,8 @@ mod waves;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::profile::GroupResult;
-use linerate_diagnose::rollout::{self, HostResult, NotCarried, Rollout, RolloutWave, WaveStatus};
+use linerate_kept::profile::GroupResult;
+use linerate_kept::rollout::{self, HostResult, NotCarried, Rollout, RolloutWave, WaveStatus};
 use linerate_knowledge::profile::{Profile, SettingGroup};
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;

@@ -4,7 +4,7 @@
 //! In: a profile beside the facts of hosts, and a diagnosis. Out: one outcome per group, with a trial that
 //! has not begun where there is something to try. Pure.
 
-use linerate_diagnose::profile::{GroupOutcome, GroupResult, HostProfile, ProfileReading, ReadingState};
+use linerate_kept::profile::{GroupOutcome, GroupResult, HostProfile, ProfileReading, ReadingState};
 use linerate_knowledge::profile::{Profile, ProfileGroup, SettingGroup};
 use linerate_model::change::{Change, Remedy, Risk};
 use linerate_model::fact::{FactValue, HostFacts};
@@ -158,7 +158,7 @@ fn between(diagnosis: &Diagnosis, on: &[HostName]) -> Option<Ends> {
 mod tests {
     use super::*;
     use crate::trial::testing::{self, inventory};
-    use linerate_diagnose::profile::{ProfileHost, compare};
+    use linerate_kept::profile::{ProfileHost, compare};
     use linerate_knowledge::profile::Profiles;
 
     fn diagnosis() -> Diagnosis {

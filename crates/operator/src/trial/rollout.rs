@@ -4,8 +4,8 @@
 //! In: a rollout, the settings beside the facts of the host, a diagnosis. Out: a trial that has not begun, or
 //! the reason why the host needs none. Pure.
 
-use linerate_diagnose::profile::{GroupResult, ProfileReading};
-use linerate_diagnose::rollout::{HostResult, Rollout};
+use linerate_kept::profile::{GroupResult, ProfileReading};
+use linerate_kept::rollout::{HostResult, Rollout};
 use linerate_model::finding::{Cell, Diagnosis};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::trial::{Trial, TrialMeasure};
@@ -71,7 +71,7 @@ fn worst(diagnosis: &Diagnosis, rollout: &Rollout, host: &HostName) -> Option<En
 mod tests {
     use super::*;
     use crate::trial::testing::{self, inventory};
-    use linerate_diagnose::profile::ReadingState;
+    use linerate_kept::profile::ReadingState;
     use linerate_knowledge::profile::SettingGroup;
     use linerate_model::change::Risk;
     use linerate_model::fact::FactValue;

@@ -1,7 +1,7 @@
 //! The values of a profile that a cohort of the kept set names, on a host.
 
-use linerate_diagnose::profile::{ProfileHost, ReadingState, compare};
 use linerate_kept::ProfileValues;
+use linerate_kept::profile::{ProfileHost, ReadingState, compare};
 use linerate_knowledge::profile::{HostCondition, ProfileSetting};
 use linerate_model::fact::{FactKey, FactValue, HostFacts};
 use linerate_model::inventory::Inventory;

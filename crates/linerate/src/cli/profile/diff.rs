@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use linerate_diagnose::profile::{HostProfile, ProfileHost, ReadingState, compare};
+use linerate_kept::profile::{HostProfile, ProfileHost, ReadingState, compare};
 use linerate_knowledge::profile::Profile;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::{Gap, GapSubject, HostFacts};

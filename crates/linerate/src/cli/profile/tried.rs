@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_diagnose::profile::{GroupOutcome, GroupResult, HostProfile};
+use linerate_kept::profile::{GroupOutcome, GroupResult, HostProfile};
 use linerate_knowledge::profile::{Profile, SettingGroup};
 use linerate_model::exit::ExitCode;
 use linerate_model::finding::Diagnosis;

@@ -1,8 +1,8 @@
 //! The waves of a rollout: host by host, each step in the journal of its wave before it is taken. A wave ends
 //! with its first host that is harmed, undecided or failed, and is undone as a whole; earlier waves stay.
 
-use linerate_diagnose::profile::{ProfileHost, readings};
-use linerate_diagnose::rollout::{HostResult, Rollout, RolloutWave, WaveStatus};
+use linerate_kept::profile::{ProfileHost, readings};
+use linerate_kept::rollout::{HostResult, Rollout, RolloutWave, WaveStatus};
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
