@@ -116,13 +116,32 @@ pub fn prose(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> Strin
 /// A text to be pasted, each value a word of a shell; `None` where something in it is not known.
 pub fn command(text: &str, known: impl Fn(Placeholder) -> Option<String>) -> Option<String> {
     let words = |value: &str| value.split_whitespace().map(shell::word).collect::<Vec<_>>().join(" ");
-    Placeholder::ALL.into_iter().filter(|p| text.contains(p.hole())).try_fold(text.to_owned(), |text, p| {
+    let text = if known(Placeholder::Nic).is_some_and(|nic| is_pci_address(&nic)) {
+        of_pci_address(text)?
+    } else {
+        text.to_owned()
+    };
+    Placeholder::ALL.into_iter().filter(|p| text.contains(p.hole())).try_fold(text.clone(), |text, p| {
         let value = known(p).filter(|value| !value.trim().is_empty())?;
         // A value of several words is one word; a list is several.
         let is_list = matches!(p, Placeholder::Hosts | Placeholder::Limits);
         let value = if is_list { words(&value) } else { shell::word(&value) };
         Some(text.replace(p.hole(), &value))
     })
+}
+
+/// Whether a NIC is only known by its address on the bus, as `lspci` prints it: `0000:3b:00.1`.
+#[must_use]
+pub fn is_pci_address(nic: &str) -> bool {
+    let plain = nic.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+    plain && nic.contains(':') && nic.split('.').count() == 2
+}
+
+/// A command for a NIC that is only known by its address on the bus; none that needs an interface.
+fn of_pci_address(text: &str) -> Option<String> {
+    let path = "/sys/bus/pci/devices/{nic}/";
+    let text = text.replace("/sys/class/net/{nic}/device/", path);
+    (!text.replace(path, "").contains("{nic}")).then_some(text)
 }
 
 #[cfg(test)]
@@ -137,6 +156,10 @@ mod tests {
             _ => None,
         };
         assert_eq!(command("a {host} {hosts}", known).as_deref(), Some("a 'n1; reboot' n1 n2"));
+        assert_eq!(command("ethtool {nic}", known), None);
+        let known = |_| Some("0000:3b:00.1".to_owned());
+        let link = command("grep . /sys/class/net/{nic}/device/current_link_width", known);
+        assert_eq!(link.as_deref(), Some("grep . /sys/bus/pci/devices/0000:3b:00.1/current_link_width"));
         assert_eq!(command("ethtool {nic}", known), None);
         assert_eq!(prose("ethtool {nic} on {hosts}", known), "ethtool NIC on n1 n2");
     }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use linerate_knowledge::placeholder;
 use linerate_model::imported::NAMELESS;
 use linerate_model::inventory::TransportSpec;
 use linerate_model::shell;
@@ -149,6 +150,7 @@ fn reader(head: &str, command: &str, key: &str) -> Option<String> {
         }
         None => (String::new(), key.strip_prefix(head)?),
     };
+    let command = if placeholder::is_pci_address(&device) { "lspci -vv -s {}" } else { command };
     Some(command.replace("{rest}", &shell::word(rest)).replace("{}", &shell::word(&device)))
 }
 
@@ -163,6 +165,7 @@ mod tests {
         for (key, command) in [
             ("nic.bond0/140.feature.rx-gro", "ssh n1 ethtool -k bond0.140 | grep rx-gro"),
             ("nic.em1.mtu", "ssh n1 ip -d link show em1"),
+            ("nic.0000:3b:00/1.pcie.width", "ssh n1 lspci -vv -s 0000:3b:00.1"),
             ("sysctl.net.ipv4.tcp_rmem", "ssh n1 sysctl net.ipv4.tcp_rmem"),
             ("cpu.governor", "linerate facts n1 cpu.governor"),
             ("netns./run/x|nic.em1.mtu", "linerate facts n1 'netns./run/x|nic.em1.mtu'"),
