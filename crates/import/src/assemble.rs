@@ -390,13 +390,15 @@ fn addresses_in(facts: &Values) -> Vec<String> {
 /// Both ends' views of one transfer as one test: the receiver's rate counts, each end's report is kept.
 fn merged(runs: Vec<Run>) -> Vec<Run> {
     let mut whole: Vec<Run> = Vec::new();
-    let mut at: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    let mut at: BTreeMap<(String, &'static str, u32), usize> = BTreeMap::new();
     for run in runs {
         let Some(flow) = run.raw.flow.clone() else {
             whole.push(run);
             continue;
         };
-        let key = (flow, run.raw.kind.name());
+        // Ports may come again after a change that the text names.
+        let state = if run.condition.is_stated { run.condition.epoch } else { 0 };
+        let key = (flow, run.raw.kind.name(), state);
         if let Some(first) = at.get(&key) {
             join(&mut whole[*first].raw, run.raw);
         } else {

@@ -8,6 +8,8 @@ pub(crate) struct Condition {
     pub epoch: u32,
     /// What changed it last.
     pub change: String,
+    /// The text itself sets this state apart from another one: `Before:`, `and is now`.
+    pub is_stated: bool,
     /// Number of the table; 0 outside of tables.
     pub table: u32,
     /// Variables in front of the command.

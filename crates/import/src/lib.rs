@@ -6,6 +6,7 @@
 //! Prometheus stored of hosts is read in `prometheus`.
 #![deny(missing_docs)]
 
+mod aside;
 mod assemble;
 mod condition;
 mod context;

@@ -165,7 +165,7 @@ fn other_direction(evidence: &Evidence<'_>) -> Option<Missing> {
     };
     Some(missing(
         format!("throughput from {from} to {to}{more}: the other direction"),
-        format!("`iperf3 -s` on {from}, then `iperf3 -c {from} -R -t 20 -J` on {to}"),
+        format!("`iperf3 -s` on {to}, then `iperf3 -c {to} -t 20 -J` on {from}"),
     ))
 }
 

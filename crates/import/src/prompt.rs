@@ -185,15 +185,15 @@ fn titled(line: &str) -> Option<Prompt<'_>> {
 }
 
 /// Tools whose command lines people type without a prompt.
-const TYPED: [&str; 14] = [
+const TYPED: [&str; 16] = [
     "iperf", "iperf3", "nuttcp", "netperf", "ethtool", "ping", "fio", "iostat", "wget", "curl", "dd",
-    "lsusb", "lspci", "hdparm",
+    "lsusb", "lspci", "hdparm", "smartctl", "nvme",
 ];
 
 /// `iperf3 -c arc-2 -t 10` without any prompt: a tool, an option, and no sentence.
 fn typed(line: &str) -> Option<Prompt<'_>> {
     let line = line.trim().trim_matches('`');
-    let mut words = line.split_whitespace();
+    let mut words = line.split_whitespace().skip_while(|w| *w == "sudo");
     let tool = words.next().filter(|w| TYPED.contains(w))?;
     let second = words.next()?;
     let is_option = second.starts_with('-') && second.len() > 1 && !second[1..].starts_with(['-', ' '])

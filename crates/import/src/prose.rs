@@ -55,12 +55,24 @@ const LINKS: [&str; 25] = [
 /// Words from the speed within which one of [`LINKS`] stands.
 const NEAR: usize = 3;
 
-/// The words of a text in small letters, each once, sorted.
+/// The words of a text in small letters, each once, sorted; those of addresses on the web and of mails do not
+/// count.
 pub(crate) fn words(lines: &[String]) -> Vec<String> {
-    let text = lines.iter().flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '-')));
+    let parts = lines.iter().flat_map(|line| line.split_whitespace()).map(without_address);
+    let text = parts.flat_map(|part| part.split(|c: char| !(c.is_alphanumeric() || c == '-')));
     let short = text.map(|w| w.trim_matches('-')).filter(|w| (2..=WORD_MAX).contains(&w.chars().count()));
     let plain = short.filter(|w| w.starts_with(char::is_alphabetic)).map(str::to_lowercase);
     plain.collect::<BTreeSet<String>>().into_iter().take(WORDS_MAX).collect()
+}
+
+/// What stands in front of an address within a part of a line: `[title](` of a link.
+fn without_address(part: &str) -> &str {
+    let begins = part.find("://").or_else(|| part.find("www.")).or_else(|| part.find('@'));
+    let Some(at) = begins.filter(|at| part[*at..].contains('.') || part[*at..].starts_with("://")) else {
+        return part;
+    };
+    let front = &part[..at];
+    &front[..front.rfind(['(', '[', '<', '"', '\'', '=']).map_or(0, |sign| sign)]
 }
 
 /// Memberships that sentences state of known hosts: `arc-1, arc-2 and arc-4 run on vs-4`, `arc-1/2/4 on
@@ -215,5 +227,8 @@ mod tests {
     #[test]
     fn words_are_kept_once() {
         assert_eq!(words(&lines("NFS is slow, slow-path nfs! 42")), ["is", "nfs", "slow", "slow-path"]);
+        let linked = "see [nfs](https://a.example/drive) and https://b.example/raid, www.c.example/ssd <d@usb.example>";
+        assert_eq!(words(&lines(linked)), ["and", "nfs", "see"]);
+        assert_eq!(words(&lines("root@nas")), ["nas", "root"]);
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn part(runs: Vec<Run>, host: impl Fn(&str) -> String) -> (Vec<Raw>, 
                 raw: run.raw,
                 condition: run.condition.label(),
                 last: conditions[*last].label(),
-                whole: run.condition.table > 0,
+                whole: run.condition.table > 0 || is_stated(&run.condition, &conditions[*last]),
             }),
         }
     }
@@ -82,9 +82,16 @@ fn last_state(runs: &[Run], tests: &[usize]) -> Option<usize> {
         .collect();
     let (most, least) =
         alike.iter().fold((0.0_f64, f64::INFINITY), |(most, least), bps| (most.max(*bps), least.min(*bps)));
-    // The same table twice is no change.
-    let same = if is_table { 1.0 } else { SAME };
+    // The same table twice is no change; what the text calls another state is one, however little it did.
+    let is_named = tests.iter().any(|at| is_stated(&runs[*at].condition, &runs[last].condition));
+    let same = if is_table || is_named { 1.0 } else { SAME };
     (alike.len() > 1 && most > same * least).then_some(last)
+}
+
+/// Whether the text itself sets two states of the hosts apart, the load being the same.
+fn is_stated(one: &Condition, other: &Condition) -> bool {
+    let load = |c: &Condition| (c.environment.clone(), c.options.clone());
+    one.epoch != other.epoch && (one.is_stated || other.is_stated) && load(one) == load(other)
 }
 
 fn rate(raw: &Raw) -> Option<f64> {
@@ -128,8 +135,10 @@ mod tests {
         assert_eq!(kept(vec![run(1e9, state(0, "")), run(1.02e9, state(0, ""))]), [1e9, 1.02e9]);
         assert_eq!(kept(vec![run(1e9, state(0, "")), run(9e9, state(1, "ethtool -K em1 gro off"))]), [9e9]);
         assert_eq!(kept(vec![run(9e9, state(0, "")), run(1e9, state(1, "Before:"))]), [9e9]);
-        // A change that changed nothing makes no second state.
+        // A change that changed nothing makes no second state, unless the text calls it one.
         assert_eq!(kept(vec![run(1e9, state(0, "")), run(1.1e9, state(1, "x"))]).len(), 2);
+        let stated = |epoch, name: &str| Condition { is_stated: true, ..state(epoch, name) };
+        assert_eq!(kept(vec![run(1e9, stated(1, "Before:")), run(1.1e9, stated(2, "After:"))]), [1.1e9]);
     }
 
     #[test]

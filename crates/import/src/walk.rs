@@ -3,6 +3,7 @@
 
 use linerate_model::imported::{Imported, Piece, UNREAD_MAX, Unread};
 
+use crate::aside::{Aside, is_sentence};
 use crate::context::{Command, Context, is_host, names_overlay};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
@@ -15,10 +16,9 @@ use crate::{formats, names, prompt};
 const QUOTE_MAX: usize = 120;
 /// Longest name of a change, characters.
 const CHANGE_MAX: usize = 60;
-/// Fewest words of a sentence.
-const SENTENCE_MIN: usize = 4;
-/// Most words of a heading that sets two states apart.
+/// Most words of a line that sets two states apart, and of one that announces what follows.
 const TURN_MAX: usize = 5;
+const ANNOUNCING_MAX: usize = 12;
 
 /// Reads one document.
 pub(crate) fn document(
@@ -53,6 +53,7 @@ pub(crate) fn document(
         context,
         tables: 0,
         kernel: String::new(),
+        aside: Aside::default(),
         forced,
         sink,
         account,
@@ -87,6 +88,7 @@ struct Walk<'a> {
     tables: u32,
     /// What `uname` printed last.
     kernel: String,
+    aside: Aside,
     forced: Option<&'static dyn Reader>,
     sink: &'a mut Sink,
     account: &'a mut Imported,
@@ -99,6 +101,7 @@ impl Walk<'_> {
         while at < self.lines.len() {
             let line = self.lines[at];
             if is_blank(line) {
+                self.aside.framed(line);
                 at += 1;
             } else if let Some(prompt) = prompt::parse(line) {
                 self.enter(&prompt);
@@ -150,8 +153,10 @@ impl Walk<'_> {
                 self.context.nic = Some(nic.to_owned());
             }
             self.sink.prose(prompt.command);
+            self.aside.typed(prompt.command);
             if changes(&command) {
                 self.changed(&command.whole.clone());
+                self.context.state.is_stated = false;
             }
             self.context.command = command;
             self.context.label.clear();
@@ -184,7 +189,7 @@ impl Walk<'_> {
                 "no known format".to_owned()
             };
             self.quote(at, why);
-            self.remember(self.lines[at]);
+            self.remember(at);
             return 1;
         };
         let is_table = reader.name() == formats::TABLE;
@@ -193,6 +198,7 @@ impl Walk<'_> {
         }
         self.context.state.table = if is_table { self.tables } else { 0 };
         if is_table && self.context.layer.is_none() && !self.context.speaks_of_overlay {
+            self.account.layer_unknown = true;
             self.sink.note("no word names the network of a table: the underlay is assumed; --layer overlay");
         }
         let block = |lines| Block { lines, at: &self.context };
@@ -227,7 +233,7 @@ impl Walk<'_> {
         }
         self.context.nic = nic_of(self.lines[at]).or(self.context.nic.take());
         if reader.is_prose() {
-            self.remember(self.lines[at]);
+            self.remember(at);
         }
         taken
     }
@@ -245,10 +251,14 @@ impl Walk<'_> {
     }
 
     /// Titles are what stands between the pieces.
-    fn remember(&mut self, line: &str) {
-        self.sink.prose(line);
+    fn remember(&mut self, at: usize) {
+        let line = self.lines[at];
+        if !self.aside.is(at, line) {
+            self.sink.prose(line);
+        }
         if is_turn(line) {
             self.changed(line.trim().trim_end_matches(':'));
+            self.context.state.is_stated = true;
         } else if self.context.command.is(&["uname"]) && line.trim() != self.kernel {
             if !self.kernel.is_empty() {
                 self.changed(&format!("kernel {}", line.trim()));
@@ -299,17 +309,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a line is made of words rather than of the output of a tool.
-fn is_sentence(line: &str) -> bool {
-    !line.contains(['=', '<', '/'])
-        && line.split_whitespace().filter(|w| w.starts_with(char::is_alphabetic)).count() >= SENTENCE_MIN
-}
-
 /// Whether a heading sets a state before apart from one after: `Before:`, `and is now`.
 fn is_turn(line: &str) -> bool {
     let line = line.trim().to_lowercase();
     let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-    words.len() <= TURN_MAX && words.iter().any(|w| ["before", "after", "afterwards", "now"].contains(w))
+    let most = if line.ends_with(':') { ANNOUNCING_MAX } else { TURN_MAX };
+    words.len() <= most && words.iter().any(|w| ["before", "after", "afterwards", "now"].contains(w))
 }
 
 /// Whether a command changes what a host does.

@@ -179,6 +179,9 @@ pub struct BenignDifference {
     /// Some cause knows it, though none that fits here.
     #[serde(default)]
     pub is_known: bool,
+    /// A cause of overlays knows it, and no word of the text names the network that was measured.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_layer: bool,
     /// Why it is ranked below; empty until a report writes it.
     pub why: String,
 }

@@ -25,6 +25,9 @@ pub struct Imported {
     /// Tests of pairs that were measured again after something had changed, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Earlier>,
+    /// No word names the network of a table: the underlay is assumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub layer_unknown: bool,
     /// Words of the text, in small letters, sorted; at most [`WORDS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,

@@ -247,6 +247,7 @@ fn finding() -> Finding {
             value: FactValue::Int(256),
             peers: None,
             is_known: false,
+            is_of_layer: false,
             why: "belongs to RDMA connection set-up, which no test used".to_owned(),
         }],
         decide: Some("test arc-6 to arc-1 alone, with rx-gro-hw off on vs-4".to_owned()),

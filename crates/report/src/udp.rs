@@ -121,25 +121,26 @@ impl View for Udp {
         let of_asked = asked.filter(|asked| *asked > 0.0).map(|asked| sent_bps / asked);
         let of_asked =
             of_asked.map_or_else(String::new, |share| format!(" ({} of it)", units::percent(share)));
-        let sent = format!("{} datagrams of {payload} bytes, {}{of_asked}", c.sent, units::rate(sent_bps));
+        // What other tools measured has no account of the flow, and no exact size of its datagrams.
+        let is_ours = rx.udp_flow.is_some();
+        let size = match payload {
+            0 => String::new(),
+            _ if is_ours => format!(" of {payload} bytes"),
+            _ => format!(" of about {payload} bytes"),
+        };
+        let sent = format!("{} datagrams{size}, {}{of_asked}", c.sent, units::rate(sent_bps));
         row("sent", sent);
-        row(
-            "received",
-            format!(
-                "{} datagrams, {}, {} per second",
-                c.received,
-                units::rate(rate(rx)),
-                units::short(per_second(c.received, rx))
-            ),
-        );
+        // A sender alone counts what arrived, not how fast.
+        let received_bps = Some(rate(rx)).filter(|bps| is_ours || *bps > 0.0);
+        let received_bps = received_bps.map_or_else(String::new, |bps| format!(" {},", units::rate(bps)));
+        let per_second = units::short(per_second(c.received, rx));
+        row("received", format!("{} datagrams,{received_bps} {per_second} per second", c.received));
         row("lost on the path", format!("{} ({})", c.lost, share(c.lost, c.sent)));
         let got = rx.udp.unwrap_or_default();
         if got.kernel_drops.is_some() {
             let dropped = format!("{} ({}): its socket was full", c.dropped, share(c.dropped, c.sent));
             row("dropped by the receiver", dropped);
         }
-        // What other tools measured has no account of the flow.
-        let is_ours = rx.udp_flow.is_some();
         if is_ours {
             row("out of order", format!("{} ({})", got.reordered, share(got.reordered, got.datagrams)));
             row("twice", format!("{} ({})", got.duplicates, share(got.duplicates, got.datagrams)));

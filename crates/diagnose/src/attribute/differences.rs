@@ -1,8 +1,8 @@
 //! Differences between the suspects and their peers that no cause explains: those that may do this harm
 //! compete with the known causes, by how rare they are and by whether their kind can do it.
 
-use linerate_knowledge::Knowledge;
 use linerate_knowledge::keys::{bare, nic_of, pattern_fits};
+use linerate_knowledge::{Knowledge, LayerFit};
 use linerate_model::fact::{FactValue, changes_by_itself};
 use linerate_model::finding::{BenignDifference, FactHit, LayerScope};
 
@@ -96,6 +96,8 @@ pub(crate) fn unexplained(
     accompanying: &[String],
 ) -> Vec<Unexplained> {
     let rules = &facts.rules.attribute;
+    // What was taken for the underlay may have been an overlay.
+    let is_layer_open = facts.snapshot.imported.as_ref().is_some_and(|imported| imported.layer_unknown);
     let mut found: Vec<Unexplained> = Vec::new();
     let mut hosts = subjects.suspects.clone();
     hosts.extend(subjects.machines.iter().filter(|m| !subjects.suspects.contains(m)));
@@ -125,6 +127,11 @@ pub(crate) fn unexplained(
                 c.indicators.iter().any(|t| population::any_fits(&t.keys, key))
                     || population::any_fits(&c.accompanies, key)
             });
+            let is_of_layer = is_layer_open
+                && knowledge.causes().any(|c| {
+                    c.symptom.layers == LayerFit::OverlayOnly
+                        && c.indicators.iter().any(|t| population::any_fits(&t.keys, key))
+                });
             let is_harmful = can_harm(key, value);
             let strength = rules.difference
                 + population.contrast(value, rules)
@@ -135,6 +142,7 @@ pub(crate) fn unexplained(
                 value: value.clone(),
                 peers: population.usual().cloned(),
                 is_known,
+                is_of_layer,
                 why: String::new(),
             };
             let score = (is_harmful || !is_known).then(|| strength + best_fit(layer, rules));

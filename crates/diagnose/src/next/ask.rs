@@ -1,6 +1,6 @@
 //! Which command decides what imported evidence leaves open: by the findings, by the symptoms, by the words
-//! of the text. One line of the table for each. Each command has a reader in the import, and what stands in
-//! the text already is not asked for.
+//! of the text (`topics`). One line of a table for each. Each command has a reader in the import, and what
+//! stands in the text already is not asked for.
 //!
 //! In: the account of the import, symptoms, findings. Out: at most three commands, the one that
 //! decides first.
@@ -14,6 +14,8 @@ use linerate_model::remark::{DiskRemark, Remark};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::symptom::Sign;
 
+use super::topics::{DISKS, PHY, TOPICS, Topic};
+
 /// Most commands that are asked for.
 const ASKED_MAX: usize = 3;
 /// What is asked for where no line of the table applies: what is missing, and the command.
@@ -21,8 +23,14 @@ const FIRST: [&str; 2] = [
     "throughput between hosts",
     "`linerate survey HOST HOST`; or `iperf3 -s` on one host and `iperf3 -c HOST -t 20 -J` on another",
 ];
-/// Weight of a sign over that of a word.
-const SIGN: usize = 10;
+/// What is asked where no word names the network of a table.
+const LAYER: [&str; 2] = [
+    "which network the table is of: the hosts' own, or one inside a tunnel; it is taken for the hosts' own",
+    "`linerate diagnose --layer overlay FILE`, if it was measured inside containers or a tunnel",
+];
+/// Weight of a sign over that of a key, and of a key over that of all words.
+const SIGN: usize = 1000;
+const KEY: usize = 900;
 
 /// When a line of the table applies.
 enum When {
@@ -34,35 +42,11 @@ enum When {
     Remark(fn(&Remark) -> bool),
     /// A key that was read of the text fits one of these patterns.
     Key(&'static [&'static str]),
-    /// So many words of the text: each alone, in the plural or within hyphens; `nfs*` is a beginning.
-    Words(usize, &'static [&'static str]),
+    /// A sign of a transfer in a text about a topic.
+    SignOf(fn(&Sign) -> bool, &'static Topic),
 }
-use When::{Finding as F, Key as K, Remark as R, Sign as S, Words as W};
+use When::{Finding as F, Key as K, Remark as R, Sign as S, SignOf as O};
 
-/// Words of texts about disks.
-const DISKS: &[&str] = &[
-    "disk*",
-    "ssd",
-    "hdd",
-    "osd",
-    "raid*",
-    "zfs",
-    "zpool*",
-    "resilver*",
-    "sata*",
-    "mirror",
-    "storage",
-    "iowait",
-    "drive",
-    "nvme*",
-    "scsi",
-    "uas",
-    "smartctl",
-    "badblocks",
-    "lvm",
-    "dm-crypt",
-    "luks",
-];
 /// Words of texts about networks.
 const NETWORKS: &[&str] = &[
     "network*",
@@ -125,109 +109,101 @@ const TABLE: &[Line] = &[
     (F(is_overlay), "how the NIC splits packets of tunnels", &["ethtool -k NIC | grep udp_tnl"], "on {to} and on a machine that is fine"),
     (S(|s| matches!(s, Sign::OneDirection { .. })), "offloads and errors of the slow direction", &["ethtool -k NIC", "ethtool -S NIC"], "on {to} and on {from}"),
     (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", &["ping -M do -c 3 -s 1472 {to}", "ip -d link", "nstat -az", "ethtool -S NIC"], "on {from}, and on each device of the path"),
+    (O(|s| matches!(s, Sign::Unanswered { .. } | Sign::Resent { .. }), &PHY), PHY.what, PHY.commands, PHY.at),
     (S(|s| matches!(s, Sign::Unanswered { .. })), "where packets are dropped", &["ip -s link", "ethtool -S NIC", "nstat -az"], "on {from} and {to}"),
     (S(|s| matches!(s, Sign::SlowAnswers { .. })), "what holds the packets back", &["iw dev DEV station dump", "tc -s qdisc show dev NIC", "ethtool -S NIC"], "on {from}; `iw` where the link is wifi"),
     (R(|r| matches!(r, Remark::Disk(DiskRemark::SlowWrites { .. }))), "waits of each drive while it writes", &["iostat -x 1", "smartctl -a /dev/DRIVE", "hdparm -W /dev/DRIVE"], "on the machine with the drives, during the writes"),
     (S(|s| matches!(s, Sign::LocalMtu { .. })), "why the route is that small", &["ip -d link"], "on {from}: the MTU of each device, and of the tunnel above"),
     (S(|s| matches!(s, Sign::Conditions(_))), "what limits one stream", &["mpstat -P ALL 1", "ss -ti", "sysctl net.ipv4.tcp_rmem"], "on {to} and {from}, during a transfer"),
+    (F(|f| f.responses.first() == Some(&Metric::Loss)), "where packets are dropped", &["ip -s link", "ethtool -S NIC", "nstat -az"], "on {to} and on the sender, before and after a transfer"),
     (F(|f| f.responses.first() == Some(&Metric::Retransmits)), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
     (S(|s| matches!(s, Sign::Resent { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to} and {from}, before and after a transfer"),
     (R(|r| matches!(r, Remark::SentAgain { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
     (F(|f| f.responses.first() == Some(&Metric::PathMtu)), "the MTU of each device of the path", &["ip -d link"], "on each host and hypervisor of the path"),
     (K(&["ata.*.log.*", "ata.*.link_power"]), "power saving of the link to the drive, and its health", &["grep . /sys/class/scsi_host/host*/link_power_management_policy", "smartctl -a /dev/DRIVE"], "as root"),
     (K(&["usb.*", "disk.*.log.uas_abort"]), "speed and driver of the device on USB", &["lsusb -t", "dmesg", "smartctl -a /dev/DRIVE"], ""),
+    (K(&["socket.bad_checksums"]), "whether the NIC of the sender fills in wrong checksums", &["ethtool -k NIC | grep checksum", "ethtool -i NIC", "nstat -az | grep Csum"], "on the sender, and on the machine below it; the last one on the receiver"),
     (K(&["socket.message_too_long", "socket.packets_cut"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path, inside and below the tunnel"),
-    (W(1, &["wifi", "wi-fi", "wlan*", "wireless", "ath9k", "ath10k", "ath11k", "mt76*", "mt79*", "iwlwifi", "mwlwifi", "hostapd", "ssid"]), "rate, signal and retries of the radio link", &["iw dev DEV station dump", "iw dev DEV get power_save", "ethtool -S NIC"], "at both ends of the radio link"),
-    (W(2, &["pod", "cni*", "flannel", "calico", "cilium", "kubernetes", "k8s", "k3s", "forward*", "offload*", "tso", "gso", "gro", "vm", "guest", "hypervisor", "proxmox", "kvm", "bridge", "bridged"]), "offloads of the NIC that forwards", &["ethtool -k NIC", "nstat -az", "ethtool -S NIC"], "on each machine between the two ends"),
-    (W(1, &["usb", "usb2", "usb3", "lsusb", "uas", "xhci*"]), "speed and driver of the device on USB", &["lsusb -t", "dmesg"], ""),
-    (W(1, &["alpm", "dipm", "comreset"]), "power saving of the link to the drive, and its health", &["grep . /sys/class/scsi_host/host*/link_power_management_policy", "smartctl -a /dev/DRIVE"], "as root"),
-    (W(1, &["drbd*"]), "settings and state of the replica", &["drbdadm dump all", "cat /proc/drbd", "drbdsetup show"], "on both hosts"),
-    (W(1, &["ipoib", "infiniband", "ib0", "connectx-2"]), "mode of IPoIB", &["cat /sys/class/net/ib0/mode", "ip link show ib0"], "on both hosts"),
-    (W(1, &["nfs*"]), "options and waits of the mounts", &["nfsstat -m", "cat /proc/self/mountstats"], "on a client"),
-    (W(1, &["megaraid", "perc", "bbu", "battery", "storcli*", "megacli*"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host; of old ones `megacli -AdpBbuCmd -aALL`"),
-    (W(2, &["controller", "raid*", "cache", "writeback"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host"),
-    (W(1, &["nvme*", "pcie"]), "lanes of the device", &["lspci -vv", "nvme smart-log /dev/nvme0", "iostat -x 1"], "as root"),
-    (W(1, DISKS), "load, health and write cache of each drive", &["iostat -x 1", "smartctl -a /dev/DRIVE", "hdparm -W /dev/DRIVE", "dmesg"], ""),
-    (W(1, &["udp", "statsd", "graphite", "syslog*", "multicast", "datagram"]), "datagrams that the receiver dropped", &["nstat -az | grep Udp", "ss -uamn", "sysctl net.core.rmem_max"], "on the receiver"),
-    (W(1, &["bond", "bond0", "bond1", "bonded", "bonding", "balance-rr", "lacp"]), "state of the bond, and reordering", &["cat /proc/net/bonding/bond0", "nstat -az", "ss -ti"], ""),
-    (W(1, &["neighbour", "neighbor", "arp", "arping", "gc-thresh", "thresh3"]), "the table of neighbours", &["ip neigh", "sysctl net.ipv4.neigh.default.gc_thresh3"], "on a host that is affected"),
-    (W(1, &["mtu", "fragment*", "emsgsize", "large", "bigger", "handshake"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1472 HOST"], "on each host of the path"),
-    (W(1, &["vxlan", "vpn", "wireguard", "ipsec"]), "whether large packets arrive", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path"),
-    (W(2, &["timed", "connected", "received", "container", "docker", "tunnel", "vpn", "wireguard", "stall", "hangs"]), "whether large packets arrive", &["ping -M do -c 3 -s 1372 HOST", "ip -d link"], "inside and on the host below"),
-    (W(1, &["iptables*", "firewall*", "nftables", "unreachable", "filtered"]), "rules that drop", &["iptables-save -c", "nft list ruleset", "sysctl -a | grep bridge-nf-call"], "on the host between"),
-    (W(1, &["dropped", "drops", "dropwatch"]), "where packets are dropped", &["ip -d link", "ethtool -S NIC", "nstat -az"], "on two hosts that differ; `linerate drops HOST` with reasons"),
-    (W(1, &["duplex", "collision", "crc", "frame", "errors", "cable", "autonegotiation"]), "errors of the link", &["ethtool NIC", "ethtool -S NIC", "ip -s link"], "at both ends of the cable"),
-    (W(1, &["flapping", "carrier", "nic", "driver", "firmware", "hang", "watchdog", "reset", "unresponsive"]), "what the driver reports", &["dmesg | grep NIC", "ethtool -i NIC", "ethtool -k NIC", "ethtool -S NIC", "ethtool --show-eee NIC"], ""),
-    (W(1, &["smp", "irq", "irqbalance", "interrupt", "cpu0"]), "which CPUs serve the NIC", &["grep NIC /proc/interrupts", "mpstat -P ALL 1"], "during a transfer"),
-    (W(1, &["aspm", "pcieport"]), "power saving of the bus", &["lspci -vv"], "as root"),
-    (W(1, &["instance", "cloud", "aws", "ec2", "gce", "azure"]), "limits of the instance", &["ethtool -S NIC | grep allowance", "nstat -az", "iperf3 -c PEER -t 60 -i 1"], ""),
-    (W(2, &["ping", "latency", "idle", "frequency", "governor", "ms"]), "power saving of the CPUs", &["cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "cpupower idle-info"], ""),
-    (W(1, &["steal", "load"]), "who uses the CPUs", &["mpstat -P ALL 1"], ""),
-    (W(2, &["window", "rtt", "buffers", "rmem", "transatlantic", "far", "vpn"]), "what a connection waits for", &["ss -ti", "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem"], "at both ends, during a transfer"),
-    (W(2, &["download", "apt", "mirror", "http*", "curl", "wget", "kb"]), "the path below the download", &["ping -M do -c 3 -s 1472 SERVER", "ss -ti", "iperf3 -c HOST -t 20 -J"], "between the hosts, during a download"),
-    (W(1, &["hdfs", "hadoop", "datanode"]), "files that a power cut emptied", &["linerate disk durability --audit DIR"], "on each data node"),
-    (W(1, &["mount", "fstab", "drained", "drain"]), "what is mounted", &["findmnt", "cat /etc/fstab"], "on the host"),
     (S(Sign::is_fault), "which CPU serves the stream", &["mpstat -P ALL 1", "ss -ti"], "on {to} and {from}, during a transfer"),
 ];
 
-/// The beginning of a command, and a key that is read of its output. What already stands in the text is not
-/// asked for; commands that show a moment, such as `mpstat`, are.
-const ANSWERS: &[(&str, &str)] = &[
-    ("cat /etc/fstab", "mount.*"),
-    ("cat /proc/drbd", "drbd.*.connection"),
-    ("cat /proc/net/bonding/", "nic.*.bond.mode"),
-    ("cat /proc/self/mountstats", "nfs.*.calls"),
-    ("cat /sys/class/net/ib0/mode", "nic.*.ipoib_mode"),
-    ("cat /sys/devices/system/cpu/", "cpu.governor"),
-    ("cpupower idle-info", "cpu.idle_latency_us"),
-    ("drbdadm dump", "drbd.*.net.*"),
-    ("drbdsetup show", "drbd.*.net.*"),
-    ("ethtool --show-eee", "nic.*.eee.*"),
-    ("ethtool -S NIC | grep allowance", "nic.*.stat.*allowance*"),
-    ("ethtool -S", "nic.*.stat.*"),
-    ("ethtool -a", "nic.*.pause.*"),
-    ("ethtool -g", "nic.*.ring.*"),
-    ("ethtool -i", "nic.*.driver"),
-    ("ethtool -k", "nic.*.feature.*"),
-    ("ethtool NIC", "nic.*.speed_mbit"),
-    ("findmnt", "mount.*"),
-    ("grep NIC /proc/interrupts", "nic.*.queues.*"),
-    ("grep . /sys/class/scsi_host", "ata.*.link_power"),
-    ("hdparm -W", "disk.*.drive_cache"),
-    ("ip -", "nic.*.mtu"),
-    ("ip link", "nic.*.mtu"),
-    ("ip neigh", "neighbours.*"),
-    ("iptables-save", "firewall.*"),
-    ("iw dev DEV get power_save", "nic.*.wifi.power_save"),
-    ("iw dev DEV station dump", "nic.*.wifi.*"),
-    ("lspci", "pci.*.pcie.*"),
-    ("lsusb", "usb.*.speed_mbit"),
-    ("nfsstat -m", "nfs.*.rsize"),
-    ("nft list ruleset", "firewall.*"),
-    ("nvme smart-log", "disk_health.*"),
-    ("smartctl", "disk_health.*"),
-    ("ss -uamn", "socket.udp.*"),
-    ("storcli", "raid.bbu.state"),
-    ("sysctl -a | grep bridge-nf-call", "sysctl.net.bridge.*"),
-    ("sysctl net.core.rmem_max", "sysctl.net.core.rmem_max"),
-    ("sysctl net.ipv4.neigh.", "sysctl.net.ipv4.neigh.*"),
-    ("sysctl net.ipv4.tcp_rmem", "sysctl.net.ipv4.tcp_rmem"),
-    ("tc -s qdisc", "nic.*.qdisc"),
+/// Keys of the table of a drive, which is more than that it calls itself healthy.
+const HEALTH: &[&str] = &[
+    "disk_health.*.*_sectors",
+    "disk_health.*.*_errors",
+    "disk_health.*.*_hours",
+    "disk_health.*.*_percent",
+    "disk_health.*.warnings",
 ];
 
-/// Every command of the table, with a key that is read of its output, where it has facts.
-pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
-    TABLE.iter().flat_map(|(_, _, commands, _)| commands.iter().map(|command| (*command, answer(command))))
+/// The beginning of a command, the format that it must have been read as, where others have the same keys,
+/// and keys, one of them read of its whole output: the head of a report is no answer. What already stands
+/// in the text is not asked for; commands that show a moment, such as `mpstat`, are.
+const ANSWERS: &[(&str, &str, &[&str])] = &[
+    ("cat /etc/fstab", "", &["mount.*"]),
+    ("cat /proc/drbd", "", &["drbd.*.connection"]),
+    ("cat /proc/net/bonding/", "", &["nic.*.bond.mode"]),
+    ("cat /proc/self/mountstats", "", &["nfs.*.calls"]),
+    ("cat /sys/class/net/ib0/mode", "", &["nic.*.ipoib_mode"]),
+    ("cat /sys/devices/system/cpu/", "", &["cpu.governor"]),
+    ("cpupower idle-info", "", &["cpu.idle_latency_us"]),
+    ("drbdadm dump", "", &["drbd.*.net.*"]),
+    ("drbdsetup show", "", &["drbd.*.net.*"]),
+    ("ethtool --show-eee", "", &["nic.*.eee.*"]),
+    ("ethtool -S NIC | grep allowance", "", &["nic.*.stat.*allowance*"]),
+    ("ethtool -S", "ethtool-S", &["nic.*.stat.*"]),
+    ("ethtool -a", "", &["nic.*.pause.*"]),
+    ("ethtool -g", "", &["nic.*.ring.*"]),
+    ("ethtool -i", "", &["nic.*.driver"]),
+    ("ethtool -k", "", &["nic.*.feature.*"]),
+    ("ethtool NIC", "", &["nic.*.speed_mbit"]),
+    ("findmnt", "", &["mount.*"]),
+    ("grep NIC /proc/interrupts", "", &["nic.*.queues.*"]),
+    ("grep . /sys/class/scsi_host", "", &["ata.*.link_power"]),
+    ("hdparm -W", "", &["disk.*.drive_cache"]),
+    ("ip -s", "", &["nic.*.stat.*"]),
+    ("ip -", "", &["nic.*.mtu"]),
+    ("ip link", "", &["nic.*.mtu"]),
+    ("ip neigh", "", &["neighbours.*"]),
+    ("iptables-save", "", &["firewall.*"]),
+    ("iw dev DEV get power_save", "", &["nic.*.wifi.power_save"]),
+    ("iw dev DEV station dump", "", &["nic.*.wifi.*"]),
+    ("lspci", "", &["pci.*.pcie.*"]),
+    ("lsusb", "", &["usb.*.speed_mbit"]),
+    ("nfsstat -m", "", &["nfs.*.rsize"]),
+    ("nft list ruleset", "", &["firewall.*"]),
+    ("nvme smart-log", "", HEALTH),
+    ("smartctl", "", HEALTH),
+    ("ss -uamn", "", &["socket.udp.*"]),
+    ("storcli", "", &["raid.bbu.state"]),
+    ("sysctl -a | grep bridge-nf-call", "", &["sysctl.net.bridge.*"]),
+    ("sysctl net.core.rmem_max", "", &["sysctl.net.core.rmem_max"]),
+    ("sysctl net.ipv4.neigh.", "", &["sysctl.net.ipv4.neigh.*"]),
+    ("sysctl net.ipv4.tcp_rmem", "", &["sysctl.net.ipv4.tcp_rmem"]),
+    ("tc -s qdisc", "", &["nic.*.qdisc"]),
+];
+
+/// Every command of the tables, with keys, one of them read of its output, where it has facts.
+pub fn commands() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    let of_topics = TOPICS.iter().flat_map(|topic| topic.commands);
+    let all = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).chain(of_topics);
+    all.map(|command| (*command, answer(command).map_or(&[][..], |(_, keys)| keys)))
 }
 
-fn answer(command: &str) -> Option<&'static str> {
-    ANSWERS.iter().find(|(head, _)| command.starts_with(head)).map(|(_, key)| *key)
+/// Format and keys of the answer of a command.
+fn answer(command: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let known = ANSWERS.iter().find(|(head, ..)| command.starts_with(head));
+    known.map(|(_, format, keys)| (*format, *keys))
 }
 
 /// Whether the output of a command stands in the text: of each of the ends, or of the only host there is.
 fn is_known(snapshot: &Snapshot, command: &str, ends: &[String; 2], is_of_any: bool) -> bool {
-    let Some(pattern) = answer(command) else { return false };
-    let has = |facts: &HostFacts| has_key(facts, pattern);
+    let Some((format, keys)) = answer(command) else { return false };
+    let mut pieces = snapshot.imported.iter().flat_map(|imported| &imported.pieces);
+    if !format.is_empty() && !pieces.any(|piece| piece.format == format) {
+        return false;
+    }
+    let has = |facts: &HostFacts| keys.iter().any(|pattern| has_key(facts, pattern));
     if is_of_any || snapshot.facts.len() == 1 {
         return snapshot.facts.values().any(has);
     }
@@ -283,19 +259,20 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
     let of_disks = is_of_disks(snapshot, &words);
     for (when, what, commands, at) in TABLE {
         let Some((weight, ends)) = applies(when, snapshot, &words, remarks, findings) else { continue };
-        if of_disks && matches!(when, W(..)) && commands.iter().any(|command| is_of_networks(command)) {
+        let asked = Asked { what, commands, at, ends, is_of_any: matches!(when, K(..)) };
+        found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
+    }
+    for topic in TOPICS {
+        let weight = topic.weight(|known| words.count(known));
+        if weight == 0 || of_disks && topic.commands.iter().any(|command| is_of_networks(command)) {
             continue;
         }
-        let is_of_any = matches!(when, W(..) | K(..));
-        let open = commands.iter().filter(|command| !is_known(snapshot, command, &ends, is_of_any));
-        let open: Vec<&str> = open.copied().collect();
-        if open.is_empty() {
-            continue;
-        }
-        let [from, to] = ends;
-        let command = format!("`{}` {at}", open.join("; "));
-        let command = command.trim_end().replace("{from}", &from).replace("{to}", &to);
-        found.push((weight, Missing { what: (*what).to_owned(), command }));
+        let Topic { what, commands, at, .. } = topic;
+        let asked = Asked { what, commands, at, ends: unknown_ends(), is_of_any: true };
+        found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
+    }
+    if imported.layer_unknown && !findings.is_empty() {
+        found.push((SIGN - 1, Missing { what: LAYER[0].to_owned(), command: LAYER[1].to_owned() }));
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     let mut asked: Vec<Missing> = Vec::new();
@@ -308,6 +285,36 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
         }
     }
     asked
+}
+
+/// A line of a table that applies.
+struct Asked<'a> {
+    what: &'a str,
+    commands: &'a [&'a str],
+    at: &'a str,
+    ends: [String; 2],
+    /// A host of the text that has the answer is enough.
+    is_of_any: bool,
+}
+
+impl Asked<'_> {
+    /// What of it does not stand in the text.
+    fn open(self, snapshot: &Snapshot) -> Option<Missing> {
+        let commands = self.commands.iter().copied();
+        let open: Vec<&str> =
+            commands.filter(|command| !is_known(snapshot, command, &self.ends, self.is_of_any)).collect();
+        if open.is_empty() {
+            return None;
+        }
+        let [from, to] = self.ends;
+        let command = format!("`{}` {}", open.join("; "), self.at);
+        let command = command.trim_end().replace("{from}", &from).replace("{to}", &to);
+        Some(Missing { what: self.what.to_owned(), command })
+    }
+}
+
+fn unknown_ends() -> [String; 2] {
+    ["the sender".to_owned(), "the receiver".to_owned()]
 }
 
 /// Words of a text, and the parts of those with hyphens.
@@ -342,7 +349,10 @@ fn is_of_networks(command: &str) -> bool {
 /// Whether a text is about the disks of a machine alone.
 fn is_of_disks(snapshot: &Snapshot, words: &Words<'_>) -> bool {
     let has = |pattern: &str| snapshot.facts.values().any(|facts| has_key(facts, pattern));
-    let speaks = words.count(DISKS) > 0 || has("disk.*") || has("ata.*") || !snapshot.storage.is_empty();
+    let speaks = DISKS.iter().any(|known| words.count(known) > 0)
+        || has("disk.*")
+        || has("ata.*")
+        || !snapshot.storage.is_empty();
     speaks && words.count(NETWORKS) == 0 && snapshot.samples.is_empty() && !has("nic.*")
 }
 
@@ -354,12 +364,18 @@ fn applies(
     remarks: &[Remark],
     findings: &[Finding],
 ) -> Option<(usize, [String; 2])> {
-    let unknown = || ["the sender".to_owned(), "the receiver".to_owned()];
-    match when {
-        S(fits) => remarks.iter().find_map(|remark| match remark {
+    let signed = |fits: &fn(&Sign) -> bool| {
+        remarks.iter().find_map(|remark| match remark {
             Remark::Symptom(s) if fits(&s.sign) => Some((SIGN, [s.from.clone(), s.to.clone()])),
             _ => None,
-        }),
+        })
+    };
+    match when {
+        S(fits) => signed(fits),
+        O(fits, topic) => {
+            let weight = topic.weight(|known| words.count(known));
+            signed(fits).filter(|_| weight > 0).map(|(sign, ends)| (sign + weight, ends))
+        }
         F(fits) => findings.iter().find(|f| fits(f)).map(|f| {
             let name = match first_suspect(f).0 {
                 Some(Suspect::Host(name) | Suspect::Group(name) | Suspect::GroupToGroup(_, name)) => {
@@ -375,15 +391,11 @@ fn applies(
             Remark::Node { host, .. } => (SIGN, [host.clone(), host.clone()]),
             Remark::Outlier(seen) => (SIGN, [seen.host.clone(), seen.host.clone()]),
             Remark::Blocks { from, to } => (SIGN, [from.join(", "), to.join(", ")]),
-            _ => (SIGN, unknown()),
+            _ => (SIGN, unknown_ends()),
         }),
         K(patterns) => {
             let has = |pattern: &&str| snapshot.facts.values().any(|facts| has_key(facts, pattern));
-            patterns.iter().any(has).then(|| (SIGN - 1, unknown()))
-        }
-        W(least, known) => {
-            let count = words.count(known);
-            (count >= *least).then(|| (count.min(SIGN - 1), unknown()))
+            patterns.iter().any(has).then(|| (KEY, unknown_ends()))
         }
     }
 }

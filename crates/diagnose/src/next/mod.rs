@@ -3,6 +3,7 @@
 mod ask;
 mod decide;
 mod longer;
+mod topics;
 
 pub(crate) use ask::asked;
 pub use ask::commands;

@@ -51,8 +51,12 @@ impl Reader for Dd {
             return records.max(1);
         };
         let command = &block.at.command;
-        let of_dd = command.words.iter().any(|word| word.starts_with("if=") || word.starts_with("of="));
-        let command = if of_dd { command.whole.as_str() } else { "" };
+        // A line above that is no prompt may be the command, too.
+        let is_dd =
+            |text: &&str| text.split_whitespace().any(|w| w.starts_with("if=") || w.starts_with("of="));
+        let command = [command.whole.as_str(), &block.at.label].into_iter().find(is_dd);
+        let of_dd = command.is_some();
+        let command = command.unwrap_or_default();
         let writes = !command.contains("of=/dev/null");
         // Each record waits until it is on the medium: `oflag=dsync`, `oflag=sync`.
         let is_each =
@@ -67,7 +71,7 @@ impl Reader for Dd {
                 "{}: the command of dd is not in the text: its figure may be that of the page cache",
                 block.at.file
             ));
-        } else if !["direct", "sync", "fdatasync"].iter().any(|flag| command.contains(flag)) {
+        } else if !["direct", "sync"].iter().any(|flag| command.contains(flag)) {
             out.note(format!(
                 "{}: dd without oflag=direct or conv=fdatasync: its figure may be that of the page cache",
                 block.at.file

@@ -41,7 +41,10 @@ impl Reader for Fio {
 fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
     let option = |name: &str| text(job, &["job options", name]).or_else(|| text(global?, &[name]));
     let random = option("rw").or(option("readwrite")).is_some_and(|rw| rw.contains("rand"));
-    let direct = option("direct").is_some_and(|d| d.trim() == "1");
+    let is_on = |name: &str| option(name).is_some_and(|value| !["", "0", "none"].contains(&value.trim()));
+    let direct = is_on("direct");
+    // Writes that wait for the drive have not met the page cache alone.
+    let synced = ["fsync", "fdatasync", "end_fsync", "sync"].into_iter().any(is_on);
     let target = option("filename").or(option("directory")).unwrap_or_default();
     let what =
         if target.contains("drbd") { StorageSubject::Replicated } else { storage_words::location(block.at) };
@@ -57,7 +60,8 @@ fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
             .or_else(|| number(job, &[side, "bw"]).map(|kib| kib * 1024.0))
             .filter(|b| *b > 0.0);
         let Some(bytes_per_s) = bytes_per_s else { continue };
-        if !direct && number(job, &[side, "iops"]).is_some() {
+        let is_cached = !direct && !(synced && side == "write");
+        if is_cached && number(job, &[side, "iops"]).is_some() {
             out.note(format!(
                 "{}: fio ran without --direct=1: its {side} figures may be those of the page cache",
                 block.at.file

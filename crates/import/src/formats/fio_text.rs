@@ -120,10 +120,14 @@ impl Reader for FioText {
             (taken, idle) = (at + 1, 0);
         }
         let whole = [&block.at.command.whole, &block.at.label];
-        if jobs_seen
-            && !figures.is_empty()
-            && !whole.iter().any(|t| t.contains("direct=1") || t.contains("direct 1"))
-        {
+        let is_direct = whole.iter().any(|t| t.contains("direct=1") || t.contains("direct 1"));
+        // Writes that wait for the drive have not met the page cache alone.
+        let synced = block.lines[..taken].iter().any(|line| line.contains("fsync/fdatasync/"))
+            || whole.iter().any(|t| ["fsync=", "fdatasync=", "-sync="].iter().any(|flag| t.contains(flag)));
+        let is_of_writes = figures
+            .iter()
+            .all(|figure| matches!(figure.pattern, StoragePattern::Write | StoragePattern::RandomWrite));
+        if jobs_seen && !figures.is_empty() && !is_direct && !(synced && is_of_writes) {
             out.note(format!(
                 "{}: the text does not show --direct=1: the figures of fio may be those of the page cache",
                 block.at.file
@@ -169,6 +173,9 @@ fn is_beside(line: &str) -> bool {
         "Jobs: ",
         "clat",
         "slat",
+        "fsync/fdatasync/",
+        "sync (",
+        "sync percentiles",
         "lat (",
         "bw ",
         "bw(",

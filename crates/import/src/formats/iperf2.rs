@@ -107,6 +107,8 @@ struct Session {
     window_bytes: Option<f64>,
     /// Maximum segment size, bytes.
     mss_bytes: Option<f64>,
+    /// Bytes of a datagram.
+    datagram_bytes: Option<f64>,
     /// Figures that a server reported to its client follow.
     report: bool,
     /// Line of the first figures sent, and received.
@@ -193,6 +195,11 @@ impl Session {
             self.window_bytes = amount(rest).filter(|_| is_asked);
             return true;
         }
+        // `Sending 1470 byte datagrams, IPG target: …`
+        if let Some((size, _)) = line.split_once(" byte datagrams") {
+            self.datagram_bytes = size.split_whitespace().next_back().and_then(number);
+            return true;
+        }
         if let Some((_, rest)) = line.split_once("] MSS size ") {
             self.mss_bytes = leading(rest);
             return true;
@@ -207,6 +214,7 @@ impl Session {
             peer: self.peer.clone(),
             udp: self.udp,
             window_bytes: self.window_bytes,
+            datagram_bytes: self.datagram_bytes,
             ..Self::default()
         };
         std::mem::replace(self, next).flush(context, out);
@@ -237,7 +245,9 @@ impl Session {
                 ends::of_connection(context, out, &stream.local, &stream.remote)
             } else {
                 let named = context.command.value(&["-c", "--client"]);
+                // A test in both directions is of no use without the lines of the connections.
                 ends::of_command(context, self.peer.as_deref().or(named), false)
+                    .or_else(|| (!context.command.has(&BOTH)).then(|| ends::unnamed(context, out)))
             };
             let Some((here, there)) = ends else {
                 out.unread(first, ends::WHO);
@@ -248,6 +258,7 @@ impl Session {
             transfer.window_bytes =
                 self.window_bytes.filter(|_| sends && self.peer.is_some()).or(transfer.window_bytes);
             transfer.mss_bytes = self.mss_bytes;
+            transfer.datagram_bytes = self.datagram_bytes;
             transfer.udp = self.udp || transfer.datagrams.is_some();
             if transfer.udp && transfer.datagrams.is_none() {
                 out.unread(first, "a UDP sender does not know what arrived: the server's lines are needed");

@@ -5,6 +5,7 @@
 mod arping;
 mod arrows;
 mod audit;
+mod bad_checksum;
 mod bonding;
 mod cpu_power;
 mod cpu_use;
@@ -152,6 +153,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &nccl::Nccl,
     &kernel_log::KernelLog,
     &too_long::TooLong,
+    &bad_checksum::BadChecksum,
     &etc_hosts::EtcHosts,
     &hostname::Hostname,
     &drop_table::DropTable,

@@ -16,6 +16,8 @@ pub(crate) struct NvmeLog;
 
 /// What a drive is called whose name is not known.
 const UNNAMED: &str = "drive";
+/// Longest name of a drive, such as one of `/dev/disk/by-id/`.
+const NAME_MAX: usize = 80;
 /// Lines between two that are used, such as those of logs and of the self-tests.
 const APART_MAX: usize = 60;
 
@@ -52,11 +54,12 @@ const WARNINGS: [&str; 6] =
 
 /// The drive of the command, or the one that a line above names: `sdb` of `/dev/sdb`.
 fn drive(block: &Block<'_>) -> Option<String> {
+    // `/dev/sdb`, `/dev/disk/by-id/ata-WDC_WD40`: the last part of the path.
     let device = |text: &str| -> Option<String> {
-        let name = text.split("/dev/").nth(1)?;
-        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len());
-        let name = &name[..end];
-        (!name.is_empty() && name.len() <= 32 && !name.starts_with("disk")).then(|| name.to_owned())
+        let path = text.split("/dev/").nth(1)?;
+        let end = path.find(|c: char| !c.is_ascii_alphanumeric() && !"-_/".contains(c)).unwrap_or(path.len());
+        let name = path[..end].trim_end_matches(['/', '-', '_']).rsplit('/').next()?;
+        (!name.is_empty() && name.len() <= NAME_MAX).then(|| name.to_owned())
     };
     device(&block.at.command.whole).or_else(|| device(&block.at.label))
 }
@@ -132,24 +135,35 @@ fn warnings(value: &str, key: &str, out: &mut Sink) {
 /// Reads lines up to the last one that is used, over those of other parts of the report.
 fn lines(block: &Block<'_>, out: &mut Sink) -> usize {
     let key = head(block, out);
+    // All below a prompt that asks is of the drive, up to a sentence of its own.
     let is_asked = block.at.command.is(&["smartctl", "nvme"]);
-    let mut taken = 1;
+    let mut used = None;
     for (at, line) in block.lines.iter().enumerate() {
         let text = line.trim();
-        // All below a prompt that asks is of the drive.
-        if put(text, &key, out) || is_asked {
-            taken = at + 1;
-        } else if at > taken + APART_MAX || is_elsewhere(text) {
+        if put(text, &key, out) {
+            used = Some(at);
+        } else if !is_asked && (at > used.unwrap_or(0) + APART_MAX || is_elsewhere(text)) {
             break;
         }
     }
-    taken
+    if used.is_none() {
+        out.unread(0, "nothing of the health of the drive: only the head of the report");
+    }
+    let rest = used.map_or(1, |at| at + 1);
+    let is_own = |at: &usize| block.line(at - 1).trim().is_empty() && is_elsewhere(block.line(*at));
+    if is_asked { (rest..block.lines.len()).find(is_own).unwrap_or(block.lines.len()) } else { rest }
 }
 
 /// Whether a line is no longer of a drive: a sentence.
 fn is_elsewhere(text: &str) -> bool {
     let words = text.split_whitespace().filter(|w| w.bytes().all(|b| b.is_ascii_lowercase())).count();
     words >= 5
+}
+
+/// `smartctl 7.3 2022-02-28 r5338 [x86_64-linux-6.1.0] (local build)`
+fn is_head(text: &str) -> bool {
+    let version = text.strip_prefix("smartctl ").map(|rest| rest.trim_start_matches("version "));
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 impl Reader for Smart {
@@ -163,7 +177,7 @@ impl Reader for Smart {
 
     fn begins(&self, block: &Block<'_>) -> bool {
         let text = block.first().trim();
-        text.starts_with("smartctl ") && text.contains("smartmontools")
+        is_head(text)
             || text.starts_with("=== START OF ")
             || text.starts_with("SMART overall-health self-assessment")
             || text.starts_with("SMART Health Status:")

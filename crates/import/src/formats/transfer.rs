@@ -7,6 +7,7 @@ use linerate_model::sample::{Measurement, Outcome};
 
 use crate::context::Context;
 use crate::sink::{Raw, Sink};
+use crate::units::leading;
 
 /// Figures of one transfer; `None` if the tool does not report it.
 #[derive(Debug, Clone, Default)]
@@ -41,10 +42,19 @@ pub(crate) struct Transfer {
     pub series_received: bool,
     /// Datagrams: lost and sent.
     pub datagrams: Option<(f64, f64)>,
+    /// Bytes of a datagram, where the tool prints them.
+    pub datagram_bytes: Option<f64>,
     /// It is UDP.
     pub udp: bool,
     /// Start, Unix milliseconds.
     pub start_ms: u64,
+}
+
+/// Bytes of a datagram that the options of a command ask for: `-l 1200`, `-l 8K`.
+fn asked_bytes(context: &Context) -> Option<f64> {
+    let text = context.command.value(&["-l", "--len", "--length"])?;
+    let factor = if text.ends_with(['k', 'K']) { 1024.0 } else { 1.0 };
+    leading(text).map(|number| number * factor).filter(|bytes| *bytes > 0.0)
 }
 
 impl Transfer {
@@ -57,7 +67,7 @@ impl Transfer {
         let duration_ms = (self.seconds.clamp(0.0, 4e6) * 1000.0).round() as u32;
         let kind = if self.udp {
             let rate_bps = self.sent().unwrap_or(bps);
-            let payload_bytes = self.payload_bytes(rate_bps);
+            let payload_bytes = self.payload_bytes(rate_bps, asked_bytes(context));
             TestKind::from(UdpPlan { rate_bps, payload_bytes, duration_ms, options: UdpOptions::default() })
         } else {
             TestKind::from(TcpPlan { streams: self.streams.max(1), duration_ms })
@@ -82,10 +92,16 @@ impl Transfer {
         self.sent_bps.or_else(by_datagrams).or(self.received_bps.filter(|_| !self.udp))
     }
 
-    /// Bytes of a datagram, from the total sent; 0 if not counted.
-    fn payload_bytes(&self, sent_bps: f64) -> u16 {
+    /// Bytes of a datagram: as printed, as asked for, else from the total sent, to the two digits that a
+    /// rounded rate is good for; 0 if not counted.
+    fn payload_bytes(&self, sent_bps: f64, asked: Option<f64>) -> u16 {
         let count = self.datagrams.map_or(0.0, |(_, all)| all);
-        let bytes = sent_bps * self.seconds / 8.0 / count;
+        let counted = || {
+            let bytes = sent_bps * self.seconds / 8.0 / count;
+            let step = 10_f64.powf((bytes.log10().floor() - 1.0).max(0.0));
+            (bytes / step).round() * step
+        };
+        let bytes = self.datagram_bytes.or(asked).unwrap_or_else(counted);
         if bytes.is_finite() { bytes.round().clamp(0.0, f64::from(u16::MAX)) as u16 } else { 0 }
     }
 

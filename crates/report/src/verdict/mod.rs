@@ -132,10 +132,12 @@ fn effect(diagnosis: &Diagnosis) -> Option<Difference> {
     })
 }
 
-/// Differences that no cause explains, each setting of each host once.
+/// Differences that no cause explains, each setting of each host once; one that the other layer would need is
+/// not harmless while the layer is not known.
 fn harmless(diagnosis: &Diagnosis) -> usize {
     let all = diagnosis.findings.iter().flat_map(|finding| &finding.benign);
-    all.map(|one| (one.host.as_str(), one.key.as_str())).collect::<BTreeSet<_>>().len()
+    let judged = all.filter(|one| !one.is_of_layer);
+    judged.map(|one| (one.host.as_str(), one.key.as_str())).collect::<BTreeSet<_>>().len()
 }
 
 fn item(finding: &Finding, snapshot: &Snapshot, diagnosis: &Diagnosis, shell: &Shell<'_>) -> VerdictItem {

@@ -54,7 +54,9 @@ fn contradiction(clue: &Clue) -> String {
 
 /// What is known of a difference that no named cause explains.
 pub(super) fn benign(difference: &BenignDifference) -> &'static str {
-    if difference.is_known {
+    if difference.is_of_layer {
+        "matters inside an overlay: whether this was one is not known"
+    } else if difference.is_known {
         "known to matter elsewhere, but it does not explain this place, direction and shape"
     } else {
         "differs; no file knows whether it does this harm"
