@@ -49,7 +49,7 @@ pub(crate) fn part(runs: Vec<Run>, host: impl Fn(&str) -> String) -> (Vec<Raw>, 
                 raw: run.raw,
                 condition: run.condition.label(),
                 last: conditions[*last].label(),
-                whole: run.condition.table > 0 || is_stated(&run.condition, &conditions[*last]),
+                whole: run.condition.table > 0,
             }),
         }
     }
