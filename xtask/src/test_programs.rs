@@ -17,8 +17,8 @@ use crate::shell::{am_root, cargo};
 /// leave.
 const WAITING: [&str; 7] = ["slurm", "ssh", "ssh_failures", "ssh_ways", "watch", "hostile", GUESTS];
 /// The program whose guests compute for minutes, and measure nothing that depends on the time: it has a lower
-/// priority than those that wait, but no less than a third of their weight. A guest that gets less says
-/// nothing for seconds, and a session with it counts as lost.
+/// priority than those that wait, but no less than a third of their weight. A guest that gets less is
+/// silent for seconds, and a session with it counts as lost.
 const GUESTS: &str = "vm";
 const NICENESS_OF_GUESTS: &str = "5";
 /// Of programs that compute beside the guests: what these leave.

@@ -16,7 +16,7 @@ use crate::{formats, names, prompt};
 const QUOTE_MAX: usize = 120;
 /// Longest name of a change, characters.
 const CHANGE_MAX: usize = 60;
-/// Most words of a line that sets two states apart, and of one that announces what follows.
+/// Most words of a line that sets two conditions apart, and of one that announces what follows.
 const TURN_MAX: usize = 5;
 const ANNOUNCING_MAX: usize = 12;
 

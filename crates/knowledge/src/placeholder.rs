@@ -157,10 +157,10 @@ mod tests {
         };
         assert_eq!(command("a {host} {hosts}", known).as_deref(), Some("a 'n1; reboot' n1 n2"));
         assert_eq!(command("ethtool {nic}", known), None);
-        let known = |_| Some("0000:3b:00.1".to_owned());
-        let link = command("grep . /sys/class/net/{nic}/device/current_link_width", known);
+        let on_bus = |_| Some("0000:3b:00.1".to_owned());
+        let link = command("grep . /sys/class/net/{nic}/device/current_link_width", on_bus);
         assert_eq!(link.as_deref(), Some("grep . /sys/bus/pci/devices/0000:3b:00.1/current_link_width"));
-        assert_eq!(command("ethtool {nic}", known), None);
+        assert_eq!(command("ethtool {nic}", on_bus), None);
         assert_eq!(prose("ethtool {nic} on {hosts}", known), "ethtool NIC on n1 n2");
     }
 }

@@ -129,7 +129,7 @@ impl Lab {
             let Ok(healing) = Damage::make(&self.cluster, |damage| drawn.inject(damage)) else { continue };
             let mut after = effect::measured(&self.cluster, &drawn.ends)?;
             if wanted == Strength::Clear && effect::strength(&before, &after) == wanted {
-                // A machine that was busy for a moment looks like a fault, but not twice on the same path.
+                // A machine that was busy for a moment resembles a fault, but not twice on the same path.
                 after = effect::better(&after, &effect::measured(&self.cluster, &drawn.ends)?);
             }
             if effect::strength(&before, &after) == wanted {

@@ -38,7 +38,7 @@ impl Site {
         command.env("LINERATE_DATA", self.0.path().join("data")).env("HOME", self.0.path());
         let output = command.output().unwrap();
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        // A test that a busy machine made worthless has the same code, and a run.
+        // A test that a busy machine made invalid has the same code, and a run.
         let has_run = output.status.code() != Some(2) || err.lines().any(|line| line.starts_with("run "));
         assert!(has_run, "{words:?}: {err}");
         out.into_owned()

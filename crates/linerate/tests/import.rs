@@ -99,7 +99,7 @@ fn a_verdict_without_storing_anything() {
     // What would make it surer, with the command, is part of all of it.
     let (_, all, _) = home.run(&["diagnose", "-v", &fixture("casebook/b2.txt")]);
     assert!(all.contains("receiver CPU") && all.contains("receiving core"), "{all}");
-    assert!(all.contains("from b to a") && all.contains("iperf3 -c b -R"), "{all}");
+    assert!(all.contains("from b to a") && all.contains("iperf3 -c a -t 20"), "{all}");
     assert!(!home.0.path().join("data").exists(), "nothing is stored");
     let (_, json, _) = home.run(&["diagnose", "--json", &fixture("casebook/b2.txt"), &fixture("hosts")]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();

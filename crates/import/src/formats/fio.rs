@@ -60,7 +60,8 @@ fn one(job: &Value, global: Option<&Value>, block: &Block<'_>, out: &mut Sink) {
             .or_else(|| number(job, &[side, "bw"]).map(|kib| kib * 1024.0))
             .filter(|b| *b > 0.0);
         let Some(bytes_per_s) = bytes_per_s else { continue };
-        let is_cached = !direct && !(synced && side == "write");
+        let is_written_through = synced && side == "write";
+        let is_cached = !direct && !is_written_through;
         if is_cached && number(job, &[side, "iops"]).is_some() {
             out.note(format!(
                 "{}: fio ran without --direct=1: its {side} figures may be those of the page cache",

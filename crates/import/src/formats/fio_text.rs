@@ -127,7 +127,8 @@ impl Reader for FioText {
         let is_of_writes = figures
             .iter()
             .all(|figure| matches!(figure.pattern, StoragePattern::Write | StoragePattern::RandomWrite));
-        if jobs_seen && !figures.is_empty() && !is_direct && !(synced && is_of_writes) {
+        let is_written_through = synced && is_of_writes;
+        if jobs_seen && !figures.is_empty() && !is_direct && !is_written_through {
             out.note(format!(
                 "{}: the text does not show --direct=1: the figures of fio may be those of the page cache",
                 block.at.file

@@ -166,7 +166,7 @@ fn what_is_missing_has_its_command() {
     let has = |what: &str, command: &str| {
         missing.iter().any(|m| m.what.contains(what) && m.command.contains(command))
     };
-    assert!(has("from arc-2 to arc-1", "iperf3 -c arc-2 -R"), "{missing:#?}");
+    assert!(has("from arc-2 to arc-1", "iperf3 -c arc-1 -t 20 -J"), "{missing:#?}");
     assert!(has("speed of the links of arc-1, arc-2", "ethtool NIC"), "{missing:#?}");
     assert!(has("settings of the devices", "for o in k i g c l"), "{missing:#?}");
     assert!(has("sysctls", "sysctl -a"), "{missing:#?}");
