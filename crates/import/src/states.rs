@@ -88,7 +88,7 @@ fn last_state(runs: &[Run], tests: &[usize]) -> Option<usize> {
     (alike.len() > 1 && most > same * least).then_some(last)
 }
 
-/// Whether the text itself sets two states of the hosts apart, the load being the same.
+/// Whether the text itself sets two conditions of the hosts apart, the load being the same.
 fn is_stated(one: &Condition, other: &Condition) -> bool {
     let load = |c: &Condition| (c.environment.clone(), c.options.clone());
     one.epoch != other.epoch && (one.is_stated || other.is_stated) && load(one) == load(other)
