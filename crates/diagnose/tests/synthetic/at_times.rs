@@ -1,4 +1,4 @@
-//! Probes that lose datagrams once, or at times: repeated in turns with their neighbours before they are
+//! Probes that lose datagrams once, or intermittently: repeated in turns with their neighbours before they are
 //! believed, and before they are dropped.
 
 use linerate_diagnose::second_stage;
