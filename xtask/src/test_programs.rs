@@ -16,13 +16,11 @@ use crate::shell::{am_root, cargo};
 /// end, each in namespaces of its own. None measures what another one would disturb. [`GUESTS`] has what they
 /// leave.
 const WAITING: [&str; 7] = ["slurm", "ssh", "ssh_failures", "ssh_ways", "watch", "hostile", GUESTS];
-/// The program whose guests compute for minutes, and measure nothing that depends on the time: it has a lower
-/// priority than those that wait, but no less than a third of their weight. A guest that gets less is
-/// silent for seconds, and a session with it counts as lost.
+/// The program whose guests compute for minutes, and measure nothing that depends on the time.
 const GUESTS: &str = "vm";
-const NICENESS_OF_GUESTS: &str = "5";
-/// Of programs that compute beside the guests: what these leave.
-const NICENESS_OF_COMPUTING: &str = "19";
+/// Of the guests, and of what computes beside them: the others that wait come first, and neither starves the
+/// other. A guest that gets no CPU for seconds is silent, and a session with it counts as lost.
+const LOWEST: &str = "19";
 /// Programs that compute and measure nothing: they run one by one while the guests go on, whose program needs
 /// three times as long as the others that wait.
 const COMPUTING: [&str; 12] = [
@@ -157,7 +155,7 @@ pub(crate) fn run(
         all_well &= joined(beside, &mut line)?;
     }
     for program in computing {
-        all_well &= one(program, nice(NICENESS_OF_COMPUTING, &prepared(program)), &mut line)?;
+        all_well &= one(program, nice(&prepared(program)), &mut line)?;
     }
     for beside in guests {
         all_well &= joined(beside, &mut line)?;
@@ -191,10 +189,10 @@ fn one(program: &Program, mut command: Command, mut line: impl FnMut(&str)) -> R
     Ok(child.wait()?.success())
 }
 
-/// The same command with another priority.
-fn nice(niceness: &str, command: &Command) -> Command {
+/// The same command with the lowest priority.
+fn nice(command: &Command) -> Command {
     let mut nicer = Command::new("nice");
-    nicer.args(["-n", niceness, "--"]).arg(command.get_program()).args(command.get_args());
+    nicer.args(["-n", LOWEST, "--"]).arg(command.get_program()).args(command.get_args());
     nicer.envs(command.get_envs().filter_map(|(key, value)| value.map(|value| (key, value))));
     if let Some(folder) = command.get_current_dir() {
         nicer.current_dir(folder);
@@ -207,7 +205,7 @@ impl Program {
     fn command(&self, is_quick: bool) -> Command {
         let mut plain = Command::new(&self.path);
         if self.name == GUESTS {
-            return nice(NICENESS_OF_GUESTS, &plain);
+            return nice(&plain);
         }
         let has_devices = DEVICES.contains(&self.name.as_str());
         if has_devices && is_quick {

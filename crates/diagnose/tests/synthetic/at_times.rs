@@ -1,5 +1,5 @@
-//! Probes that lose datagrams once, or intermittently: repeated in turns with their neighbours before they are
-//! believed, and before they are dropped.
+//! Probes that lose datagrams once, or intermittently: repeated in turns with their neighbours before they
+//! are believed, and before they are dropped.
 
 use linerate_diagnose::second_stage;
 use linerate_knowledge::Knowledge;
