@@ -161,6 +161,22 @@ fn is_within(interval: (f64, f64), share: f64) -> bool {
 
 /// More measurements than the usual eight, where their interval was too wide to tell.
 const ARMS: [&str; 2] = ["16", "32"];
+
+/// Tries twice the window on a host; it is better there. Returns the trial.
+fn doubled(cluster: &Cluster, from: &str, host: &str) -> String {
+    let (set, pair) = (format!("sysctl.{RMEM}={DOUBLE}"), format!("{from},{host}"));
+    let mut tried = Value::Null;
+    for arms in [&["8"], &ARMS[..]].concat() {
+        let words = ["try", "--set", &set, "--on", host, "--pair", &pair, "--arms", arms];
+        tried = cluster.json(&words).1["sweep"]["trials"][0].clone();
+        if tried["effect"]["effect"] != "not-shown" {
+            break;
+        }
+    }
+    assert_eq!(tried["effect"]["effect"], "better", "{tried}");
+    tried["id"].as_str().unwrap().to_owned()
+}
+
 /// A machine whose control pair keeps to 2 % is quiet: the interval that "no effect" needs, 10 %, can be had
 /// there.
 const QUIET: f64 = 0.02;
@@ -240,11 +256,7 @@ fn a_profile_has_a_proven_group_one_without_effect_and_one_that_harms() {
 #[test]
 fn a_rollout_stops_at_harm_undoes_its_wave_and_resumes() {
     let Some(cluster) = cluster("a_rollout_stops_at_harm_undoes_its_wave_and_resumes") else { return };
-    let set = format!("sysctl.{RMEM}={DOUBLE}");
-    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
-    let trial = &tried["sweep"]["trials"][0];
-    assert_eq!(trial["effect"]["effect"], "better", "{tried}");
-    let id = trial["id"].as_str().unwrap();
+    let id = &doubled(&cluster, "far-1", "far-4");
     // Far more than the proven value: on this host it is a loss.
     cluster.host(2).write_sysctl(RMEM, AMPLE).unwrap();
 
@@ -287,9 +299,7 @@ fn a_wave_that_harms_is_undone_where_the_store_is_lost() {
     let test = "a_wave_that_harms_is_undone_where_the_store_is_lost";
     let Some(server) = linerate_testkit::postgres::PostgresServer::start(test) else { return };
     let Some(cluster) = cluster_with(test, &server.database("team")) else { return };
-    let set = format!("sysctl.{RMEM}={DOUBLE}");
-    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
-    let id = tried["sweep"]["trials"][0]["id"].as_str().unwrap();
+    let id = &doubled(&cluster, "far-1", "far-4");
     let old = cluster.value(1, RMEM);
     cluster.host(2).write_sysctl(RMEM, AMPLE).unwrap();
     server.lose_trials("team", "new.status not in ('running', 'kept')");
@@ -313,13 +323,7 @@ fn two_operators_keep_at_once_and_the_database_has_both_settings() {
     let test = "two_operators_keep_at_once_and_the_database_has_both_settings";
     let Some(server) = linerate_testkit::postgres::PostgresServer::start(test) else { return };
     let Some(cluster) = cluster_with(test, &server.database("team")) else { return };
-    let set = format!("sysctl.{RMEM}={DOUBLE}");
-    let tried = |from: &str, host: &str| {
-        let pair = format!("{from},{host}");
-        let (_, tried) = cluster.json(&["try", "--set", &set, "--on", host, "--pair", &pair]);
-        tried["sweep"]["trials"][0]["id"].as_str().unwrap().to_owned()
-    };
-    let trials = [tried("far-1", "far-3"), tried("far-2", "far-4")];
+    let trials = [doubled(&cluster, "far-1", "far-3"), doubled(&cluster, "far-2", "far-4")];
     let (_, planned) = cluster.json(&["keep", &trials[0], "--dry-run"]);
     assert_eq!(planned["kept"], "kept set of far in the database", "{planned}");
 
@@ -362,9 +366,7 @@ fn a_rollout_whose_operator_is_killed_in_a_wave_resumes_with_it() {
     let Some(cluster) = cluster("a_rollout_whose_operator_is_killed_in_a_wave_resumes_with_it") else {
         return;
     };
-    let set = format!("sysctl.{RMEM}={DOUBLE}");
-    let (_, tried) = cluster.json(&["try", "--set", &set, "--on", "far-4", "--pair", "far-1,far-4"]);
-    let id = tried["sweep"]["trials"][0]["id"].as_str().unwrap();
+    let id = &doubled(&cluster, "far-1", "far-4");
     let old = cluster.value(2, RMEM);
     let mut operator = Command::new(&cluster.programs.linerate)
         .args(["rollout", id, "--to", "far-2", "far-3", "--wave", "1", "--yes", "-q"])

@@ -150,6 +150,10 @@ pub(crate) fn is_built_measured_and_undone(scene: &Scene) {
     assert_eq!(mirror.split_whitespace().collect::<Vec<_>>(), ["raid10", "100.00"]);
     // A build of other steps under this name is not mixed with it.
     assert!(refusal(scene, SHELVES, &["--layout", "md", "--really", "data"]).contains("with other steps"));
+    // Nothing is measured after this: as fast as the machine is.
+    for drive in &scene.lab.guest(GUEST).unwrap().drives {
+        drive.behave(|behaviour| behaviour.ops_per_s = 0.0).unwrap();
+    }
     undo(scene);
 
     let words = ["--layout", "md", "--really", "data", "--no-measure", "--json"];
