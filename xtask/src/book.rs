@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::shell::{sh, target};
+use crate::shell::{install, sh, target};
 
 mod html;
 mod links;
@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
     let pages = pages()?;
     let breaches = markdown::breaches(&pages);
     ensure!(breaches.is_empty(), "links:\n  {}", breaches.join("\n  "));
-    install()?;
+    needs_mdbook()?;
     let (source, built) = (target().join("book-source"), target().join("book"));
     stage(&pages, &source)?;
     sh("mdbook", &["build", &source.to_string_lossy(), "--dest-dir", &built.to_string_lossy()])?;
@@ -71,9 +71,8 @@ fn stage(pages: &BTreeMap<PathBuf, String>, source: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs mdBook unless a version with the same first two numbers is there. It is run once: optimising it
-/// would take longer.
-fn install() -> Result<()> {
+/// Installs mdBook unless a version with the same first two numbers is there.
+fn needs_mdbook() -> Result<()> {
     let series = MDBOOK.rsplit_once('.').map_or(MDBOOK, |(series, _)| series);
     let found = Command::new("mdbook").arg("--version").output().is_ok_and(|out| {
         String::from_utf8_lossy(&out.stdout).trim().starts_with(&format!("mdbook v{series}."))
@@ -81,6 +80,5 @@ fn install() -> Result<()> {
     if found {
         return Ok(());
     }
-    let version = ["install", "mdbook", "--version", MDBOOK];
-    sh("cargo", &[&version[..], &["--locked", "--no-default-features", "--quiet", "--debug"]].concat())
+    install(&["mdbook", "--version", MDBOOK, "--no-default-features"])
 }

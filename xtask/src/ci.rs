@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::shell::{cargo, sh};
+use crate::shell::{cargo, install, sh};
 use crate::test_programs::Choice;
 use crate::{book, docs, knowledge, script, tests, tidy};
 
@@ -34,11 +34,11 @@ fn docs_build() -> Result<()> {
 }
 
 /// Licences, sources and doubled crates. The advisory database comes from the network and is checked by the
-/// public workflow. Optimising the program that is run once would take longer than it saves.
+/// public workflow.
 fn licences() -> Result<()> {
     let there = cargo().args(["deny", "--version"]).output().is_ok_and(|o| o.status.success());
     if !there {
-        sh("cargo", &["install", "cargo-deny", "--locked", "--quiet", "--debug"])?;
+        install(&["cargo-deny"])?;
     }
     sh("cargo", &["deny", "--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
 }

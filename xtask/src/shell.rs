@@ -54,6 +54,14 @@ pub(crate) fn sh(program: &str, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Installs a program that is run once: optimising it would take longer than that saves. What several of them
+/// need is compiled once.
+pub(crate) fn install(program: &[&str]) -> Result<()> {
+    let folder = target().join("tools");
+    let how = ["--locked", "--quiet", "--debug", "--target-dir", &folder.to_string_lossy()];
+    sh("cargo", &[&["install"], program, &how].concat())
+}
+
 /// Runs a program to its end and gives what it printed; fails with its command line when it fails.
 pub(crate) fn output(program: &str, args: &[&str]) -> Result<String> {
     let out = fresh(program).args(args).output().with_context(|| format!("cannot run {program}"))?;

@@ -7,15 +7,28 @@ use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 
 use crate::shell::{am_root, cargo};
 
-/// Programs whose tests wait for other programs most of their time, for Slurm's daemons and for sessions that
-/// end, each in namespaces of its own. None measures what another one would disturb. [`GUESTS`] has what they
+/// Programs whose tests wait for other programs most of their time, for daemons and for sessions that end,
+/// each in namespaces of its own. None measures what another one would disturb. [`GUESTS`] has what they
 /// leave.
-const WAITING: [&str; 7] = ["slurm", "ssh", "ssh_failures", "ssh_ways", "watch", "hostile", GUESTS];
+const WAITING: [&str; 11] = [
+    "agents",
+    "drain",
+    "hostile",
+    "prometheus",
+    "slurm",
+    "ssh",
+    "ssh_failures",
+    "ssh_ways",
+    "strangers",
+    "watch",
+    GUESTS,
+];
 /// The program whose guests compute for minutes, and measure nothing that depends on the time.
 const GUESTS: &str = "vm";
 /// Of the guests, and of what computes beside them: the others that wait come first, and neither starves the
@@ -64,6 +77,8 @@ const QUICK: [&str; 14] = [
 ];
 /// Modules of [`DEVICES`] whose tests give devices away, or wait for real ones.
 const DEVICE_MODULES: [&str; 4] = ["disk::", "durable::", "build::", "audit::"];
+/// Programs that are named with the time that they took.
+const SHOWN: usize = 12;
 /// The variable of the test programs that says how many.
 const THREADS: &str = "RUST_TEST_THREADS";
 
@@ -119,13 +134,13 @@ fn program(message: &str) -> Option<Program> {
 }
 
 /// Runs all, in an environment, and hands over their lines: those that wait beside each other and first, then
-/// those that compute, the others one by one when no guest is left. Whether all went well.
+/// those that compute, the others one by one when no guest is left.
 pub(crate) fn run(
     programs: &[Program],
     choice: Choice<'_>,
     environment: &[(&str, PathBuf)],
     mut line: impl FnMut(&str),
-) -> Result<bool> {
+) -> Result<Ran> {
     let (waiting, others): (Vec<&Program>, Vec<&Program>) =
         programs.iter().partition(|program| WAITING.contains(&program.name.as_str()));
     let (computing, alone): (Vec<&Program>, Vec<&Program>) =
@@ -147,38 +162,70 @@ pub(crate) fn run(
             if std::env::var_os(THREADS).is_none() && program.name != GUESTS {
                 command.env(THREADS, AT_A_TIME);
             }
-            (program, thread::spawn(move || command.stderr(Stdio::inherit()).output()))
+            let begun = Instant::now();
+            let end = move || (command.stderr(Stdio::inherit()).output(), begun.elapsed());
+            (program, thread::spawn(end))
         })
         .partition(|(program, _)| program.name == GUESTS);
-    let mut all_well = true;
+    let mut ran = Ran { all_well: true, took: Vec::new() };
     for beside in together {
-        all_well &= joined(beside, &mut line)?;
+        ran.add(joined(beside, &mut line)?);
     }
     for program in computing {
-        all_well &= one(program, nice(&prepared(program)), &mut line)?;
+        ran.add(one(program, nice(&prepared(program)), &mut line)?);
     }
     for beside in guests {
-        all_well &= joined(beside, &mut line)?;
+        ran.add(joined(beside, &mut line)?);
     }
     for program in alone {
-        all_well &= one(program, prepared(program), &mut line)?;
+        ran.add(one(program, prepared(program), &mut line)?);
     }
-    Ok(all_well)
+    Ok(ran)
 }
 
-/// Waits for a program that runs beside others, and hands over its lines. Whether it went well.
-fn joined(beside: (&Program, JoinHandle<io::Result<Output>>), mut line: impl FnMut(&str)) -> Result<bool> {
-    let (program, output) = beside;
-    let output = output.join().map_err(|_| anyhow!("the thread of {} ended", program.name))?;
+/// How the programs went.
+pub(crate) struct Ran {
+    /// No test failed.
+    pub(crate) all_well: bool,
+    /// What each took.
+    took: Vec<(String, Duration)>,
+}
+
+impl Ran {
+    fn add(&mut self, (program, is_well, took): (&Program, bool, Duration)) {
+        self.all_well &= is_well;
+        self.took.push((program.name.clone(), took));
+    }
+
+    /// Those that took longest, in words.
+    pub(crate) fn slowest(&self) -> String {
+        let mut took: Vec<&(String, Duration)> = self.took.iter().collect();
+        took.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let words = took.iter().take(SHOWN).map(|(name, took)| format!("{name} {} s", took.as_secs()));
+        format!("slowest: {}", words.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Waits for a program that runs beside others, and hands over its lines.
+fn joined(
+    (program, output): (&Program, JoinHandle<(io::Result<Output>, Duration)>),
+    mut line: impl FnMut(&str),
+) -> Result<(&Program, bool, Duration)> {
+    let (output, took) = output.join().map_err(|_| anyhow!("the thread of {} ended", program.name))?;
     let output = output.with_context(|| format!("cannot run {}", program.path.display()))?;
     line(&program.heading());
     String::from_utf8_lossy(&output.stdout).lines().for_each(line);
-    Ok(output.status.success())
+    Ok((program, output.status.success(), took))
 }
 
-/// Runs a program, and hands over its lines as they come. Whether it went well.
-fn one(program: &Program, mut command: Command, mut line: impl FnMut(&str)) -> Result<bool> {
+/// Runs a program, and hands over its lines as they come.
+fn one(
+    program: &Program,
+    mut command: Command,
+    mut line: impl FnMut(&str),
+) -> Result<(&Program, bool, Duration)> {
     line(&program.heading());
+    let begun = Instant::now();
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -186,7 +233,8 @@ fn one(program: &Program, mut command: Command, mut line: impl FnMut(&str)) -> R
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).lines().try_for_each(|one| one.map(|one| line(&one)))?;
     }
-    Ok(child.wait()?.success())
+    let is_well = child.wait()?.success();
+    Ok((program, is_well, begun.elapsed()))
 }
 
 /// The same command with the lowest priority.

@@ -37,7 +37,7 @@ pub(crate) fn run(choice: Choice<'_>) -> Result<()> {
         (SEED.0, seed.into()),
     ];
     let mut sum = Sum { filtered: choice.filter.is_some() || choice.is_quick, ..Sum::default() };
-    let all_well = test_programs::run(&programs, choice, &environment, |line| {
+    let ran = test_programs::run(&programs, choice, &environment, |line| {
         if sum.line(line) {
             println!("{line}");
         }
@@ -49,8 +49,9 @@ pub(crate) fn run(choice: Choice<'_>) -> Result<()> {
     for line in &sum.failures {
         println!("{line}");
     }
+    println!("{}", ran.slowest());
     println!("{} passed, {} failed, {} skipped", sum.passed, sum.failed, sum.skipped.len());
-    ensure!(all_well && sum.failed == 0, "tests failed");
+    ensure!(ran.all_well && sum.failed == 0, "tests failed");
     ensure!(choice.filter.is_some() || sum.passed > 0, "no test ran");
     let avoidable = sum.skipped.iter().filter(|s| !s.contains(UNAVOIDABLE)).count();
     if avoidable > 0 && std::env::var_os("CI").is_some() && am_root() {
