@@ -14,11 +14,11 @@ use crate::change::setting::conformance::check;
 use crate::change::setting::{Persist, Setting as _, SettingError};
 use crate::change::undo::restore;
 
-fn ip(arguments: &str) -> Result<(), String> {
+pub(super) fn ip(arguments: &str) -> Result<(), String> {
     run("ip", arguments)
 }
 
-fn run(program: &str, arguments: &str) -> Result<(), String> {
+pub(super) fn run(program: &str, arguments: &str) -> Result<(), String> {
     let output =
         Command::new(program).args(arguments.split(' ')).output().map_err(|e| format!("{program}: {e}"))?;
     if output.status.success() {
@@ -28,7 +28,7 @@ fn run(program: &str, arguments: &str) -> Result<(), String> {
 }
 
 /// Runs a test on a thread in a fresh namespace with the veth pair `left`, `right`; otherwise prints why not.
-fn in_fresh_namespace(test: &str, work: impl FnOnce(&Root) + Send) {
+pub(super) fn in_fresh_namespace(test: &str, work: impl FnOnce(&Root) + Send) {
     let namespace = match netns::create() {
         Ok(namespace) => namespace,
         Err(error) => return println!("SKIPPED {test}: no network namespace can be made: {error}"),
@@ -55,7 +55,7 @@ fn in_fresh_namespace(test: &str, work: impl FnOnce(&Root) + Send) {
     }
 }
 
-fn conforms(root: &Root, key: &str, other: &FactValue) {
+pub(super) fn conforms(root: &Root, key: &str, other: &FactValue) {
     check(setting_for(key).unwrap_or_else(|| panic!("{key} is no setting")), root, key, other);
 }
 
@@ -193,7 +193,7 @@ fn a_token_bucket_gets_another_rate_and_its_own_parameters_back() {
 }
 
 /// Writes a setting, undoes it as a trial does, and gives what a command shows before and after.
-fn there_and_back(key: &str, to: &str, shown: &str) -> (String, String, String) {
+pub(super) fn there_and_back(key: &str, to: &str, shown: &str) -> (String, String, String) {
     let host = RealHost::new(Root::live());
     let show = || {
         let words: Vec<&str> = shown.split(' ').collect();
@@ -536,8 +536,9 @@ fn what_is_declared_as_a_setting_may_be_written_and_the_other_way_round() {
         assert!(writable(&declared.pattern).is_some(), "{}", declared.pattern);
     }
     for key in WRITABLE.iter().flat_map(|family| family.keys) {
-        // An address stands in the key of a neighbour.
-        let one = key.replace("neighbour.*", "neighbour.10/9/0/2").replace('*', "0");
+        // An address stands in the key of a neighbour, and of a forwarding entry.
+        let one = key.replace("neighbour.*", "neighbour.10/9/0/2").replace("fdb.*", "fdb.02:00:00:00:00:07");
+        let one = one.replace("fdb_exact.*", "fdb_exact.02:00:00:00:00:07").replace('*', "0");
         assert!(setting_for(&one).is_some(), "nothing writes {key}");
     }
     for key in ["sysctl.kernel.core_pattern", "sysctl.kernel.modules_disabled", "nic.eth0.feature.loopback"] {

@@ -68,6 +68,8 @@ mod view;
 #[cfg(test)]
 mod conformance_tests;
 #[cfg(test)]
+mod entry_tests;
+#[cfg(test)]
 mod garbage_tests;
 #[cfg(test)]
 mod storage_tests;
@@ -163,7 +165,9 @@ static SETTINGS: &[SettingEntry] = &[
     (private_flags::is_setting, &private_flags::PrivateFlags),
     (rss::is_setting, &rss::HashFields),
     (route::is_setting, &route::Routes),
+    (rule::is_setting, &rule::PolicyRules),
     (neighbour::is_setting, &neighbour::Neighbours),
+    (forwarding::is_setting, &forwarding::Forwarding),
     (firewall::is_setting, &firewall::Firewall),
     (|key| IN_NAMESPACE.serves(key), &IN_NAMESPACE),
     (drbd::is_setting, &drbd::Drbd),

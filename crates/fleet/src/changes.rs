@@ -170,9 +170,8 @@ impl<'a> Changes<'a> {
             _ => None,
         });
         let facts = facts.ok_or_else(|| odd(host, "sent no facts"))?;
-        let value = |key: &FactKey| -> Option<(FactKey, FactValue)> {
-            Some((key.clone(), facts.readings.get(key)?.clone()))
-        };
+        let value =
+            |key: &FactKey| -> Option<(FactKey, FactValue)> { Some((key.clone(), facts.value_of(key)?)) };
         Ok(keys.iter().filter_map(value).collect())
     }
 }

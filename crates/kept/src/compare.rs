@@ -59,7 +59,7 @@ fn unreadable(kept: KeptSetting, reason: String) -> DriftRow {
 
 fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
     let facts = known.facts;
-    let Some(now) = facts.readings.get(&kept.key).cloned() else {
+    let Some(now) = facts.value_of(&kept.key) else {
         let reason = gap(facts, &kept.key).unwrap_or_else(|| "the host has no such setting".to_owned());
         return unreadable(kept, reason);
     };
@@ -110,8 +110,7 @@ fn row(kept: KeptSetting, known: Known<'_>) -> DriftRow {
 
 /// Why a key could not be read.
 fn gap(facts: &HostFacts, key: &str) -> Option<String> {
-    let speaks_of = |what: &str| what.ends_with('.') && key.starts_with(what) || pattern_fits(what, key);
-    facts.gaps.iter().find(|gap| speaks_of(&gap.what.to_string())).map(|gap| gap.reason.clone())
+    facts.gap_of(key).map(|gap| gap.reason.clone())
 }
 
 /// A line that sets a key at boot.

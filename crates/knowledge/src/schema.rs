@@ -322,7 +322,8 @@ pub enum Op {
     /// A route that the host takes to another measured host, which makes packets much smaller than its device
     /// would.
     SmallPackets,
-    /// A route through another device to a measured host in the network of the own NIC.
+    /// A route through another device to a measured host in the network of the own NIC, or the policy rule by
+    /// which the host takes one.
     Detour,
     /// A neighbour entry for a measured host with a hardware address that none of its devices has.
     WrongNeighbour,
@@ -490,6 +491,8 @@ pub enum FixTarget {
     Fact(String),
     /// One CPU each out of the list that another fact of the host has, in turn.
     Spread(String),
+    /// Of a forwarding entry of a tunnel: an address of the host that has its hardware address.
+    TunnelEnd,
     /// The text without these words and the value behind each.
     Without(Vec<String>),
 }

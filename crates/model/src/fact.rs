@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact_map::FactMap;
 use crate::inventory::HostName;
 use crate::printable::{HINT, without_hint};
+use crate::writable::writable;
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,4 +133,42 @@ pub struct HostFacts {
     /// nothing was fast enough for it to matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_bps: Option<f64>,
+}
+
+impl HostFacts {
+    /// Value of a setting: what was read; of a table's entry that is not there, `none`. Nothing where it
+    /// could not be read.
+    #[must_use]
+    pub fn value_of(&self, key: &str) -> Option<FactValue> {
+        let is_entry = || writable(key).is_some_and(|family| family.are_entries);
+        let read = self.readings.get(key).cloned();
+        read.or_else(|| {
+            (is_entry() && self.gap_of(key).is_none()).then(|| FactValue::Text("none".to_owned()))
+        })
+    }
+
+    /// What of a key could not be seen.
+    #[must_use]
+    pub fn gap_of(&self, key: &str) -> Option<&Gap> {
+        let speaks_of = |what: &str| what.ends_with('.') && key.starts_with(what) || pattern_fits(what, key);
+        self.gaps.iter().find(|gap| speaks_of(&gap.what.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_not_there_is_none_unless_its_table_was_not_read() {
+        let none = FactValue::Text("none".to_owned());
+        let (route, mtu) = ("route.10/0/0/0-8", "nic.eth0.mtu");
+        let mut facts = HostFacts::default();
+        assert_eq!((facts.value_of(route), facts.value_of(mtu)), (Some(none), None));
+        facts.gaps.push(Gap { what: "route.*".into(), reason: "no right".to_owned() });
+        assert_eq!(facts.value_of(route), None);
+        let there = FactValue::Text("10.0.0.0/8 dev eth0".to_owned());
+        facts.readings.insert(route.into(), there.clone());
+        assert_eq!(facts.value_of(route), Some(there));
+    }
 }

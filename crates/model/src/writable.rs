@@ -23,10 +23,16 @@ pub struct WritableFamily {
     pub risk: Risk,
     /// Keys; `*` stands for any text without a `.` in it.
     pub keys: &'static [&'static str],
+    /// Whether each is an entry of a table of the kernel: `none` where there is none, and then no fact.
+    pub are_entries: bool,
 }
 
 const fn family(risk: Risk, what: &'static str, keys: &'static [&'static str]) -> WritableFamily {
-    WritableFamily { what, risk, keys }
+    WritableFamily { what, risk, keys, are_entries: false }
+}
+
+const fn entries(risk: Risk, what: &'static str, keys: &'static [&'static str]) -> WritableFamily {
+    WritableFamily { what, risk, keys, are_entries: true }
 }
 
 use Risk::{Brief, Dangerous, Disruptive, Harmless};
@@ -414,15 +420,25 @@ pub const WRITABLE: &[WritableFamily] = &[
         "Mode of IP over InfiniBand; hosts of different modes lose large packets between each other.",
         &["nic.*.ipoib_mode"],
     ),
-    family(
+    entries(
         Disruptive,
         "Routes of the main table; what they lead to may be out of reach.",
         &["route.*", "route.*.*", "route.*.*.*", "route_exact.*", "route_exact.*.*", "route_exact.*.*.*"],
     ),
-    family(
+    entries(
+        Disruptive,
+        "Policy rules, which choose the routing table; what they lead to may be out of reach.",
+        &["rule.*.*", "rule_exact.*"],
+    ),
+    entries(
         Brief,
         "Hardware addresses that are written down for neighbours; without one the host asks for it.",
         &["nic.*.neighbour.*"],
+    ),
+    entries(
+        Brief,
+        "Forwarding entries of tunnels and bridges; without one a bridge learns, a tunnel may reach nothing.",
+        &["nic.*.fdb.*", "nic.*.fdb_exact.*"],
     ),
     family(
         Dangerous,

@@ -51,6 +51,7 @@ fn parts(cause: &Cause) -> Vec<Part> {
                 FixTarget::PeersOr(value) => format!("the value of the peers, or {}", written(value)),
                 FixTarget::Fact(key) => format!("the value of `{key}`"),
                 FixTarget::Spread(key) => format!("one CPU each of `{key}`, in turn"),
+                FixTarget::TunnelEnd => "an address of the host that the entry is for".to_owned(),
                 FixTarget::Without(words) => format!("the same without `{}`", words.join("`, `")),
             };
             format!("sets {} to {to}", set.keys.join(", "))

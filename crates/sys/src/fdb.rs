@@ -45,7 +45,7 @@ pub fn entries() -> Result<Vec<ForwardingEntry>, NetlinkError> {
     Ok(found)
 }
 
-fn parse_entry(payload: &[u8]) -> Option<ForwardingEntry> {
+pub(crate) fn parse_entry(payload: &[u8]) -> Option<ForwardingEntry> {
     let header = payload.get(..12).filter(|header| header[0] == libc::AF_BRIDGE as u8)?;
     let body = &payload[12..];
     let state = u16_at(header, 8)?;

@@ -17,6 +17,8 @@ const NLM_F_DUMP_INTR: u16 = 0x10;
 pub(crate) const NLM_F_REPLACE: u16 = 0x100;
 /// See [`NLM_F_REPLACE`].
 pub(crate) const NLM_F_CREATE: u16 = 0x400;
+/// Add to what is there.
+pub(crate) const NLM_F_APPEND: u16 = 0x800;
 
 const NLMSG_NOOP: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
@@ -207,7 +209,7 @@ pub(crate) fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
 }
 
 /// A payload under construction.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Payload {
     bytes: Vec<u8>,
 }

@@ -14,29 +14,34 @@ use crate::rtnetlink::ip;
 pub const RULES_MAX: usize = 256;
 
 /// `FR_ACT_TO_TBL` of `linux/fib_rules.h`: the destination is sought in a table.
-const ACTION_LOOKUP: u8 = 1;
+pub(crate) const ACTION_LOOKUP: u8 = 1;
 /// `FR_ACT_GOTO`.
-const ACTION_GOTO: u8 = 2;
+pub(crate) const ACTION_GOTO: u8 = 2;
+/// Other actions with their words.
+pub(crate) const REFUSALS: [(u8, &str); 4] =
+    [(3, "nop"), (6, "blackhole"), (7, "unreachable"), (8, "prohibit")];
 /// `FIB_RULE_INVERT`: the rule holds for what its selectors do not fit.
-const INVERTED: u32 = 2;
+pub(crate) const INVERTED: u32 = 2;
 
 /// Kinds of attributes, `linux/fib_rules.h`.
-mod kind {
-    pub(super) const DESTINATION: u16 = 1;
-    pub(super) const SOURCE: u16 = 2;
-    pub(super) const INCOMING: u16 = 3;
-    pub(super) const GOTO: u16 = 4;
-    pub(super) const PRIORITY: u16 = 6;
-    pub(super) const MARK: u16 = 10;
-    pub(super) const SUPPRESS_PREFIX: u16 = 14;
-    pub(super) const TABLE: u16 = 15;
-    pub(super) const MARK_MASK: u16 = 16;
-    pub(super) const OUTGOING: u16 = 17;
-    pub(super) const L3MDEV: u16 = 19;
-    pub(super) const USERS: u16 = 20;
-    pub(super) const PROTOCOL: u16 = 22;
-    pub(super) const SOURCE_PORTS: u16 = 23;
-    pub(super) const DESTINATION_PORTS: u16 = 24;
+pub(crate) mod kind {
+    pub(crate) const DESTINATION: u16 = 1;
+    pub(crate) const SOURCE: u16 = 2;
+    pub(crate) const INCOMING: u16 = 3;
+    pub(crate) const GOTO: u16 = 4;
+    pub(crate) const PRIORITY: u16 = 6;
+    pub(crate) const MARK: u16 = 10;
+    pub(crate) const SUPPRESS_PREFIX: u16 = 14;
+    pub(crate) const TABLE: u16 = 15;
+    pub(crate) const MARK_MASK: u16 = 16;
+    pub(crate) const OUTGOING: u16 = 17;
+    pub(crate) const L3MDEV: u16 = 19;
+    pub(crate) const USERS: u16 = 20;
+    /// The program that made the rule, as of a route.
+    pub(crate) const MADE_BY: u16 = 21;
+    pub(crate) const PROTOCOL: u16 = 22;
+    pub(crate) const SOURCE_PORTS: u16 = 23;
+    pub(crate) const DESTINATION_PORTS: u16 = 24;
 }
 
 /// A policy rule.
@@ -104,7 +109,7 @@ pub fn rules() -> Result<Vec<PolicyRule>, NetlinkError> {
     Ok(found)
 }
 
-fn parse_rule(payload: &[u8]) -> Option<PolicyRule> {
+pub(crate) fn parse_rule(payload: &[u8]) -> Option<PolicyRule> {
     let header = payload.get(..12)?;
     let mut rule = PolicyRule {
         ipv6: header[0] == libc::AF_INET6 as u8,
@@ -135,15 +140,16 @@ fn parse_rule(payload: &[u8]) -> Option<PolicyRule> {
             _ => {}
         }
     }
+    // Kernels differ in the order of their attributes.
+    rule.selects.sort_unstable();
     rule.mark = mark.map(|mark| (mark, mask)).filter(|(_, mask)| *mask != 0);
     match header[7] {
         ACTION_LOOKUP => rule.table = Some(table),
         ACTION_GOTO => {}
-        3 => rule.action = Some("nop".to_owned()),
-        6 => rule.action = Some("blackhole".to_owned()),
-        7 => rule.action = Some("unreachable".to_owned()),
-        8 => rule.action = Some("prohibit".to_owned()),
-        _ => return None,
+        other => {
+            let (_, word) = REFUSALS.iter().find(|(action, _)| *action == other)?;
+            rule.action = Some((*word).to_owned());
+        }
     }
     Some(rule)
 }

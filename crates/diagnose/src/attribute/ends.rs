@@ -9,7 +9,7 @@ use linerate_knowledge::keys::{bare, nic_of};
 use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
-use super::policy::{self, covers, network};
+use super::policy::{self, Rule, covers, network};
 use crate::evidence::Facts;
 use crate::evidence::addresses;
 
@@ -42,19 +42,51 @@ pub(crate) fn wrong_neighbour(facts: &Facts<'_>, host: &str, key: &str, value: &
         && !real.iter().any(|(_, mac)| mac.to_string().to_ascii_lowercase() == said)
 }
 
+/// The measured host that has the hardware address of a forwarding entry.
+fn owner_of_entry<'f>(facts: &'f Facts<'_>, key: &str) -> Option<&'f str> {
+    let (_, hardware) = bare(key).split_once(".fdb.")?;
+    let hardware = hardware.split('@').next().unwrap_or_default();
+    match facts.endpoints().owners.get(hardware)?.as_slice() {
+        [owner] => Some(*owner),
+        _ => None,
+    }
+}
+
 /// Whether an entry of a tunnel sends frames for a device of another measured host to an address that is not
 /// one of that host, where the host has its end of the tunnel itself.
 pub(crate) fn wrong_forwarding(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
-    let Some((_, hardware)) = bare(key).split_once(".fdb.") else { return false };
-    let hardware = hardware.split('@').next().unwrap_or_default();
     let remotes: Vec<IpAddr> = addresses(value).iter().filter_map(|a| a.parse().ok()).collect();
-    let Some([owner]) = facts.endpoints().owners.get(hardware).map(Vec::as_slice) else { return false };
+    let Some(owner) = owner_of_entry(facts, key) else { return false };
     let ends_there = !facts.matching(owner, "nic.*.vxlan.id").is_empty();
     let own = facts.matching(owner, "nic.*.addresses");
     let has = |remote: &IpAddr| {
         own.iter().any(|(_, value)| addresses(value).iter().any(|a| a.parse() == Ok(*remote)))
     };
-    *owner != host && ends_there && !remotes.is_empty() && !own.is_empty() && !remotes.iter().any(has)
+    owner != host && ends_there && !remotes.is_empty() && !own.is_empty() && !remotes.iter().any(has)
+}
+
+/// Where an entry of a tunnel should send frames for a device of another measured host: where the peers do,
+/// if that is an address of that host, else to its only endpoint in the network of the machines.
+pub(crate) fn tunnel_end(
+    facts: &Facts<'_>,
+    host: &str,
+    key: &str,
+    from: &FactValue,
+    usual: Option<FactValue>,
+) -> Option<FactValue> {
+    let is_address = |value: &FactValue| value.to_string().parse::<IpAddr>().is_ok();
+    let is_right = |value: &FactValue| is_address(value) && !wrong_forwarding(facts, host, key, value);
+    if let Some(usual) = usual.filter(is_right) {
+        return Some(usual);
+    }
+    let owner = owner_of_entry(facts, key)?;
+    let old: IpAddr = from.to_string().parse().ok()?;
+    let endpoints = facts.endpoints().of.iter();
+    let mut ends = endpoints.filter(|(address, (host, layer))| {
+        *host == owner && *layer == Layer::Underlay && address.is_ipv4() == old.is_ipv4()
+    });
+    let (end, _) = ends.next().filter(|_| ends.next().is_none())?;
+    Some(FactValue::Text(end.to_string()))
 }
 
 /// A route in the words of `ip route`.
@@ -80,9 +112,17 @@ impl<'t> Route<'t> {
     }
 }
 
+/// An endpoint of another host to which a host takes a route.
+struct Led {
+    address: IpAddr,
+    layer: Layer,
+    /// By which policy rule.
+    rule: Rule,
+}
+
 /// Endpoints of other hosts to which this host would take the route: the table of the route is the first in
 /// the order of the policy rules that has one, and there is no more exact one in it.
-fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<(IpAddr, Layer)> {
+fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<Led> {
     let space = &key[..key.len() - bare(key).len()];
     let Some(table) = policy::table_of(bare(key)) else { return Vec::new() };
     let mut tables: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -112,17 +152,18 @@ fn led(facts: &Facts<'_>, host: &str, key: &str, route: &Route<'_>) -> Vec<(IpAd
             .find(|(a, (owner, l))| *owner == host && *l == layer && a.is_ipv4() == peer.is_ipv4());
         mine.map(|(address, _)| *address)
     };
+    let is_best =
+        |address: IpAddr| best(table, address) == Some((route.prefix, std::cmp::Reverse(route.metric)));
     let peers = endpoints.iter().filter(|(_, (owner, _))| *owner != host);
     peers
-        .filter(|(address, (_, layer))| {
-            let address = **address;
-            route.covers(address)
-                && policy::taken(&rules, own(*layer, address), address, |table| {
-                    best(table, address).map(|(prefix, _)| prefix)
-                }) == Some(table)
-                && best(table, address) == Some((route.prefix, std::cmp::Reverse(route.metric)))
+        .filter(|(address, _)| route.covers(**address) && is_best(**address))
+        .filter_map(|(address, (_, layer))| {
+            let rule = policy::taken(&rules, own(*layer, *address), *address, |table| {
+                best(table, *address).map(|(prefix, _)| prefix)
+            });
+            let rule = rule.filter(|rule| rule.table() == Some(table))?.clone();
+            Some(Led { address: *address, layer: *layer, rule })
         })
-        .map(|(address, (_, layer))| (*address, *layer))
         .collect()
 }
 
@@ -160,23 +201,41 @@ pub(crate) fn small_packets(facts: &Facts<'_>, host: &str, key: &str, value: &Fa
 }
 
 /// Whether the host takes this route, through another device, to another host that lies in the network of its
-/// own NIC.
+/// own NIC; of a policy rule, whether it is why the host takes such a route.
 pub(crate) fn detour(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> bool {
+    let plain = bare(key);
+    if !plain.starts_with("rule.") {
+        return !detours(facts, host, key, value).is_empty();
+    }
+    let Some(rule) = Rule::parse(&value.to_string()) else { return false };
+    let space = &key[..key.len() - plain.len()];
+    let is_asked = |other: &str| {
+        other.strip_prefix(space) == Some(bare(other)) && policy::table_of(bare(other)) == rule.table()
+    };
+    let routes = facts.matching(host, "table.*").into_iter().filter(|(other, _)| is_asked(other));
+    routes.into_iter().any(|(other, value)| detours(facts, host, other, value).contains(&rule))
+}
+
+/// The policy rules by which the host takes this route, through another device, to another host that lies in
+/// the network of its own NIC.
+fn detours(facts: &Facts<'_>, host: &str, key: &str, value: &FactValue) -> Vec<Rule> {
     let text = value.to_string();
-    let Some(route) = Route::parse(&text) else { return false };
-    let Some(device) = route.device.map(|d| d.replace('.', "/")) else { return false };
+    let Some(route) = Route::parse(&text) else { return Vec::new() };
+    let Some(device) = route.device.map(|d| d.replace('.', "/")) else { return Vec::new() };
     let nics = [Layer::Underlay, Layer::Overlay].map(|layer| facts.nic(host, layer));
     // Nearly every route of nearly every host leads through the NIC with the endpoint.
     if nics.contains(&Some(device.as_str())) || nics == [None, None] {
-        return false;
+        return Vec::new();
     }
-    led(facts, host, key, &route).into_iter().any(|(address, layer)| {
-        let Some(nic) = facts.nic(host, layer) else { return false };
+    let mut found = led(facts, host, key, &route);
+    found.retain(|Led { address, layer, .. }| {
+        let Some(nic) = facts.nic(host, *layer) else { return false };
         let own = facts.get(host, &format!("nic.{nic}.addresses")).map(ToString::to_string);
         own.unwrap_or_default().split([' ', ',']).filter_map(|part| part.split_once('/')).any(|(ip, prefix)| {
-            matches!((ip.parse(), prefix.parse()), (Ok(ip), Ok(prefix)) if covers(ip, prefix, address))
+            matches!((ip.parse(), prefix.parse()), (Ok(ip), Ok(prefix)) if covers(ip, prefix, *address))
         })
-    })
+    });
+    found.into_iter().map(|led| led.rule).collect()
 }
 
 #[cfg(test)]
@@ -235,6 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_rule_detours_where_its_table_does_and_it_is_asked() {
+        let (own, late) = (text("100: from 10.0.0.1/32 lookup 100"), text("32767: from all lookup 100"));
+        let main = text("32766: from all lookup main");
+        let slow = text("default dev eth1");
+        let rule = "rule.100.from-10/0/0/1-32";
+        let snapshot = snapshot(&[
+            (rule, own.clone()),
+            ("rule.32766.from-all", main.clone()),
+            ("rule.32767.from-all", late.clone()),
+            ("table.100.0", slow.clone()),
+        ]);
+        let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
+        assert!(detour(&facts, "a", "table.100.0", &slow));
+        assert!(detour(&facts, "a", rule, &own));
+        assert!(!detour(&facts, "a", "rule.32766.from-all", &main), "its table leads through eth0");
+        assert!(!detour(&facts, "a", "rule.32767.from-all", &late), "the main table is asked before");
+    }
+
+    #[test]
     fn a_route_that_cuts_packets_is_told_from_one_that_leaves_room_for_a_tunnel() {
         let snapshot = snapshot(&[]);
         let facts = Facts::new(&snapshot, &crate::rules::Rules::DEFAULT);
@@ -270,6 +348,13 @@ mod tests {
         assert!(!wrong("02:00:00:00:00:02", "port"), "a port of a bridge");
         assert!(!wrong("02:00:00:00:00:03", "10.0.0.9"), "its tunnel may end on its machine");
         assert!(!wrong("00:00:00:00:00:00", "10.0.0.9"));
+        let right = |mac: &str, usual: &str| {
+            let usual = Some(text(usual)).filter(|usual| *usual != text(""));
+            tunnel_end(&facts, "a", &format!("nic.vx0.fdb.{mac}"), &text("10.0.0.9"), usual)
+        };
+        assert_eq!(right("02:00:00:00:00:02", ""), Some(text("10.0.0.2")));
+        assert_eq!(right("02:00:00:00:00:02", "10.0.0.8"), Some(text("10.0.0.2")), "the peers are wrong too");
+        assert_eq!(right("02:00:00:00:00:09", ""), None, "whose it is, is not known");
     }
 
     #[test]

@@ -63,7 +63,12 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    fn parse(text: &str) -> Option<Self> {
+    /// The table that it names.
+    pub(super) fn table(&self) -> Option<&str> {
+        self.table.as_deref()
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (priority, rest) = text.split_once(':')?;
         let mut rule = Self {
             priority: priority.parse().ok()?,
@@ -117,20 +122,20 @@ pub(super) fn rules(facts: &Facts<'_>, host: &str, space: &str) -> Vec<Rule> {
     rules
 }
 
-/// The table that decides on a packet: the first that a fitting rule names and that has a route. `prefix` is
-/// the length of the most exact one in a table.
+/// The rule that decides on a packet: the first fitting one whose table has a route. `prefix` is the length
+/// of the most exact one in a table.
 pub(super) fn taken(
     rules: &[Rule],
     from: Option<IpAddr>,
     to: IpAddr,
     prefix: impl Fn(&str) -> Option<u8>,
-) -> Option<&str> {
+) -> Option<&Rule> {
     for rule in rules.iter().filter(|rule| rule.fits(from, to)) {
         // One without a table refuses.
         let table = rule.table.as_deref()?;
         let found = prefix(table).filter(|length| rule.suppresses.is_none_or(|most| *length > most));
         if table != LOCAL && found.is_some() {
-            return Some(table);
+            return Some(rule);
         }
     }
     None
@@ -147,7 +152,8 @@ mod tests {
     fn taken_of(rules: &[&str], has: &[(&str, u8)]) -> Option<String> {
         let rules: Vec<Rule> = rules.iter().filter_map(|r| Rule::parse(r)).collect();
         let prefix = |table: &str| has.iter().find(|(name, _)| *name == table).map(|(_, length)| *length);
-        taken(&rules, Some(ip("10.0.0.1")), ip("10.0.0.2"), prefix).map(str::to_owned)
+        let rule = taken(&rules, Some(ip("10.0.0.1")), ip("10.0.0.2"), prefix)?;
+        rule.table().map(str::to_owned)
     }
 
     #[test]

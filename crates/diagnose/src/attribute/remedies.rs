@@ -10,6 +10,7 @@ use linerate_model::change::{Change, Remedy};
 use linerate_model::fact::{FactValue, HostFacts};
 use linerate_model::writable::writable;
 
+use super::ends;
 use super::facts::{beside, candidates, cpus};
 use super::{Scored, SuspectContext};
 use crate::evidence::Facts;
@@ -50,7 +51,7 @@ pub(crate) fn remedy(
         }
         Placeholder::Address => address_of_a_peer(facts, location, host),
         Placeholder::Folder => key.and_then(folder_of).map(str::to_owned),
-        Placeholder::Table => key.and_then(table_of).map(str::to_owned),
+        Placeholder::Table => scored.hits.iter().find_map(|hit| table_of(&hit.key)).map(str::to_owned),
         Placeholder::Unit => limited.map(|(unit, _)| unit.to_owned()),
         Placeholder::Limits => limited.and_then(|(_, limits)| lifted(limits)),
         Placeholder::Value => {
@@ -197,6 +198,7 @@ fn planned(
                 }
                 FixTarget::Fact(pattern) => like(from, other(pattern)?),
                 FixTarget::Spread(pattern) => spread(&other(pattern)?.to_string(), turn)?,
+                FixTarget::TunnelEnd => ends::tunnel_end(facts, host, key, from, usual())?,
                 FixTarget::Without(words) => FactValue::Text(without(&from.to_string(), words)),
             };
             (to != *from).then(|| Change {

@@ -133,6 +133,7 @@ pub(super) fn effects(command: &ShellCommand) -> Vec<Effect> {
         "modprobe" if !words.iter().any(|word| word.contains('=')) => Vec::new(),
         "iptables" | "ip6tables" | "nft" => vec![unclear("firewall.*")],
         "route" => vec![unclear("route*")],
+        "bridge" => bridge(&words),
         "arp" => vec![unclear("nic.*.neighbour.*")],
         "cpupower" => vec![unclear("cpu.*")],
         "tee" => words.iter().filter(|path| is_of_kernel(path)).map(|path| of_file(path)).collect(),
@@ -325,7 +326,8 @@ fn ip(words: &[&str]) -> Vec<Effect> {
         "link" | "l" => {}
         "route" | "r" | "ro" => return changes(words, "route*"),
         "neigh" | "neighbour" | "neighbor" | "n" => return changes(words, "nic.*.neighbour.*"),
-        "addr" | "address" | "a" | "rule" | "maddress" | "tunnel" | "xfrm" => return Vec::new(),
+        "rule" | "ru" => return changes(words, "rule*"),
+        "addr" | "address" | "a" | "maddress" | "tunnel" | "xfrm" => return Vec::new(),
         _ => return vec![unclear("*")],
     }
     let Some((verb, words)) = words.split_first() else { return Vec::new() };
@@ -344,6 +346,13 @@ fn ip(words: &[&str]) -> Vec<Effect> {
         words[..=at].rotate_right(1);
     }
     words.split_first().map_or_else(Vec::new, |(nic, rest)| link(nic, rest, &IP_LINK))
+}
+
+fn bridge(words: &[&str]) -> Vec<Effect> {
+    match words {
+        ["fdb", words @ ..] => changes(words, "nic.*.fdb.*"),
+        _ => vec![unclear("*")],
+    }
 }
 
 /// What a command changes that is none when it only lists.
@@ -480,7 +489,7 @@ mod tests {
 
     #[test]
     fn what_people_write_into_boot_scripts_is_understood() {
-        let rows: [(&str, &[&str]); 25] = [
+        let rows: [(&str, &[&str]); 26] = [
             (
                 "/sbin/sysctl -q -w net.core.rmem_max=7 net/ipv4/tcp_sack=0",
                 &["sysctl.net.core.rmem_max=7", "sysctl.net.ipv4.tcp_sack=0"],
@@ -521,6 +530,10 @@ mod tests {
                 &["? firewall.*", "? route*"],
             ),
             ("ip link add br0 type bridge; ip addr add 10.0.0.1/8 dev br0", &["? nic.br0.*"]),
+            (
+                "ip rule add from 10.0.0.1 lookup 7; ip rule; bridge fdb show; bridge fdb del 2:: dev vx0",
+                &["? rule*", "? nic.*.fdb.*"],
+            ),
         ];
         for (text, effects) in rows {
             assert_eq!(shown(text), effects, "{text}");
