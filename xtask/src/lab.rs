@@ -23,7 +23,7 @@ pub(crate) enum Lab {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// `kill -9` of operator, of node and of both at every point of the commands that write; half an hour.
+    /// `kill -9` of operator, of node and of both at every point of the commands that write; two hours.
     Kills,
     /// A watch over twelve hosts with intermittent faults, settings changed by hand, and node programs, an
     /// operator and a database that are killed.
