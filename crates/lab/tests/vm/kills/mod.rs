@@ -72,7 +72,7 @@ fn cases(points: &'static [Point]) -> Vec<(Point, Victim)> {
     if std::env::var_os(ALL).is_some_and(|value| value == "all") {
         return points.iter().flat_map(|point| VICTIMS.map(|victim| (*point, victim))).collect();
     }
-    points.iter().skip(1).step_by(2).copied().zip(VICTIMS.into_iter().cycle()).collect()
+    points.iter().copied().zip(VICTIMS.into_iter().cycle()).skip(1).step_by(2).collect()
 }
 
 /// One kill.
