@@ -136,9 +136,9 @@ fn an_entry_of_a_bridge_is_removed_moved_and_put_back_in_all_vlans() {
         }
         let mut changes =
             vec![("nic.left.fdb.02:00:00:00:00:07", "none"), ("nic.right.fdb.02:00:00:00:00:09", "port")];
-        // Not every kernel has VLANs in bridges.
-        if bridge(test, "fdb add 02:00:00:00:00:08 dev left vlan 1 master static sticky").is_some() {
-            changes.push(("nic.left.fdb.02:00:00:00:00:08@1", "none"));
+        match run("bridge", "fdb add 02:00:00:00:00:08 dev left vlan 1 master static sticky") {
+            Ok(()) => changes.push(("nic.left.fdb.02:00:00:00:00:08@1", "none")),
+            Err(reason) => println!("SKIPPED {test}: hardware: no VLANs in bridges of this kernel: {reason}"),
         }
         let sorted = |text: String| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
         for (key, to) in changes {
