@@ -24,6 +24,7 @@ mod shell;
 mod test_programs;
 mod tests;
 mod tidy;
+mod type_names;
 mod words;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::type_names::TypeNames;
 use crate::{circles, prose, words};
 
 /// Longest file in lines, tests included.
@@ -34,12 +35,14 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     let mut crates: BTreeMap<String, usize> = BTreeMap::new();
+    let mut names = TypeNames::default();
     for file in files("*.rs")? {
         let text = read(&file)?;
         breaches.extend(wide(&file, &text));
         if !text.starts_with("//!") {
             breaches.push(format!("{file}: does not start with //! and its purpose"));
         }
+        names.read(&file, &text);
         let lines = text.lines().count();
         if lines > LINES_MAX {
             breaches.push(format!("{file}: {lines} lines, at most {LINES_MAX}"));
@@ -60,6 +63,7 @@ pub(crate) fn run() -> Result<()> {
     }
     let large = crates.iter().filter(|(_, lines)| **lines > CRATE_LINES_MAX);
     breaches.extend(large.map(|(name, lines)| format!("{name}: {lines} lines, at most {CRATE_LINES_MAX}")));
+    breaches.extend(names.breaches());
     breaches.extend(dependency_breaches()?);
     breaches.extend(circles::breaches()?);
     breaches.extend(words::breaches()?);

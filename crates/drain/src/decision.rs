@@ -321,7 +321,7 @@ mod tests {
     use linerate_model::finding::{Direction, LayerScope, Metric};
 
     use super::super::ledger::HoldMeans;
-    use super::super::scheduler::Reason;
+    use super::super::scheduler::DrainReason;
     use super::*;
 
     const MINUTE: u64 = 60_000;
@@ -331,7 +331,7 @@ mod tests {
         Node {
             name: name.into(),
             state: state.split('+').map(str::to_owned).collect::<BTreeSet<_>>(),
-            reason: reason.map(|text| Reason { text: text.into(), by: "alice".into(), at_s: 7 }),
+            reason: reason.map(|text| DrainReason { text: text.into(), by: "alice".into(), at_s: 7 }),
             boot_s: 1,
         }
     }
@@ -449,7 +449,7 @@ mod tests {
     /// A hold of 50 minutes ago.
     fn held(confirmed: bool) -> Ledger {
         let text = "linerate: rx; run r".to_owned();
-        let reason = Reason { text: text.clone(), by: "alice".into(), at_s: 7 };
+        let reason = DrainReason { text: text.clone(), by: "alice".into(), at_s: 7 };
         let hold = Hold {
             by: HoldMeans::State,
             text,
@@ -490,7 +490,7 @@ mod tests {
         let mut ledger = held(true);
         assert!(ledger.reconcile(std::slice::from_ref(&same), &[], NOW).is_empty());
         // The same words, written later by a person.
-        same.reason = same.reason.map(|reason| Reason { at_s: 8, ..reason });
+        same.reason = same.reason.map(|reason| DrainReason { at_s: 8, ..reason });
         assert_eq!(ledger.reconcile(&[same], &[], NOW), ["n1"]);
         // Runs of before are no evidence any more.
         let runs = seen(&[(1, fault(Direction::Rx)), (6, fault(Direction::Rx))]);

@@ -9,7 +9,7 @@ use linerate_model::run_id::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scheduler::{Node, Reason, Reservation};
+use super::scheduler::{DrainReason, Node, Reservation};
 
 /// By which means work is kept off a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub struct Hold {
     /// When it was asked for, Unix milliseconds.
     pub asked_ms: u64,
     /// The reason as it was read back right after; for a reservation without user and time.
-    pub confirmed: Option<Reason>,
+    pub confirmed: Option<DrainReason>,
 }
 
 impl Hold {

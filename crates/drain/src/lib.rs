@@ -19,5 +19,5 @@ pub use decision::{Decision, DrainPlan, Refusal, ResumePlan};
 pub use evidence::{Evidence, Explanation, LocatedFault, Seen, Sighting, sightings};
 pub use ledger::HoldMeans;
 pub use ledger::{Hold, Ledger, Trip, TripCause};
-pub use machine::{Applied, Machine, MachineError, Outcome};
-pub use scheduler::{CallError, Guarded, Node, Reason, Reservation, Scheduler};
+pub use machine::{Applied, Machine, MachineError, NodeOutcome};
+pub use scheduler::{CallError, DrainReason, Guarded, Node, Reservation, Scheduler};

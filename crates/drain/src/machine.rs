@@ -5,11 +5,11 @@
 use super::decision::{Decision, DrainPlan, Refusal, ResumePlan};
 use super::evidence::Evidence;
 use super::ledger::{Hold, HoldMeans, Ledger, TripCause};
-use super::scheduler::{CallError, Guarded, Node, Reason, Reservation, Scheduler};
+use super::scheduler::{CallError, DrainReason, Guarded, Node, Reservation, Scheduler};
 
 /// What became of one node.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum NodeOutcome {
     /// Held, or released.
     Done,
     /// Nothing was written.
@@ -26,7 +26,7 @@ pub struct Applied {
     /// Node.
     pub node: String,
     /// Outcome.
-    pub outcome: Outcome,
+    pub outcome: NodeOutcome,
 }
 
 /// Why the machine stopped.
@@ -98,7 +98,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         let mut applied = Vec::new();
         for decision in &plan.hold {
             let outcome = if self.ledger.breaker.is_some() {
-                Outcome::Refused(Refusal::Breaker)
+                NodeOutcome::Refused(Refusal::Breaker)
             } else {
                 self.hold(decision, by, now_ms)?
             };
@@ -113,7 +113,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         let mut applied = Vec::new();
         for decision in &plan.release {
             let outcome = if self.ledger.breaker.is_some() {
-                Outcome::Refused(Refusal::Breaker)
+                NodeOutcome::Refused(Refusal::Breaker)
             } else {
                 self.release(decision, now_ms)?
             };
@@ -128,7 +128,12 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         self.save()
     }
 
-    fn hold(&mut self, decision: &Decision, by: HoldMeans, now_ms: u64) -> Result<Outcome, MachineError<E>> {
+    fn hold(
+        &mut self,
+        decision: &Decision,
+        by: HoldMeans,
+        now_ms: u64,
+    ) -> Result<NodeOutcome, MachineError<E>> {
         let name = decision.node.name.clone();
         let hold = Hold {
             by,
@@ -149,12 +154,12 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
             Ok(Guarded::Changed) => {
                 self.ledger.holds.remove(&name);
                 self.save()?;
-                return Ok(Outcome::Refused(Refusal::Changed));
+                return Ok(NodeOutcome::Refused(Refusal::Changed));
             }
             Err(CallError::Failed(why)) => {
                 self.ledger.holds.remove(&name);
                 self.save()?;
-                return Ok(Outcome::Failed(why));
+                return Ok(NodeOutcome::Failed(why));
             }
             // The hold stays in the ledger without a confirmation.
             Err(CallError::Late(why)) => return self.lost(name, why, now_ms),
@@ -162,7 +167,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         let found = match by {
             HoldMeans::State => self.scheduler.node(&name).map(|node| drained_with(node, &decision.text)),
             HoldMeans::Reservation => self.scheduler.reservations().map(|all| {
-                let own = Reason { text: decision.text.clone(), by: String::new(), at_s: 0 };
+                let own = DrainReason { text: decision.text.clone(), by: String::new(), at_s: 0 };
                 all.contains(&reservation).then_some(own)
             }),
         };
@@ -172,13 +177,13 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
                     hold.confirmed = Some(reason);
                 }
                 self.save()?;
-                Ok(Outcome::Done)
+                Ok(NodeOutcome::Done)
             }
             Ok(None) => {
                 self.ledger.forget(&name, now_ms);
                 self.ledger.trip(now_ms, TripCause::Overtaken { node: name });
                 self.save()?;
-                Ok(Outcome::Unknown("another reason stood there after the write".to_owned()))
+                Ok(NodeOutcome::Unknown("another reason stood there after the write".to_owned()))
             }
             Err(CallError::Late(why) | CallError::Failed(why)) => self.lost(name, why, now_ms),
         }
@@ -192,10 +197,10 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
         }
     }
 
-    fn release(&mut self, decision: &Decision, now_ms: u64) -> Result<Outcome, MachineError<E>> {
+    fn release(&mut self, decision: &Decision, now_ms: u64) -> Result<NodeOutcome, MachineError<E>> {
         let name = &decision.node.name;
         let Some(hold) = self.ledger.holds.get(name).cloned() else {
-            return Ok(Outcome::Refused(Refusal::Changed));
+            return Ok(NodeOutcome::Refused(Refusal::Changed));
         };
         // Until the end is certain the hold has no confirmation: if this program ends here, or has no result
         // in time, what stands at the node later is not taken for this hold.
@@ -211,28 +216,28 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
             Ok(Guarded::Written) => {
                 self.ledger.forget(name, now_ms);
                 self.save()?;
-                Ok(Outcome::Done)
+                Ok(NodeOutcome::Done)
             }
             Ok(Guarded::Changed) => {
                 // The next reading shows what stands there.
                 self.ledger.holds.insert(name.clone(), hold);
                 self.save()?;
-                Ok(Outcome::Refused(Refusal::Changed))
+                Ok(NodeOutcome::Refused(Refusal::Changed))
             }
             Err(CallError::Failed(why)) => {
                 self.ledger.holds.insert(name.clone(), hold);
                 self.save()?;
-                Ok(Outcome::Failed(why))
+                Ok(NodeOutcome::Failed(why))
             }
             Err(CallError::Late(why)) => self.lost(name.clone(), why, now_ms),
         }
     }
 
     /// A write without a result: nothing more is written until a person has checked.
-    fn lost(&mut self, node: String, why: String, now_ms: u64) -> Result<Outcome, MachineError<E>> {
+    fn lost(&mut self, node: String, why: String, now_ms: u64) -> Result<NodeOutcome, MachineError<E>> {
         self.ledger.trip(now_ms, TripCause::Late { node });
         self.save()?;
-        Ok(Outcome::Unknown(why))
+        Ok(NodeOutcome::Unknown(why))
     }
 
     fn save(&mut self) -> Result<(), MachineError<E>> {
@@ -241,7 +246,7 @@ impl<'a, S: Scheduler, E: std::error::Error + 'static, F: FnMut(&Ledger) -> Resu
 }
 
 /// The reason of a node that is drained with this text.
-fn drained_with(node: Option<Node>, text: &str) -> Option<Reason> {
+fn drained_with(node: Option<Node>, text: &str) -> Option<DrainReason> {
     let node = node.filter(Node::is_drained)?;
     node.reason.filter(|reason| reason.text == text)
 }

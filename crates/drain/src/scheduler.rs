@@ -24,7 +24,7 @@ const DRAIN: &str = "DRAIN";
 
 /// Why a node is drained or down, and who wrote that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reason {
+pub struct DrainReason {
     /// Text.
     pub text: String,
     /// User.
@@ -41,7 +41,7 @@ pub struct Node {
     /// Words of its state, such as `IDLE` and `DRAIN`.
     pub state: BTreeSet<String>,
     /// Reason, if there is one.
-    pub reason: Option<Reason>,
+    pub reason: Option<DrainReason>,
     /// Last boot, Unix seconds; 0 when it is unknown, as right after a resume.
     pub boot_s: u64,
 }
@@ -149,7 +149,7 @@ mod tests {
     fn jobs_that_begin_or_end_change_nothing() {
         assert!(node("IDLE").stands_as(&node("MIXED")));
         assert!(!node("IDLE").stands_as(&node("IDLE+DRAIN")));
-        let reason = Some(Reason { text: "fan".into(), by: "root".into(), at_s: 1 });
+        let reason = Some(DrainReason { text: "fan".into(), by: "root".into(), at_s: 1 });
         assert!(!node("IDLE").stands_as(&Node { reason, ..node("IDLE") }));
         assert!(!node("IDLE").stands_as(&Node { boot_s: 9, ..node("IDLE") }));
     }

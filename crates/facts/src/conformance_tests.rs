@@ -8,7 +8,7 @@ use linerate_sys::netns;
 use linerate_sys::root::Root;
 
 use super::{qdisc, setting_for};
-use crate::change::host::{Host as _, RealHost};
+use crate::change::host::{ChangingHost as _, RealHost};
 use crate::change::journal::Old;
 use crate::change::setting::conformance::check;
 use crate::change::setting::{Persist, Setting as _, SettingError};

@@ -17,7 +17,7 @@ const REOPEN_TRIES: usize = 2;
 
 /// Why a host could not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangeError {
+pub struct FleetChangeError {
     /// Names host, thing and reason.
     pub error: String,
     /// The session has ended, or the node does not answer: it undoes by itself what it was not told to keep.
@@ -28,14 +28,14 @@ pub struct ChangeError {
 
 /// Changes on the hosts of a fleet; see the file's head.
 #[derive(Debug)]
-pub struct Changes<'a> {
+pub struct FleetChanges<'a> {
     fleet: &'a Fleet,
     inventory: &'a Inventory,
     /// New sessions of hosts that were lost.
     again: BTreeMap<HostName, Fleet>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> FleetChanges<'a> {
     /// Changes over these sessions.
     pub fn new(fleet: &'a Fleet, inventory: &'a Inventory) -> Self {
         Self { fleet, inventory, again: BTreeMap::new() }
@@ -48,7 +48,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    async fn ask(&self, host: &str, body: impl Into<Request>) -> Result<Vec<Event>, ChangeError> {
+    async fn ask(&self, host: &str, body: impl Into<Request>) -> Result<Vec<Event>, FleetChangeError> {
         let fleet = self.again.get(host).unwrap_or(self.fleet);
         let link = fleet.link(host).map_err(|e| error(&e))?;
         link.request(body, REQUEST_WAIT).await.map_err(|e| error(&e))
@@ -59,7 +59,7 @@ impl<'a> Changes<'a> {
         &mut self,
         host: &str,
         body: impl Into<Request> + Clone,
-    ) -> Result<Vec<Event>, ChangeError> {
+    ) -> Result<Vec<Event>, FleetChangeError> {
         for _ in 0..REOPEN_TRIES {
             match self.ask(host, body.clone()).await {
                 // In the job that holds the host: a second one would wait for it.
@@ -91,7 +91,7 @@ impl<'a> Changes<'a> {
         trial: &str,
         changes: &[Change],
         deadline_s: u32,
-    ) -> Result<ReadBack, ChangeError> {
+    ) -> Result<ReadBack, FleetChangeError> {
         let body = TrialRequest::Apply { trial: trial.to_owned(), changes: changes.to_vec(), deadline_s };
         changed(host, self.ask(host, body).await?)
     }
@@ -100,7 +100,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The host refuses, or its session has ended.
-    pub async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
+    pub async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError> {
         changed(host, self.ask(host, TrialRequest::Revert { trial: trial.to_owned() }).await?)
     }
 
@@ -108,7 +108,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The host refuses, or its session has ended.
-    pub async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), ChangeError> {
+    pub async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), FleetChangeError> {
         self.ask(host, TrialRequest::Extend { trial: trial.to_owned(), deadline_s }).await.map(|_| ())
     }
 
@@ -121,7 +121,7 @@ impl<'a> Changes<'a> {
         host: &str,
         trial: &str,
         changes: &[Change],
-    ) -> Result<Vec<PathBuf>, ChangeError> {
+    ) -> Result<Vec<PathBuf>, FleetChangeError> {
         let body = TrialRequest::Keep { trial: trial.to_owned(), changes: changes.to_vec() };
         let files = self.ask(host, body).await?.into_iter().find_map(|e| match e {
             Event::Kept { files } => Some(files),
@@ -138,7 +138,7 @@ impl<'a> Changes<'a> {
         &mut self,
         host: &str,
         changes: &[Change],
-    ) -> Result<Vec<PlannedFile>, ChangeError> {
+    ) -> Result<Vec<PlannedFile>, FleetChangeError> {
         let body = TrialRequest::PlanKeep { changes: changes.to_vec() };
         let files = self.ask(host, body).await?.into_iter().find_map(|e| match e {
             Event::Planned { files } => Some(files),
@@ -151,7 +151,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The host refuses, or its session has ended.
-    pub async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
+    pub async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError> {
         changed(host, self.ask_again(host, TrialRequest::Undo { trial: trial.to_owned() }).await?)
     }
 
@@ -159,7 +159,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The host refuses, or its session has ended.
-    pub async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, ChangeError> {
+    pub async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, FleetChangeError> {
         let netns: Vec<PathBuf> = keys
             .iter()
             .filter_map(|k| Some(PathBuf::from(k.strip_prefix("netns.")?.split_once('|')?.0)))
@@ -176,20 +176,20 @@ impl<'a> Changes<'a> {
     }
 }
 
-fn error(error: &LinkError) -> ChangeError {
+fn error(error: &LinkError) -> FleetChangeError {
     let words = error.to_string();
     match error {
         LinkError::Lost { .. } | LinkError::Deadline { .. } => {
-            ChangeError { error: words, lost: true, undo_failed: false }
+            FleetChangeError { error: words, lost: true, undo_failed: false }
         }
         LinkError::Refused { undo_failed, .. } => {
-            ChangeError { error: words, lost: false, undo_failed: *undo_failed }
+            FleetChangeError { error: words, lost: false, undo_failed: *undo_failed }
         }
     }
 }
 
 /// The values of a `Changed` event.
-fn changed(host: &str, events: Vec<Event>) -> Result<ReadBack, ChangeError> {
+fn changed(host: &str, events: Vec<Event>) -> Result<ReadBack, FleetChangeError> {
     let values = events.into_iter().find_map(|e| match e {
         Event::Changed { read_back } => Some(read_back),
         _ => None,
@@ -197,6 +197,6 @@ fn changed(host: &str, events: Vec<Event>) -> Result<ReadBack, ChangeError> {
     values.ok_or_else(|| odd(host, "did not say what it read back"))
 }
 
-fn odd(host: &str, what: &str) -> ChangeError {
-    ChangeError { error: format!("host {host} {what}"), lost: false, undo_failed: false }
+fn odd(host: &str, what: &str) -> FleetChangeError {
+    FleetChangeError { error: format!("host {host} {what}"), lost: false, undo_failed: false }
 }

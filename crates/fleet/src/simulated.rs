@@ -35,7 +35,7 @@ use self::probing::{Probing, ProbingHost};
 use super::pipes::Pipes;
 use super::{Fleet, HELLO_WAIT, LinkError, NodeLink, OPENING_MAX};
 use linerate_model::random::Random;
-pub use world::{Condition, SimulatedHost, World};
+pub use world::{PathCondition, SimulatedHost, World};
 
 /// Rate of every host's link, and hosts in a rack. Racks are oversubscribed two to one.
 const LINK_BPS: f64 = 25e9;

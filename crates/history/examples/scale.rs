@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use linerate_history::{History, Limits, fill};
+use linerate_history::{History, HistoryLimits, fill};
 
 /// Series of a host: throughput, loss, two RTTs, retransmits and CPU cost, sent and received.
 const SERIES: u64 = 12;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         filled.bytes / 1_000_000,
         began.elapsed().as_secs_f64()
     )?;
-    let history = History::open(&path, Limits::default())?;
+    let history = History::open(&path, HistoryLimits::default())?;
     let (series, _) = history.list()?.pop().ok_or("no series")?;
     let end_ms = filled.end * 60_000;
     for days in [1, 7, 90, 730] {

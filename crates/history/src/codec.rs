@@ -4,7 +4,7 @@
 //!
 //! Bytes come from a file that may be damaged: whatever does not fit gives `None`.
 
-use super::point::Summary;
+use super::point::SlotSummary;
 
 /// Steps of a doubling's worth: 200 of a factor of e, half a percent each.
 const STEPS: f64 = 200.0;
@@ -54,9 +54,9 @@ impl Coded {
     }
 
     /// In the unit of the series.
-    pub(crate) fn summary(self) -> Summary {
+    pub(crate) fn summary(self) -> SlotSummary {
         let (min, median, max) = (value(self.min), value(self.median), value(self.max));
-        Summary { min, median, max, count: self.count }
+        SlotSummary { min, median, max, count: self.count }
     }
 }
 

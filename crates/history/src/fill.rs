@@ -7,7 +7,7 @@ use linerate_model::inventory::Layer;
 use linerate_model::random::Random;
 
 use super::codec::{self, Coded};
-use super::{FILE_MAX, History, HistoryError, Limits, SeriesKey, Statistic, Tier, compact};
+use super::{FILE_MAX, History, HistoryError, HistoryLimits, SeriesKey, Statistic, Tier, compact};
 
 /// What was written.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ const METRICS: [Metric; 6] = [
 /// # Errors
 /// The file cannot be written.
 pub fn fill(path: &Path, series: u64, progress: &mut dyn FnMut(&str)) -> Result<Filled, HistoryError> {
-    let history = History::open(path, Limits { reserve: 0, file_max: FILE_MAX * 2 })?;
+    let history = History::open(path, HistoryLimits { reserve: 0, file_max: FILE_MAX * 2 })?;
     let change = history.database.begin("fill")?;
     for number in 0..series {
         let key = SeriesKey {

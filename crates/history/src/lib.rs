@@ -5,10 +5,9 @@
 //! (`records`). What goes out: a series between two moments, each part in the finest resolution that is kept,
 //! and the newest records. A minute that is not given was not measured, and comes back as such.
 //!
-//! A minute is one transaction, so a kill loses at most one. Minutes become blocks of their
-//! series once an hour, and summaries once a day ([`Tier`]). The file stops growing at [`FILE_MAX`], and
-//! nothing is written where less than [`Limits::reserve`] would stay free: the disk is left to runs and
-//! trials.
+//! A minute is one transaction, so a kill loses at most one. Minutes become blocks of their series once an
+//! hour, and summaries once a day ([`Tier`]). The file stops growing at [`FILE_MAX`], and nothing is written
+//! where less than [`HistoryLimits::reserve`] would stay free: the disk is left to runs and trials.
 #![deny(missing_docs)]
 
 mod codec;
@@ -31,7 +30,7 @@ use linerate_store::database::Database;
 use rusqlite::params;
 
 pub use error::HistoryError;
-pub use point::{HistoryPoint, SeriesId, SeriesKey, Statistic, Summary};
+pub use point::{HistoryPoint, SeriesId, SeriesKey, SlotSummary, Statistic};
 pub use records::{AlarmRecord, DropsRecord, Recorded};
 use tier::MINUTE_MS;
 pub use tier::Tier;
@@ -43,14 +42,14 @@ pub const SERIES_MAX: usize = 12_000;
 
 /// What the file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// Bytes of its file system that stay free for runs and trials.
     pub reserve: u64,
     /// Largest file, bytes.
     pub file_max: u64,
 }
 
-impl Default for Limits {
+impl Default for HistoryLimits {
     /// 256 MB stay free: the samples of a survey of 1,000 hosts take some 100 MB.
     fn default() -> Self {
         Self { reserve: 256_000_000, file_max: FILE_MAX }
@@ -71,7 +70,7 @@ pub struct History {
 impl History {
     /// Opens the file of the user's data folder, making it when there is none.
     pub fn open_default() -> Result<Self, HistoryError> {
-        Self::new(Database::open_default(&schema::SCHEMA)?, Limits::default())
+        Self::new(Database::open_default(&schema::SCHEMA)?, HistoryLimits::default())
     }
 
     /// Opens the file of the user's data folder for reading; an empty one where there is none.
@@ -81,16 +80,16 @@ impl History {
     }
 
     /// Opens a file and brings it to the newest schema.
-    pub fn open(path: &Path, limits: Limits) -> Result<Self, HistoryError> {
+    pub fn open(path: &Path, limits: HistoryLimits) -> Result<Self, HistoryError> {
         Self::new(Database::open(path, &schema::SCHEMA)?, limits)
     }
 
     /// Opens a PostgreSQL database and brings it to the newest schema. Its space is bounded by the server.
     pub fn connect(address: &str) -> Result<Self, HistoryError> {
-        Self::new(Database::connect(address, &schema::SCHEMA)?, Limits::default())
+        Self::new(Database::connect(address, &schema::SCHEMA)?, HistoryLimits::default())
     }
 
-    fn new(database: Database, limits: Limits) -> Result<Self, HistoryError> {
+    fn new(database: Database, limits: HistoryLimits) -> Result<Self, HistoryError> {
         database.limit_file("open", limits.file_max)?;
         let path = database.path().map(PathBuf::from).unwrap_or_default();
         Ok(Self { database, path, reserve: limits.reserve, hour: None })

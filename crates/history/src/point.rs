@@ -60,7 +60,7 @@ pub struct SeriesId(pub(crate) i64);
 
 /// The measured minutes of a slot, in the unit of the series, each kept to a quarter of a percent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct Summary {
+pub struct SlotSummary {
     /// Smallest.
     pub min: f64,
     /// Median; the lower of two.
@@ -79,5 +79,5 @@ pub struct HistoryPoint {
     /// Length, milliseconds.
     pub span_ms: u64,
     /// What was measured; none where nothing was.
-    pub measured: Option<Summary>,
+    pub measured: Option<SlotSummary>,
 }

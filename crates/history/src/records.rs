@@ -172,7 +172,7 @@ mod tests {
     use linerate_model::watch::{LossAlarm, LossVerdict};
 
     use super::*;
-    use crate::Limits;
+    use crate::HistoryLimits;
 
     const START_MS: u64 = 1_780_000_000_000;
 
@@ -201,7 +201,8 @@ mod tests {
     }
 
     fn opened(folder: &std::path::Path, reserve: u64) -> History {
-        History::open(&folder.join("h.sqlite"), Limits { reserve, ..Limits::default() }).unwrap()
+        History::open(&folder.join("h.sqlite"), HistoryLimits { reserve, ..HistoryLimits::default() })
+            .unwrap()
     }
 
     #[test]

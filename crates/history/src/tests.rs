@@ -14,7 +14,7 @@ use super::*;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 /// A Monday in 2026, at midnight.
 const START_MS: u64 = 20_000 * DAY_MS;
-const NO_LIMITS: Limits = Limits { reserve: 0, file_max: FILE_MAX };
+const NO_LIMITS: HistoryLimits = HistoryLimits { reserve: 0, file_max: FILE_MAX };
 
 fn key(host: usize, metric: Metric) -> SeriesKey {
     SeriesKey {
@@ -191,7 +191,7 @@ fn a_full_disk_stops_history_and_not_runs() {
         return;
     };
     let folder = Path::new(&folder);
-    let limits = Limits { reserve: 6_000_000, file_max: FILE_MAX };
+    let limits = HistoryLimits { reserve: 6_000_000, file_max: FILE_MAX };
     let mut history = History::open(&folder.join(schema::SCHEMA.file), limits).unwrap();
     let all: Vec<SeriesId> = (0..500).map(|i| history.series(&key(i, Metric::Loss)).unwrap()).collect();
     let mut random = Random(3);

@@ -3,7 +3,7 @@
 
 use std::sync::Barrier;
 
-use linerate_history::{DropsRecord, FILE_MAX, History, Limits, Recorded, SeriesKey, Statistic};
+use linerate_history::{DropsRecord, FILE_MAX, History, HistoryLimits, Recorded, SeriesKey, Statistic};
 use linerate_model::drops::DropReport;
 use linerate_model::finding::{Direction, Metric, Suspect};
 use linerate_model::inventory::Layer;
@@ -52,7 +52,7 @@ fn story(history: &mut History) -> Vec<String> {
 fn a_server_returns_the_points_of_the_file() {
     let Some(server) = PostgresServer::start("a_server_returns_the_points_of_the_file") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let limits = Limits { reserve: 0, file_max: FILE_MAX };
+    let limits = HistoryLimits { reserve: 0, file_max: FILE_MAX };
     let of_file = story(&mut History::open(&folder.path().join("h.sqlite"), limits).unwrap());
     let of_server = story(&mut History::connect(&server.database("team")).unwrap());
     for (file, server) in of_file.iter().zip(&of_server) {

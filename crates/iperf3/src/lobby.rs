@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use super::protocol::{COOKIE_BYTES, Cookie, STREAMS_MAX, State};
-use linerate_load::unproven::{Limits, ProofRead, Unproven};
+use linerate_load::unproven::{ProofRead, QueueLimits, Unproven};
 
 /// So many wait at most. A client shows its cookie at once, so that those that wait are lost or silent.
-const LIMITS: Limits =
-    Limits { capacity: 1024, grace: Duration::from_millis(300), life: Duration::from_secs(5) };
+const LIMITS: QueueLimits =
+    QueueLimits { capacity: 1024, grace: Duration::from_millis(300), life: Duration::from_secs(5) };
 /// Of one network: all streams of the largest test, and as many again for other clients behind the same
 /// translation of addresses.
 const OF_NETWORK_MAX: usize = 4 * STREAMS_MAX as usize + 16;

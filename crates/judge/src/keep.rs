@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_kept_run_comes_back_as_it_was_and_one_without_snapshot_is_a_failure() {
-        let folder = linerate_lab::folder::Folder::create().unwrap();
+        let folder = linerate_lab::folder::LabFolder::create().unwrap();
         let kept = folder.path().join("kept");
         let world = crate::simulate::draw(
             crate::simulate::ClusterSize { hosts: 6, faults: 0, rounds: 4, lost: 0.5 },

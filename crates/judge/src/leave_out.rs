@@ -45,7 +45,7 @@ impl EvidenceSource {
 
 /// One fault that was judged without the file of its cause.
 #[derive(Debug, Clone)]
-pub struct LeftOut {
+pub struct LeftOutFault {
     source: EvidenceSource,
     name: String,
     /// Whether the location is right with all files, and without this one.
@@ -62,7 +62,7 @@ pub struct LeftOut {
     pub record: Option<JudgedRun>,
 }
 
-impl LeftOut {
+impl LeftOutFault {
     fn line(&self) -> Option<String> {
         let mut wrong = Vec::new();
         if self.measured && self.located == [true, false] {
@@ -129,7 +129,7 @@ fn of_fault(
     snapshot: &Snapshot,
     knowledge: &Knowledge,
     rules: &Rules,
-) -> LeftOut {
+) -> LeftOutFault {
     let run = &kept.run;
     let rest = without(knowledge, std::iter::once(fault.truth.cause.clone()).chain(fault.also.clone()));
     let [full, left] = [knowledge, &rest].map(|k| diagnose_with(snapshot, k, rules));
@@ -148,7 +148,7 @@ fn of_fault(
         ..fault.clone()
     }];
     let verdict = Diagnosis { findings: mine.iter().map(|f| (*f).clone()).collect(), ..left.clone() };
-    LeftOut {
+    LeftOutFault {
         source: if run.seed % 2 == 1 { EvidenceSource::OddSeed } else { EvidenceSource::EvenSeed },
         name: format!("run {} ({}), {} at {}", run.index, run.lab, fault.fault, fault.target),
         located: [at(&full), at(&left)],
@@ -168,7 +168,7 @@ fn of_case(
     number: usize,
     knowledge: &Knowledge,
     rules: &Rules,
-) -> Option<LeftOut> {
+) -> Option<LeftOutFault> {
     let wanted = &expected[number];
     let id = wanted.causes.first().filter(|id| knowledge.get(id).is_some())?;
     let rest = without(knowledge, [id.clone()]);
@@ -184,7 +184,7 @@ fn of_case(
     let is_of_another = |f: &Finding| f.causes.first().is_some_and(|c| others.contains(&c.id.as_str()));
     let mine: Vec<&Finding> = left.findings.iter().filter(|f| !is_of_another(f)).collect();
     let keys = indicating(full.findings.iter(), |of| of == id);
-    Some(LeftOut {
+    Some(LeftOutFault {
         source: EvidenceSource::Case,
         name: format!("case {name}, {id}"),
         located: [full.findings.iter().any(is_at), mine.iter().any(|f| is_at(f))],
@@ -200,7 +200,7 @@ fn of_case(
 ///
 /// # Errors
 /// A kept run that cannot be read.
-pub fn all(kept: &[PathBuf], rules: &Rules) -> Result<Vec<LeftOut>> {
+pub fn all(kept: &[PathBuf], rules: &Rules) -> Result<Vec<LeftOutFault>> {
     let unknown = |error: &dyn std::fmt::Display| LabError::Unknown(error.to_string());
     let knowledge = Knowledge::builtin().map_err(|error| unknown(&error))?;
     let mut found = Vec::new();
@@ -219,8 +219,8 @@ pub fn all(kept: &[PathBuf], rules: &Rules) -> Result<Vec<LeftOut>> {
 }
 
 /// The table as Markdown; what is wrong goes to `progress`, a line each.
-pub fn table(found: &[LeftOut], progress: &mut dyn FnMut(&str)) -> String {
-    found.iter().filter_map(LeftOut::line).for_each(|line| progress(&line));
+pub fn table(found: &[LeftOutFault], progress: &mut dyn FnMut(&str)) -> String {
+    found.iter().filter_map(LeftOutFault::line).for_each(|line| progress(&line));
     let mut text = format!(
         "| evidence without the file of its cause | faults | another cause with {:.0} % or more | with a measured loss, \
          located with all files | located without | indicated by a difference | and named |\n\
@@ -228,8 +228,8 @@ pub fn table(found: &[LeftOut], progress: &mut dyn FnMut(&str)) -> String {
         100.0 * CLAIMED
     );
     for source in EvidenceSource::ALL {
-        let mine: Vec<&LeftOut> = found.iter().filter(|l| l.source == source).collect();
-        let count = |test: &dyn Fn(&LeftOut) -> bool| mine.iter().filter(|l| test(l)).count();
+        let mine: Vec<&LeftOutFault> = found.iter().filter(|l| l.source == source).collect();
+        let count = |test: &dyn Fn(&LeftOutFault) -> bool| mine.iter().filter(|l| test(l)).count();
         let (indicated, named) = (count(&|l| l.named.is_some()), count(&|l| l.named == Some(true)));
         if !mine.is_empty() {
             let _ = writeln!(

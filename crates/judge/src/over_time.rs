@@ -66,7 +66,7 @@ struct Fault {
 
 /// What became of one cluster.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ClusterOutcome {
     /// Hosts times days.
     pub host_days: f64,
     /// Lasting faults.
@@ -79,7 +79,7 @@ pub struct Seen {
 
 /// The whole command.
 pub fn run(args: &OverTimeArgs, print: &mut dyn FnMut(&str)) {
-    let mut all = Seen::default();
+    let mut all = ClusterOutcome::default();
     for seed in args.seed..args.seed + args.repeat {
         let one = cluster(args, seed);
         print(&one.line(&format!("seed {seed}")));
@@ -91,7 +91,7 @@ pub fn run(args: &OverTimeArgs, print: &mut dyn FnMut(&str)) {
     print(&all.line("all"));
 }
 
-impl Seen {
+impl ClusterOutcome {
     fn line(&self, name: &str) -> String {
         let delays: Vec<f64> = self.delays.iter().map(|delay| *delay as f64).collect();
         let mut line = format!("{name}: {} of {} faults found", delays.len(), self.faults);
@@ -110,7 +110,7 @@ impl Seen {
 
 /// Draws a cluster, searches it every day.
 #[must_use]
-pub fn cluster(args: &OverTimeArgs, seed: u64) -> Seen {
+pub fn cluster(args: &OverTimeArgs, seed: u64) -> ClusterOutcome {
     let mut rng = Rng::new(seed);
     let surveys = args.days * args.a_day;
     let partners = args.partners.min(args.hosts.saturating_sub(1)).max(1);
@@ -119,8 +119,11 @@ pub fn cluster(args: &OverTimeArgs, seed: u64) -> Seen {
     let runs: Vec<RunCells<'_>> =
         drawn.iter().map(|(at_ms, cells)| RunCells { at_ms: *at_ms, cells }).collect();
     let rules = &Rules::DEFAULT.history;
-    let mut seen =
-        Seen { host_days: (args.hosts * args.days) as f64, faults: faults.len(), ..Seen::default() };
+    let mut seen = ClusterOutcome {
+        host_days: (args.hosts * args.days) as f64,
+        faults: faults.len(),
+        ..ClusterOutcome::default()
+    };
     let mut found = vec![false; faults.len()];
     let mut known: Vec<(Suspect, Direction, usize)> = Vec::new();
     for until in (args.a_day..=surveys).step_by(args.a_day.max(1)) {

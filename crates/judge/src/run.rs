@@ -14,7 +14,7 @@ use linerate_lab::error::{LabError, Result};
 use linerate_lab::grammar::effect::Strength;
 use linerate_lab::grammar::fault::DrawnFault;
 use linerate_lab::lab::Lab;
-use linerate_lab::operator::{Ended, Operator, Output};
+use linerate_lab::operator::{Ended, Operator, OutputTo};
 use linerate_lab::topology::Topology;
 use linerate_model::finding::Diagnosis;
 use linerate_model::random::Random;
@@ -234,7 +234,7 @@ fn survey(job: &Job, lab: &mut Lab, interrupt: &Interrupt) -> Result<Surveyed> {
     let within = Duration::from_secs(300);
     let mut flicker = Flicker::new(job);
     let mut meanwhile = || flicker.as_mut().map_or(Ok(()), |flicker| flicker.tick(lab));
-    let ended = operator.run_while(&arguments, Output::Captured, within, interrupt, &mut meanwhile)?;
+    let ended = operator.run_while(&arguments, OutputTo::Captured, within, interrupt, &mut meanwhile)?;
     Ok(Surveyed {
         ended,
         seconds: start.elapsed().as_secs_f64(),

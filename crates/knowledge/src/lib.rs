@@ -20,8 +20,8 @@ use include_dir::{Dir, File};
 use builtin::{BUILTIN, utf8};
 pub use error::KnowledgeError;
 pub use schema::{
-    Cause, CauseProof, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit, NicRole, Op, Prior,
-    RemedyPlan, SettingPlan, StandingCount, SuspectKind, Symptom,
+    Cause, CauseProof, CauseSymptom, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit,
+    NicRole, Op, Prior, RemedyPlan, SettingPlan, StandingCount, SuspectKind,
 };
 
 /// The files of causes: those in the folders of areas.

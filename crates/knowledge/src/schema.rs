@@ -35,7 +35,7 @@ pub struct Cause {
     /// Two sentences: how it does harm.
     pub mechanism: String,
     /// Where and in what it shows.
-    pub symptom: Symptom,
+    pub symptom: CauseSymptom,
     /// Measured values that speak for or against it.
     #[serde(default)]
     pub shape: Vec<FeatureTest>,
@@ -144,7 +144,7 @@ pub enum Prior {
 /// Where and in what a cause shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Symptom {
+pub struct CauseSymptom {
     /// Values in which the loss may show; one of them has to be present.
     pub responses: Vec<Metric>,
     /// Suspects with their direction.

@@ -40,7 +40,7 @@ pub enum LabRequest {
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ControlAnswer {
     /// Whether it was done.
     pub done: bool,
     /// Text for the user.
@@ -48,12 +48,12 @@ pub struct Answer {
 }
 
 /// Sends a request to the lab in `folder` and waits for the answer.
-pub fn ask(folder: &Path, request: &LabRequest) -> Result<Answer> {
+pub fn ask(folder: &Path, request: &LabRequest) -> Result<ControlAnswer> {
     ask_at(&folder.join(SOCKET), request, ANSWER_WITHIN)
 }
 
 /// The same with requests of another kind, at the socket where they are understood.
-pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result<Answer> {
+pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result<ControlAnswer> {
     let step = || format!("asking the lab at {}", path.display());
     let mut stream = UnixStream::connect(path).map_err(LabError::at(step()))?;
     let exchange = |stream: &mut UnixStream| {
@@ -68,7 +68,7 @@ pub fn ask_at(path: &Path, request: &impl Serialize, within: Duration) -> Result
 /// request is dropped.
 pub fn serve_one<R: for<'a> Deserialize<'a>>(
     listener: &UnixListener,
-    act: impl FnOnce(&R) -> Answer,
+    act: impl FnOnce(&R) -> ControlAnswer,
 ) -> io::Result<Option<R>> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nonblocking(false)?;

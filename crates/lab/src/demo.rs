@@ -23,7 +23,7 @@ use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, Truth};
 use crate::lab::Lab;
-use crate::operator::{Ended, Operator, Output};
+use crate::operator::{Ended, Operator, OutputTo};
 use crate::topology::Topology;
 
 /// Timeout of a step, far above its usual duration.
@@ -167,7 +167,7 @@ impl Stage<'_> {
             Ok(())
         };
         let ended =
-            self.operator.run_while(arguments, Output::Captured, STEP_WITHIN, self.interrupt, &mut clock);
+            self.operator.run_while(arguments, OutputTo::Captured, STEP_WITHIN, self.interrupt, &mut clock);
         if shown_s > 0 {
             eprint_live("");
         }

@@ -23,12 +23,12 @@ static CREATED: Mutex<()> = Mutex::new(());
 
 /// The folder of a lab.
 #[derive(Debug)]
-pub struct Folder {
+pub struct LabFolder {
     path: PathBuf,
     _lock: File,
 }
 
-impl Folder {
+impl LabFolder {
     /// Removes folders of dead labs and makes a new one.
     pub fn create() -> Result<Self> {
         sweep();
@@ -62,7 +62,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for LabFolder {
     fn drop(&mut self) {
         // What cannot be removed now is swept up by the next lab.
         let _ = std::fs::remove_dir_all(&self.path);

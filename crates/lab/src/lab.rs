@@ -12,12 +12,12 @@ use linerate_sys::{sandbox, tap};
 use crate::access;
 use crate::access::transport::{LabAccess, LabTransport};
 use crate::cluster::Cluster;
-use crate::control::{Answer, LabRequest};
+use crate::control::{ControlAnswer, LabRequest};
 use crate::damage::{Damage, Healing};
 use crate::error::{LabError, Result};
 use crate::faults;
 use crate::faults::fault::{Fault, FaultTarget, Truth};
-use crate::folder::Folder;
+use crate::folder::LabFolder;
 use crate::grammar;
 use crate::grammar::effect::{self, Strength};
 use crate::grammar::fault::DrawnFault;
@@ -59,7 +59,7 @@ pub struct Lab {
     /// The cluster. Declared before the folder: nothing may write into the folder while it is removed.
     pub cluster: Cluster,
     /// Its folder.
-    pub folder: Folder,
+    pub folder: LabFolder,
     injected: Vec<Injected>,
     /// A fault that was drawn from the grammar, and how it is undone; `None` while it is suspended.
     drawn: Option<(DrawnFault, Option<Healing>)>,
@@ -75,7 +75,7 @@ impl Lab {
 
     /// The same with another transport to the hosts.
     pub fn up_via(topology: Topology, transport: &dyn LabTransport) -> Result<Self> {
-        let folder = Folder::create()?;
+        let folder = LabFolder::create()?;
         let cluster = Cluster::build(topology, folder.path())?;
         let reached = transport.prepare(&cluster)?;
         Ok(Self { reached, cluster, folder, injected: Vec::new(), drawn: None, differences: Vec::new() })
@@ -194,7 +194,7 @@ impl Lab {
     }
 
     /// Answers a request from outside.
-    pub fn answer(&mut self, request: &LabRequest) -> Answer {
+    pub fn answer(&mut self, request: &LabRequest) -> ControlAnswer {
         let result = match request {
             LabRequest::Break { fault, at, seed } => faults::find(fault)
                 .and_then(|fault| self.inject(fault, at.as_deref(), *seed))
@@ -204,8 +204,8 @@ impl Lab {
             LabRequest::Down => Ok("going down".into()),
         };
         match result {
-            Ok(text) => Answer { done: true, text },
-            Err(error) => Answer { done: false, text: error.to_string() },
+            Ok(text) => ControlAnswer { done: true, text },
+            Err(error) => ControlAnswer { done: false, text: error.to_string() },
         }
     }
 

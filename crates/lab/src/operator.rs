@@ -22,7 +22,7 @@ const CLEAN_UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Destination of its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputTo {
     /// To the terminal of the lab.
     Terminal,
     /// To the caller.
@@ -82,7 +82,7 @@ impl Operator {
     pub fn run<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
-        output: Output,
+        output: OutputTo,
         within: Duration,
         interrupt: &Interrupt,
     ) -> Result<Ended> {
@@ -96,7 +96,7 @@ impl Operator {
     pub fn run_while<A: AsRef<OsStr>>(
         &self,
         arguments: &[A],
-        output: Output,
+        output: OutputTo,
         within: Duration,
         interrupt: &Interrupt,
         meanwhile: &mut dyn FnMut() -> Result<()>,
@@ -104,7 +104,7 @@ impl Operator {
         let mut command = Command::new(&self.program);
         command.args(arguments).env("LINERATE_DATA", &self.data);
         command.envs(self.environment.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
-        if output == Output::Captured {
+        if output == OutputTo::Captured {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         spawn::dies_with_parent(&mut command);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use linerate_lab::folder::Folder;
+use linerate_lab::folder::LabFolder;
 use linerate_lab::namespace::Namespace;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
@@ -147,7 +147,7 @@ fn many_hosts_in_one_survey_and_one_of_them_freezes() {
     }
     let count = count();
     let budget = std::env::var("LINERATE_SCALE_TIME").unwrap_or_else(|_| "40s".to_owned());
-    let folder = Folder::create().unwrap();
+    let folder = LabFolder::create().unwrap();
     let (_switch, hosts) = hosts(count);
     let file = folder.path().join("snapshot.json");
     let begun = Instant::now();
@@ -208,7 +208,7 @@ fn many_hosts_are_watched_by_one_operator() {
     let count = count();
     let time = std::env::var("LINERATE_SCALE_TIME").ok();
     let time_s: u64 = time.map_or(10, |text| text.trim_end_matches('s').parse().unwrap());
-    let folder = Folder::create().unwrap();
+    let folder = LabFolder::create().unwrap();
     let (_switch, hosts) = hosts(count);
     let mut operator = Operator(
         Command::new(programs().linerate)

@@ -14,7 +14,7 @@ use linerate_sys::socket::{self, Ready};
 
 use crate::job::{FIRST_CONTACT, Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, STAMP_BYTES, Stamp, same};
-use crate::unproven::{self, Limits, PROOF_TIME, ProofRead, Unproven};
+use crate::unproven::{self, PROOF_TIME, ProofRead, QueueLimits, Unproven};
 
 /// Labels of both proofs.
 const PROOF: &str = "admission proof";
@@ -36,7 +36,7 @@ pub(crate) fn accept_one(job: &Job<'_>) -> Result<TcpStream, LoadError> {
     listener.set_nonblocking(true).map_err(LoadError::io("listen without blocking"))?;
     let port = listener.local_addr().map_err(LoadError::io("read the address of the listener"))?.port();
     (job.control.listening)(port);
-    let mut candidates = Unproven::new(Limits::data_port(1));
+    let mut candidates = Unproven::new(QueueLimits::data_port(1));
     let found = first_proven(job, &listener, &nonces, &mut candidates);
     job.met_connections(candidates.unproven(), u64::from(found.is_err()));
     found?.welcome(job)

@@ -23,7 +23,7 @@ use crate::admission;
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::load::Load;
 use crate::token::{STAMP_BYTES, same};
-use crate::unproven::{self, Limits, ProofRead, Unproven};
+use crate::unproven::{self, ProofRead, QueueLimits, Unproven};
 
 /// The load `connects`.
 pub(crate) struct Connects;
@@ -137,9 +137,9 @@ impl Taker {
         let parallel = usize::from(plan.parallel);
         // All that the sender has open at the same time may come to one thread; the strangers are for all
         // threads.
-        let limits = Limits::data_port(0);
+        let limits = QueueLimits::data_port(0);
         let strangers = (limits.capacity / parallel).max(8);
-        let limits = Limits { capacity: parallel + strangers, life: ONE_MAX, ..limits };
+        let limits = QueueLimits { capacity: parallel + strangers, life: ONE_MAX, ..limits };
         Self { candidates: Unproven::new(limits), answered: VecDeque::new(), answered_max: 2 * parallel }
     }
 

@@ -30,7 +30,7 @@ const STRANGERS_MAX: usize = 256;
 
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct QueueLimits {
     /// Connections at the same time: each is a descriptor.
     pub capacity: usize,
     /// For so long no newcomer pushes a connection out.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub life: Duration,
 }
 
-impl Limits {
+impl QueueLimits {
     /// For a data port whose sender opens so many connections.
     pub(crate) fn data_port(connections: usize) -> Self {
         Self { capacity: connections + STRANGERS_MAX, grace: GRACE, life: PROOF_TIME }
@@ -66,7 +66,7 @@ pub enum ProofRead<R> {
 /// See the file's head.
 #[derive(Debug)]
 pub struct Unproven<T> {
-    limits: Limits,
+    limits: QueueLimits,
     queue: VecDeque<(Instant, T)>,
     paused: bool,
     came: u64,
@@ -75,7 +75,7 @@ pub struct Unproven<T> {
 
 impl<T> Unproven<T> {
     /// An empty queue.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: QueueLimits) -> Self {
         Self { limits, queue: VecDeque::new(), paused: false, came: 0, proven: 0 }
     }
 
@@ -191,8 +191,8 @@ mod tests {
 
     const EMFILE: i32 = 24;
     const MS: Duration = Duration::from_millis(1);
-    const LIMITS: Limits =
-        Limits { capacity: 4, grace: Duration::from_millis(300), life: Duration::from_secs(3) };
+    const LIMITS: QueueLimits =
+        QueueLimits { capacity: 4, grace: Duration::from_millis(300), life: Duration::from_secs(3) };
 
     /// A listener whose accepts give these results, then nothing.
     fn accepts(results: &mut VecDeque<Result<u32, i32>>) -> io::Result<u32> {

@@ -6,11 +6,11 @@ use linerate_model::{shell, units};
 use maud::{DOCTYPE, Markup, html};
 
 use super::link::{self, Query};
-use super::view::{Minutes, RunView, View};
+use super::view::{Minutes, RunView, SiteView};
 
 /// What a page is made of.
 pub(crate) struct Shown<'a> {
-    pub(crate) view: &'a View,
+    pub(crate) view: &'a SiteView,
     /// The run that is shown: the newest one, or the one that was asked for.
     pub(crate) run: Option<&'a RunView>,
     pub(crate) query: &'a Query,

@@ -9,7 +9,7 @@ use linerate_store::{Store, StoreError};
 use tokio::sync::watch;
 
 use super::load::{Source, read_view};
-use super::view::View;
+use super::view::SiteView;
 
 /// How often the database is asked whether it has changed.
 const EVERY: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const REST: u32 = 10;
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn follow(source: Arc<Source>) -> Result<watch::Receiver<Arc<View>>, StoreError> {
+pub fn follow(source: Arc<Source>) -> Result<watch::Receiver<Arc<SiteView>>, StoreError> {
     let store = (source.store)()?;
     let version = store.data_version()?;
     let mut history = FollowedHistory::default();
@@ -37,7 +37,7 @@ struct Follower {
     store: Store,
     version: i64,
     history: FollowedHistory,
-    to: watch::Sender<Arc<View>>,
+    to: watch::Sender<Arc<SiteView>>,
 }
 
 impl Follower {
@@ -62,7 +62,7 @@ impl Follower {
     }
 
     /// Another view, where something was written.
-    fn newer(&mut self, last: &View) -> Result<Option<View>, StoreError> {
+    fn newer(&mut self, last: &SiteView) -> Result<Option<SiteView>, StoreError> {
         // Where there was no database, there may be one now.
         if last.runs.is_empty() || last.trouble.is_some() {
             self.store = (self.source.store)()?;
@@ -106,7 +106,7 @@ fn opened(source: &Source) -> Option<(History, i64)> {
 }
 
 /// Whether a view that was read again shows the same.
-fn is_same(view: &View, last: &View) -> bool {
+fn is_same(view: &SiteView, last: &SiteView) -> bool {
     view.runs == last.runs
         && view.trials == last.trials
         && view.changes == last.changes
@@ -116,8 +116,8 @@ fn is_same(view: &View, last: &View) -> bool {
 }
 
 /// The last view, with why there is no newer one.
-fn troubled(last: &View, error: &StoreError) -> View {
-    View {
+fn troubled(last: &SiteView, error: &StoreError) -> SiteView {
+    SiteView {
         version: last.version + 1,
         runs: last.runs.clone(),
         run: last.run.clone(),

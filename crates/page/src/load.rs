@@ -13,7 +13,7 @@ use linerate_model::snapshot::Snapshot;
 use linerate_model::trial::{Trial, TrialStatus};
 use linerate_store::{RunRow, Store, StoreError};
 
-use super::view::{DOWNLOADS_MAX, DriftView, Minutes, OverTime, RunView, View, WatchedSeries};
+use super::view::{DOWNLOADS_MAX, DriftView, Minutes, OverTime, RunView, SiteView, WatchedSeries};
 
 /// Changes of facts and surveys are shown up to this age, milliseconds: 30 and 90 days, as the commands
 /// `changes` and `history` do.
@@ -61,7 +61,7 @@ pub fn read_run(source: &Source, store: &Store, row: RunRow) -> Result<Option<Ru
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<View, StoreError> {
+pub fn read_view(source: &Source, store: &Store, last: Option<&SiteView>) -> Result<SiteView, StoreError> {
     let now_ms = (source.now_ms)();
     let runs = store.list_runs()?;
     let newest = runs.iter().find(|run| run.finished && run.diagnosable);
@@ -88,7 +88,7 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
             (known.unwrap_or_default(), Some(error.to_string()))
         }
     };
-    Ok(View {
+    Ok(SiteView {
         version: last.map_or(1, |view| view.version + 1),
         trials: trials(store, last.map_or(&[], |view| &view.trials))?,
         runs,
@@ -107,7 +107,7 @@ pub fn read_view(source: &Source, store: &Store, last: Option<&View>) -> Result<
 type Records = (Vec<AlarmRecord>, Arc<Vec<DropsRecord>>, bool);
 
 /// A count does not change: all are read when there is another one.
-fn records(source: &Source, last: Option<&View>) -> Result<Records, HistoryError> {
+fn records(source: &Source, last: Option<&SiteView>) -> Result<Records, HistoryError> {
     let history = (source.history)()?;
     let known = last.map(|view| &view.drops);
     let ids = history.record_ids::<DropsRecord>()?;
@@ -132,7 +132,7 @@ fn over_time(
     runs: &[RunRow],
     cluster: &str,
     now_ms: u64,
-    last: Option<&View>,
+    last: Option<&SiteView>,
 ) -> Result<Arc<OverTime>, StoreError> {
     let since_ms = now_ms.saturating_sub(SURVEYS_MS);
     let all = store.list_changes(&[], since_ms, "")?.changes;

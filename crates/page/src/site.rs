@@ -12,7 +12,7 @@ use super::layout::{Body, Files, Shown, document};
 use super::link::{self, Query};
 use super::pages::{self, PAGES};
 use super::picture;
-use super::view::{Minutes, RunView, View, WatchedSeries};
+use super::view::{Minutes, RunView, SiteView, WatchedSeries};
 
 static STYLE_FILE: LazyLock<String> = LazyLock::new(|| format!("{STYLE}{}", include_str!("assets/page.css")));
 /// Compiled from `assets/page.ts` by `cargo xtask script`.
@@ -33,7 +33,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 #[derive(Debug, Clone)]
 pub struct Moment {
     /// What is known.
-    pub view: Arc<View>,
+    pub view: Arc<SiteView>,
     /// The newest run, or that of the query; `None` where there is none.
     pub run: Option<Arc<RunView>>,
     /// Minutes of what is [`watched`].
@@ -80,7 +80,7 @@ pub fn file(path: &str) -> Option<Answer> {
 
 /// What a page shows the minutes of: a host or a pair, and downloads.
 #[must_use]
-pub fn watched(view: &View, path: &str, query: &Query) -> WatchedSeries {
+pub fn watched(view: &SiteView, path: &str, query: &Query) -> WatchedSeries {
     let of = |suspect: Option<Suspect>| WatchedSeries { suspect, ..WatchedSeries::default() };
     match path {
         "/host" => query.get("name").map(|name| WatchedSeries {

@@ -128,7 +128,7 @@ pub enum DriftView {
 
 /// Everything of one moment.
 #[derive(Debug)]
-pub struct View {
+pub struct SiteView {
     /// Grows whenever the database has changed.
     pub version: u64,
     /// Newest first.

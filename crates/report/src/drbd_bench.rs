@@ -41,7 +41,7 @@ const HEADS: [&str; 6] = ["local disk", "transport", "replicated", "reached", "t
 
 /// A setting that may be to blame, with what would try another value.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Setting {
+pub struct SuspectSetting {
     /// How probable it is that it is the cause, 0 to 1.
     pub probability: f64,
     /// Id of the cause and its remedy.
@@ -58,8 +58,8 @@ pub struct Setting {
 
 /// Settings that the findings blame, the most probable first.
 #[must_use]
-pub fn settings(told: &DrbdBenchView<'_>) -> Vec<Setting> {
-    let mut all: Vec<Setting> = Vec::new();
+pub fn settings(told: &DrbdBenchView<'_>) -> Vec<SuspectSetting> {
+    let mut all: Vec<SuspectSetting> = Vec::new();
     let causes = told.diagnosis.findings.iter().flat_map(|finding| &finding.causes);
     for cause in causes {
         let Some(remedy) = &cause.remedy else { continue };
@@ -72,7 +72,7 @@ pub fn settings(told: &DrbdBenchView<'_>) -> Vec<Setting> {
         } else {
             format!("linerate try {} --run {}", remedy.id, told.snapshot.id)
         };
-        all.push(Setting {
+        all.push(SuspectSetting {
             probability: cause.probability,
             id: remedy.id.clone(),
             title: cause.title.clone(),

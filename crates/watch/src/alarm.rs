@@ -19,7 +19,7 @@ impl AlarmIds {
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum AlarmStep {
     /// The host and its partners send more probes for [`crate::rules::FASTER_MS`].
     Faster(usize),
     /// Report of it.

@@ -18,7 +18,7 @@ mod rtt;
 pub mod rules;
 mod slow;
 
-pub use alarm::{AlarmIds, Step};
+pub use alarm::{AlarmIds, AlarmStep};
 pub use decide::{
     DecidingPairs, DecidingRtts, UsualRtt, decide, decide_rtts, deciding_datagrams, deciding_pairs,
     deciding_requests,

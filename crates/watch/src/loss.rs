@@ -10,7 +10,7 @@ use linerate_model::inventory::{GroupName, HostName};
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 
-use crate::alarm::{AlarmIds, Open, Step, Suspected};
+use crate::alarm::{AlarmIds, AlarmStep, Open, Suspected};
 use crate::evidence::{Belongs, Evidence, Weights};
 use crate::partners::Member;
 use crate::rules::{
@@ -93,7 +93,7 @@ impl LossWatch {
     }
 
     /// Learns of a pair; gives what is to be done.
-    pub fn learn(&mut self, seen: PairLoss) -> Vec<Step> {
+    pub fn learn(&mut self, seen: PairLoss) -> Vec<AlarmStep> {
         let PairLoss { at_ms, from, to, sent, lost } = seen;
         if from >= self.names.len() || to >= self.names.len() || from == to {
             return Vec::new();
@@ -102,7 +102,7 @@ impl LossWatch {
         if let Some(at) = self.open.iter().position(|open| self.explains(open, from, to)) {
             self.open[at].learn(at_ms, sent, lost);
             let is_over = self.open[at].is_over(at_ms, self.rules);
-            return is_over.then(|| Step::Closed(self.open.remove(at).alarm)).into_iter().collect();
+            return is_over.then(|| AlarmStep::Closed(self.open.remove(at).alarm)).into_iter().collect();
         }
         let (weights, memory_ms) = (self.weights, self.rules.memory_ms);
         let counted = [
@@ -110,11 +110,11 @@ impl LossWatch {
             self.receiving[to].learn(at_ms, from, (sent, lost), weights, memory_ms),
         ];
         let ends: [End; 2] = [(from, Direction::Tx), (to, Direction::Rx)];
-        let mut steps: Vec<Step> = ends
+        let mut steps: Vec<AlarmStep> = ends
             .iter()
             .zip(counted)
             .filter(|(_, counted)| *counted)
-            .map(|(end, _)| Step::Faster(end.0))
+            .map(|(end, _)| AlarmStep::Faster(end.0))
             .collect();
         if lost > 0 {
             // The one that lost more first: the other may be explained by it.
@@ -145,7 +145,7 @@ impl LossWatch {
     }
 
     /// The alarm of an end that has lost too much.
-    fn judge(&mut self, end: End, at_ms: u64) -> Option<Vec<Step>> {
+    fn judge(&mut self, end: End, at_ms: u64) -> Option<Vec<AlarmStep>> {
         let evidence = self.evidence(end);
         if !evidence.is_enough(at_ms, self.rules.heavy_ms) {
             return None;
@@ -249,7 +249,7 @@ impl LossWatch {
     }
 
     /// Opens an alarm, or makes one wider.
-    fn report(&mut self, suspected: Suspected, end: End, at_ms: u64) -> Vec<Step> {
+    fn report(&mut self, suspected: Suspected, end: End, at_ms: u64) -> Vec<AlarmStep> {
         let evidence = self.evidence(end);
         let (sent, lost) = (evidence.sent, evidence.lost);
         let partners = evidence.partners().len();
@@ -300,8 +300,8 @@ impl LossWatch {
             partners,
         };
         self.open.push(Open::new(suspected, alarm.clone()));
-        let reported = if first.is_some() { Step::Widened(alarm) } else { Step::Opened(alarm) };
-        std::iter::once(reported).chain(parts.map(|part| Step::Closed(part.alarm))).collect()
+        let reported = if first.is_some() { AlarmStep::Widened(alarm) } else { AlarmStep::Opened(alarm) };
+        std::iter::once(reported).chain(parts.map(|part| AlarmStep::Closed(part.alarm))).collect()
     }
 
     fn suspect(&self, suspected: Suspected) -> Suspect {

@@ -11,7 +11,7 @@ use linerate_model::slow::{DecidedRtt, SlowAlarm, SlowOf, UsualOf};
 use linerate_model::suspect::Suspect;
 use linerate_model::watch::LossAlarm;
 
-use crate::alarm::{AlarmIds, Step};
+use crate::alarm::{AlarmIds, AlarmStep};
 use crate::decide::{DecidingRtts, UsualRtt, is_late};
 use crate::loss::{LossWatch, PairLoss};
 use crate::minute::{MINUTE_MS, SeenFigure, SeenMinute, SeenOf};
@@ -148,11 +148,11 @@ impl RttWatch {
         steps
     }
 
-    fn step(&mut self, at_ms: u64, step: Step) -> Option<SlowStep> {
+    fn step(&mut self, at_ms: u64, step: AlarmStep) -> Option<SlowStep> {
         match step {
-            Step::Faster(_) => None,
-            Step::Opened(part) | Step::Widened(part) => self.opened(at_ms, &part),
-            Step::Closed(part) => {
+            AlarmStep::Faster(_) => None,
+            AlarmStep::Opened(part) | AlarmStep::Widened(part) => self.opened(at_ms, &part),
+            AlarmStep::Closed(part) => {
                 let at = self.open.iter().position(|open| open.parts.contains(&part.id))?;
                 self.open[at].parts.retain(|id| *id != part.id);
                 let is_over = self.open[at].parts.is_empty();
@@ -351,14 +351,14 @@ mod tests {
         let pair = Suspect::Pair("arc-10".into(), "arc-9".into());
         let host = Suspect::Host("arc-9".into());
         let opened =
-            [(1, &pair), (3, &host)].map(|(id, of)| watch.step(0, Step::Opened(part(id, of.clone()))));
+            [(1, &pair), (3, &host)].map(|(id, of)| watch.step(0, AlarmStep::Opened(part(id, of.clone()))));
         assert!(opened.iter().all(|step| matches!(step, Some(SlowStep::Opened(_)))), "{opened:?}");
-        let Some(SlowStep::Closed(of_pair)) = watch.step(1, Step::Widened(part(1, host.clone()))) else {
+        let Some(SlowStep::Closed(of_pair)) = watch.step(1, AlarmStep::Widened(part(1, host.clone()))) else {
             panic!("{watch:?}")
         };
         assert_eq!(of_pair.of, SlowOf::Rtt(pair));
-        assert_eq!(watch.step(2, Step::Closed(part(3, host.clone()))), None);
-        assert!(matches!(watch.step(3, Step::Closed(part(1, host))), Some(SlowStep::Closed(_))));
+        assert_eq!(watch.step(2, AlarmStep::Closed(part(3, host.clone()))), None);
+        assert!(matches!(watch.step(3, AlarmStep::Closed(part(1, host))), Some(SlowStep::Closed(_))));
         assert_eq!(watch.open().count(), 0);
     }
 

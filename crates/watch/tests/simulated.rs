@@ -10,7 +10,7 @@ use linerate_model::random::Random;
 use linerate_model::suspect::{Direction, Suspect};
 use linerate_model::watch::LossAlarm;
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
-use linerate_watch::{AlarmIds, LossWatch, Member, PairLoss, Step, partners};
+use linerate_watch::{AlarmIds, AlarmStep, LossWatch, Member, PairLoss, partners};
 
 /// Datagrams a second from one partner to the other: its own probes, and answers.
 const PER_S: f64 = 2.0 * PROBES_PER_S;
@@ -109,7 +109,7 @@ impl Hosts {
     }
 
     /// Reports to the watch what a path has sent.
-    fn report(&mut self, path: usize, at_ms: u64, lost: u64) -> Vec<Step> {
+    fn report(&mut self, path: usize, at_ms: u64, lost: u64) -> Vec<AlarmStep> {
         let path = &mut self.paths[path];
         let faster_ms = path.faster.1.min(at_ms).saturating_sub(path.faster.0.max(path.reported_ms));
         let ms = (at_ms - path.reported_ms) as f64 + faster_ms as f64 * (FASTER - 1.0);
@@ -120,7 +120,7 @@ impl Hosts {
     }
 
     /// Runs until the end, or until `done`; gives what was reported and when.
-    fn run(&mut self, until_ms: u64, done: impl Fn(&Step) -> bool) -> Vec<(u64, Step)> {
+    fn run(&mut self, until_ms: u64, done: impl Fn(&AlarmStep) -> bool) -> Vec<(u64, AlarmStep)> {
         let mut reported = Vec::new();
         let mut next_all = 0;
         while let Some(Reverse((at, path))) = self.losses.pop() {
@@ -140,7 +140,7 @@ impl Hosts {
             for step in steps {
                 let is_done = done(&step);
                 match step {
-                    Step::Faster(host) => self.faster(host, at),
+                    AlarmStep::Faster(host) => self.faster(host, at),
                     other => reported.push((at, other)),
                 }
                 if is_done {
@@ -166,9 +166,9 @@ impl Hosts {
     }
 }
 
-fn opened(step: &Step) -> Option<&LossAlarm> {
+fn opened(step: &AlarmStep) -> Option<&LossAlarm> {
     match step {
-        Step::Opened(alarm) | Step::Widened(alarm) => Some(alarm),
+        AlarmStep::Opened(alarm) | AlarmStep::Widened(alarm) => Some(alarm),
         _ => None,
     }
 }
@@ -286,7 +286,7 @@ fn healthy_hosts_with_bursts_are_left_alone_for_a_month() {
         }
     }
     let reported = hosts.run(DAYS * DAY_MS, |_| false);
-    let alarms: Vec<_> = reported.iter().filter(|(_, step)| matches!(step, Step::Opened(_))).collect();
+    let alarms: Vec<_> = reported.iter().filter(|(_, step)| matches!(step, AlarmStep::Opened(_))).collect();
     let per_1000_days = alarms.len() as f64 * 1000.0 / (HOSTS as f64 * DAYS as f64);
     println!("{} alarms in {HOSTS} x {DAYS} host-days: {per_1000_days:.2} per 1,000", alarms.len());
     assert!(per_1000_days <= 1.0, "{alarms:?}");

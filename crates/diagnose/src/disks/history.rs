@@ -24,7 +24,7 @@ pub enum IntervalChange {
 
 /// What is known of a host since its watch began.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct DriveHistory {
     window: VecDeque<DiskInterval>,
     kept: Vec<Kept>,
     overflowed: bool,
@@ -72,7 +72,7 @@ fn begin_ms(interval: &DiskInterval) -> u64 {
     interval.at_ms.saturating_sub((interval.seconds * 1e3) as u64)
 }
 
-impl History {
+impl DriveHistory {
     /// Takes the next interval. `turned` says that what came before it is no measure of it: other legs are
     /// being filled now.
     pub fn push(&mut self, layout: &Layout, interval: &DiskInterval, turned: bool) -> Vec<IntervalChange> {

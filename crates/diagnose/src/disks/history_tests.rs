@@ -3,7 +3,7 @@
 use linerate_model::disk::{DiskInterval, DiskRates, DiskTraffic, DiskTrouble};
 use linerate_model::fact::{FactValue, HostFacts};
 
-use super::{History, IntervalChange, RULES};
+use super::{DriveHistory, IntervalChange, RULES};
 use crate::disks::{Layout, layout};
 
 fn array(drives: usize, failed: &[&str]) -> Layout {
@@ -33,7 +33,7 @@ fn interval(n: u64, drives: usize, slow: Option<&str>) -> DiskInterval {
 
 /// Intervals with their changes; `slow` says which drive is slow in which.
 fn watch<'a>(
-    history: &mut History,
+    history: &mut DriveHistory,
     count: u64,
     slow: impl Fn(u64) -> Option<&'a str>,
 ) -> Vec<(u64, IntervalChange)> {
@@ -47,7 +47,7 @@ fn watch<'a>(
 
 #[test]
 fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     let changes = watch(&mut history, 1000, |n| (100..200).contains(&n).then_some("sd3"));
     let [(began, IntervalChange::Began(first)), (ended, IntervalChange::Ended(last))] = &changes[..] else {
         panic!("{changes:?}")
@@ -64,10 +64,10 @@ fn a_drive_that_was_slow_long_before_the_end_is_a_finding_of_the_watch() {
 
 #[test]
 fn what_comes_and_goes_is_one_episode_and_what_comes_again_counts_twice() {
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     let changes = watch(&mut history, 60, |n| n.is_multiple_of(2).then_some("sd3"));
     assert!(matches!(&changes[..], [(4, IntervalChange::Began(_))]), "{changes:?}");
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     let changes = watch(&mut history, 90, |n| ((n / 30) != 1).then_some("sd3"));
     assert_eq!(changes.len(), 3, "{changes:?}");
     let all = history.all();
@@ -77,10 +77,10 @@ fn what_comes_and_goes_is_one_episode_and_what_comes_again_counts_twice() {
 
 #[test]
 fn two_odd_intervals_are_no_finding_of_a_long_watch_but_of_one_that_has_no_more() {
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     assert_eq!(watch(&mut history, 30, |n| (10..12).contains(&n).then_some("sd3")), []);
     assert_eq!(history.finish(&array(8, &[])), []);
-    let mut short = History::default();
+    let mut short = DriveHistory::default();
     assert_eq!(watch(&mut short, 3, |_| Some("sd3")), []);
     let at_the_end = short.finish(&array(8, &[]));
     assert!(
@@ -92,7 +92,7 @@ fn two_odd_intervals_are_no_finding_of_a_long_watch_but_of_one_that_has_no_more(
 #[test]
 fn a_failed_leg_is_found_at_once_and_ends_at_once() {
     let (whole, failed) = (array(8, &[]), array(8, &["sd5"]));
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     assert_eq!(history.push(&whole, &interval(0, 8, None), false), []);
     let began = history.push(&failed, &interval(1, 8, None), false);
     let [IntervalChange::Began(all)] = &began[..] else { panic!("{began:?}") };
@@ -103,7 +103,7 @@ fn a_failed_leg_is_found_at_once_and_ends_at_once() {
 
 #[test]
 fn a_pause_keeps_findings_and_forgets_figures() {
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     watch(&mut history, 8, |_| Some("sd3"));
     assert_eq!(history.pause(&array(8, &[])), []);
     assert!(history.last().is_none());
@@ -113,7 +113,7 @@ fn a_pause_keeps_findings_and_forgets_figures() {
 
 #[test]
 fn findings_are_bounded() {
-    let mut history = History::default();
+    let mut history = DriveHistory::default();
     for n in 0..2000 {
         // An array of another name each time, and none of it ever comes back.
         let mut facts = HostFacts::default();

@@ -29,7 +29,7 @@ const RULES: &DiskRules = &Rules::DEFAULT.disks;
 
 pub use ceiling::{AlsoSafe, Arithmetic, Beside, DiskExpectation, DiskLimit, Term, beside, reach};
 pub use findings::findings;
-pub use history::{History, IntervalChange};
+pub use history::{DriveHistory, IntervalChange};
 pub use link::{DriveBus, DriveLink};
 pub use rates::{between, join_paths};
 pub use survey::{

@@ -9,7 +9,7 @@ use linerate_model::random::Random;
 use super::super::evidence::{Evidence, Explanation, LocatedFault, Seen, Sighting};
 use super::super::ledger::HoldMeans;
 use super::super::ledger::Ledger;
-use super::super::machine::{Machine, MachineError, Outcome};
+use super::super::machine::{Machine, MachineError, NodeOutcome};
 use super::super::scheduler::{CallError, Guarded, Node, Reservation, Scheduler};
 use super::watched::{Odds, Others, Watched};
 
@@ -163,8 +163,9 @@ fn command<W: Others>(
     };
     // A killed program saves nothing after that.
     synced.sync();
-    let is_changed =
-        |outcome: &Outcome| matches!(outcome, Outcome::Refused(super::super::decision::Refusal::Changed));
+    let is_changed = |outcome: &NodeOutcome| {
+        matches!(outcome, NodeOutcome::Refused(super::super::decision::Refusal::Changed))
+    };
     match done {
         Ok(applied) => tally.changed += applied.iter().filter(|a| is_changed(&a.outcome)).count(),
         Err(MachineError::Call(_)) => {}

@@ -10,7 +10,7 @@ mod watched;
 
 pub use interleave::{Interleaving, Tally, interleave};
 pub use model::ModelSlurm;
-pub use watched::{Act, Others};
+pub use watched::{Others, WatchedAct};
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::scheduler::{CallError, Guarded, Node, Reason, Reservation, Scheduler};
-use super::watched::{Act, Others};
+use super::super::scheduler::{CallError, DrainReason, Guarded, Node, Reservation, Scheduler};
+use super::watched::{Others, WatchedAct};
 
 /// What Slurm writes by itself.
 const NOT_RESPONDING: &str = "Not responding";
@@ -34,7 +34,7 @@ impl ModelSlurm {
     }
 
     fn write(&mut self, name: &str, text: &str, by: &str, flag: &str) {
-        let reason = Some(Reason { text: text.to_owned(), by: by.to_owned(), at_s: self.clock_s });
+        let reason = Some(DrainReason { text: text.to_owned(), by: by.to_owned(), at_s: self.clock_s });
         if let Some(node) = self.nodes.get_mut(name) {
             node.state.insert(flag.to_owned());
             node.reason = reason;
@@ -93,20 +93,20 @@ impl Scheduler for ModelSlurm {
 }
 
 impl Others for ModelSlurm {
-    fn others(&mut self, name: &str, act: &Act) -> Result<(), CallError> {
+    fn others(&mut self, name: &str, act: &WatchedAct) -> Result<(), CallError> {
         let clock_s = self.clock_s;
         match act {
-            Act::Drain(text) => self.write(name, text, "alice", "DRAIN"),
-            Act::Rename(text) => {
-                let reason = Reason { text: text.clone(), by: "alice".to_owned(), at_s: clock_s };
+            WatchedAct::Drain(text) => self.write(name, text, "alice", "DRAIN"),
+            WatchedAct::Rename(text) => {
+                let reason = DrainReason { text: text.clone(), by: "alice".to_owned(), at_s: clock_s };
                 self.at(name)?.reason = Some(reason);
             }
-            Act::Resume => {
+            WatchedAct::Resume => {
                 let node = self.at(name)?;
                 node.state = ["IDLE".to_owned()].into();
                 node.reason = None;
             }
-            Act::Reboot => {
+            WatchedAct::Reboot => {
                 let node = self.at(name)?;
                 node.boot_s = clock_s;
                 node.state.remove("NOT_RESPONDING");
@@ -114,7 +114,7 @@ impl Others for ModelSlurm {
                     self.write(name, REBOOTED, "slurm", "DOWN");
                 }
             }
-            Act::Vanish => {
+            WatchedAct::Vanish => {
                 let node = self.at(name)?;
                 node.state.insert("NOT_RESPONDING".to_owned());
                 node.state.insert("DOWN".to_owned());
@@ -122,7 +122,7 @@ impl Others for ModelSlurm {
                     self.write(name, NOT_RESPONDING, "slurm", "DOWN");
                 }
             }
-            Act::Return => {
+            WatchedAct::Return => {
                 let node = self.at(name)?;
                 node.state.remove("NOT_RESPONDING");
                 node.state.remove("DOWN");
@@ -130,7 +130,7 @@ impl Others for ModelSlurm {
                     node.reason = None;
                 }
             }
-            Act::Unreserve => {
+            WatchedAct::Unreserve => {
                 self.reservations.retain(|_, reservation| reservation.node != name);
             }
         }

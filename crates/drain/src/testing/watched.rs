@@ -11,7 +11,7 @@ use super::super::scheduler::{CallError, Guarded, Node, Reservation, Scheduler};
 
 /// What people, other programs and machines do to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum WatchedAct {
     /// A person or another check drains it, whatever stands there.
     Drain(String),
     /// Its reason is replaced.
@@ -31,7 +31,7 @@ pub enum Act {
 /// A scheduler on which others act.
 pub trait Others: Scheduler {
     /// Does it.
-    fn others(&mut self, node: &str, act: &Act) -> Result<(), CallError>;
+    fn others(&mut self, node: &str, act: &WatchedAct) -> Result<(), CallError>;
 
     /// Sets the scheduler's clock, where it has none of its own.
     fn set_clock(&mut self, unix_s: u64);
@@ -140,37 +140,37 @@ impl<'a, W: Others> Watched<'a, W> {
         let text = format!("{} {}", ["fan 3 broken", "NHC: mount", "RMA"][self.random.below(3)], self.acts);
         let held = self.page(&node).state.clone();
         let act = match (self.random.below(8), &held) {
-            (0 | 1, _) => Act::Drain(text),
-            (2, Some(_)) => Act::Rename(text),
+            (0 | 1, _) => WatchedAct::Drain(text),
+            (2, Some(_)) => WatchedAct::Rename(text),
             // With the very words that stand there, as a script that copies reasons does.
-            (3, Some(Holder::Ours { text, .. })) => Act::Drain(text.clone()),
-            (4, Some(_)) => Act::Resume,
-            (5, _) => Act::Reboot,
-            (6, _) => Act::Vanish,
-            (7, _) if self.chance(0.3) => Act::Unreserve,
-            _ => Act::Return,
+            (3, Some(Holder::Ours { text, .. })) => WatchedAct::Drain(text.clone()),
+            (4, Some(_)) => WatchedAct::Resume,
+            (5, _) => WatchedAct::Reboot,
+            (6, _) => WatchedAct::Vanish,
+            (7, _) if self.chance(0.3) => WatchedAct::Unreserve,
+            _ => WatchedAct::Return,
         };
         let pause = 30 + self.random.below(600) as u64;
         self.advance(pause);
         self.do_act(&node, &act);
     }
 
-    pub(super) fn do_act(&mut self, node: &str, act: &Act) {
+    pub(super) fn do_act(&mut self, node: &str, act: &WatchedAct) {
         self.trace.push(format!("{node}: {act:?}"));
         self.world.others(node, act).expect("others are never late");
         let now_ms = self.now_ms;
         let slurm = self.world.node(node).ok().flatten().and_then(|node| node.reason);
         let page = self.page(node);
         match act {
-            Act::Drain(text) | Act::Rename(text) => {
+            WatchedAct::Drain(text) | WatchedAct::Rename(text) => {
                 // A real one may write other words, where the same ones could not be distinguished.
                 let text = slurm.as_ref().map_or(text, |reason| &reason.text).clone();
                 page.state = Some(Holder::Other { text });
             }
-            Act::Resume => page.state = None,
-            Act::Unreserve => page.reserved_ms = None,
-            Act::Reboot => page.boot_ms = now_ms,
-            Act::Vanish | Act::Return => {}
+            WatchedAct::Resume => page.state = None,
+            WatchedAct::Unreserve => page.reserved_ms = None,
+            WatchedAct::Reboot => page.boot_ms = now_ms,
+            WatchedAct::Vanish | WatchedAct::Return => {}
         }
         // What the scheduler wrote or removed by itself.
         match (&slurm, &page.state) {

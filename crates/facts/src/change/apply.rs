@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_model::change::{Change, PlannedFile};
-use linerate_model::fact::{FactKey, FactValue, check_key};
+use linerate_model::change::{Change, PlannedFile, ReadBack};
+use linerate_model::fact::{FactValue, check_key};
 use linerate_wire::message::{JournalEntry, JournalState};
 
 use super::ChangeError;
-use super::host::{Host, Lock};
+use super::host::{ChangingHost, Lock};
 use super::journal::{self, Journal, Old, State};
 use super::persist;
 use super::undo::{restore, still_ours, take_back};
@@ -29,9 +29,6 @@ const PATIENCE_S: u64 = 10;
 /// Closed journals are kept as a record for a week.
 const RECORD_MS: u64 = 7 * 86_400_000;
 
-/// Values read back, in the order of the changes.
-pub type ReadBack = Vec<(FactKey, FactValue)>;
-
 /// The changes of one host in one session.
 pub struct Changes<H> {
     host: H,
@@ -42,7 +39,7 @@ pub struct Changes<H> {
     owned: BTreeSet<String>,
 }
 
-impl<H: Host> Changes<H> {
+impl<H: ChangingHost> Changes<H> {
     pub fn new(host: H, name: String, state_dir: &Path, etc_dir: PathBuf) -> Self {
         Self { host, name, trials: state_dir.join("trials"), etc_dir, owned: BTreeSet::new() }
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use super::guardian_link::ANSWER;
-use super::host::{Host, RealHost};
+use super::host::{ChangingHost, RealHost};
 use super::journal;
 use super::undo::take_back;
 use linerate_sys::root::Root;
@@ -60,7 +60,7 @@ fn again(tries: &mut u32) -> Next {
 }
 
 /// Looks at the journal once and does what is due.
-pub(crate) fn look<H: Host>(
+pub(crate) fn look<H: ChangingHost>(
     host: &H,
     etc_dir: &Path,
     path: &Path,

@@ -45,7 +45,7 @@ pub enum Content {
 pub struct Lock(#[allow(dead_code, reason = "closing the file is what unlocks")] pub Option<File>);
 
 /// The host whose settings change.
-pub trait Host {
+pub trait ChangingHost {
     /// Time of day, Unix milliseconds. Somebody may set it, so that it serves for records only.
     fn now_ms(&self) -> u64;
     /// Milliseconds of a clock that nobody sets and that all processes of one boot share: deadlines stand in
@@ -133,7 +133,7 @@ fn put(fresh: &Path, path: &Path, content: &Content) -> io::Result<()> {
     file.sync_all()
 }
 
-impl Host for RealHost {
+impl ChangingHost for RealHost {
     fn now_ms(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
     }

@@ -13,7 +13,7 @@ use linerate_wire::message::{JournalEntry, JournalState};
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
-use super::host::Host;
+use super::host::ChangingHost;
 use super::persist::{self, FileEdit};
 
 /// Where a trial stands on this host.
@@ -129,7 +129,11 @@ pub(crate) fn lock_file(trials: &Path) -> PathBuf {
 }
 
 /// Reads a journal, `None` when there is none.
-pub(crate) fn read<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<Journal>, ChangeError> {
+pub(crate) fn read<H: ChangingHost>(
+    host: &H,
+    name: &str,
+    path: &Path,
+) -> Result<Option<Journal>, ChangeError> {
     let disk = |source| ChangeError::Disk {
         host: name.to_owned(),
         what: "read the journal",
@@ -144,7 +148,7 @@ pub(crate) fn read<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<
 
 /// Checks that a journal asks for nothing that this program would not have written itself: only settings that
 /// may be written, and only files of persistent settings.
-pub(crate) fn check<H: Host>(
+pub(crate) fn check<H: ChangingHost>(
     host: &H,
     etc_dir: &Path,
     path: &Path,
@@ -174,7 +178,7 @@ pub(crate) fn check<H: Host>(
 }
 
 /// Puts a journal on the disk; when this returns it is there also after a crash.
-pub(crate) fn write<H: Host>(host: &H, path: &Path, journal: &Journal) -> Result<(), ChangeError> {
+pub(crate) fn write<H: ChangingHost>(host: &H, path: &Path, journal: &Journal) -> Result<(), ChangeError> {
     let disk = |source| ChangeError::Disk {
         host: journal.host.clone(),
         what: "write the journal",
@@ -186,7 +190,11 @@ pub(crate) fn write<H: Host>(host: &H, path: &Path, journal: &Journal) -> Result
 }
 
 /// Files of all journals of a folder, in order.
-pub(crate) fn files<H: Host>(host: &H, name: &str, trials: &Path) -> Result<Vec<PathBuf>, ChangeError> {
+pub(crate) fn files<H: ChangingHost>(
+    host: &H,
+    name: &str,
+    trials: &Path,
+) -> Result<Vec<PathBuf>, ChangeError> {
     let mut files: Vec<PathBuf> = host
         .list(trials)
         .map_err(|source| ChangeError::Disk {

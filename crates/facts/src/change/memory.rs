@@ -14,7 +14,7 @@ use std::time::Duration;
 use linerate_model::change::Change;
 use linerate_model::fact::{FactKey, FactValue};
 
-use super::host::{Content, Host, Lock};
+use super::host::{ChangingHost, Content, Lock};
 use super::journal;
 use super::setting::{FileSyntax, Persist, SettingError};
 
@@ -87,7 +87,7 @@ impl Process {
     }
 }
 
-impl Host for Process {
+impl ChangingHost for Process {
     fn now_ms(&self) -> u64 {
         let world = self.world.borrow();
         world.now_ms.saturating_add_signed(world.set_ms)

@@ -10,7 +10,7 @@ use linerate_model::change::{Change, PlannedFile};
 use serde::{Deserialize, Serialize};
 
 use super::ChangeError;
-use super::host::{Content, Host};
+use super::host::{ChangingHost, Content};
 use super::lines::{find, with_line};
 use super::setting::{FileError, FileSyntax, Persist};
 use super::unit::unit_text;
@@ -62,7 +62,7 @@ impl FileEdit {
 }
 
 /// What all changes of a trial do to files. Writes nothing.
-pub(crate) fn plan<H: Host>(
+pub(crate) fn plan<H: ChangingHost>(
     host: &H,
     name: &str,
     etc_dir: &Path,
@@ -102,7 +102,7 @@ pub(crate) fn plan<H: Host>(
     }
 }
 
-fn add_line<H: Host>(
+fn add_line<H: ChangingHost>(
     host: &H,
     name: &str,
     edits: &mut Vec<FileEdit>,
@@ -127,7 +127,7 @@ fn add_line<H: Host>(
 }
 
 /// Puts the files of a kept trial in place and reads them back.
-pub(crate) fn write<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Result<(), ChangeError> {
+pub(crate) fn write<H: ChangingHost>(host: &H, name: &str, files: &[FileEdit]) -> Result<(), ChangeError> {
     for file in files {
         let now = load(host, name, &file.path)?;
         if now != file.before && now.as_ref() != Some(&file.after) {
@@ -144,7 +144,7 @@ pub(crate) fn write<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Result
 }
 
 /// Takes the files of a trial back, last one first. What others wrote into them meanwhile stays.
-pub(crate) fn restore<H: Host>(host: &H, name: &str, files: &[FileEdit]) -> Vec<String> {
+pub(crate) fn restore<H: ChangingHost>(host: &H, name: &str, files: &[FileEdit]) -> Vec<String> {
     let mut failures = Vec::new();
     for file in files.iter().rev() {
         let result = load(host, name, &file.path).and_then(|now| {
@@ -214,7 +214,11 @@ fn is_folder(pattern: &str, folder: &Path) -> bool {
 
 /// Refuses an edit that this program would not plan: its lines make the text after of the text before, and
 /// none of them runs a program.
-pub(crate) fn check_edit<H: Host>(host: &H, etc_dir: &Path, file: &FileEdit) -> Result<(), FileError> {
+pub(crate) fn check_edit<H: ChangingHost>(
+    host: &H,
+    etc_dir: &Path,
+    file: &FileEdit,
+) -> Result<(), FileError> {
     check(host, etc_dir, &file.path)?;
     if file.lines.is_empty() {
         // All of a file is ours alone only where its name is.
@@ -240,7 +244,7 @@ pub(crate) fn check_edit<H: Host>(host: &H, etc_dir: &Path, file: &FileEdit) -> 
 
 /// Says why a path is not one of a persistent setting of this program, or which other user could exchange it.
 /// Also asked about every path of a journal.
-pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), FileError> {
+pub(crate) fn check<H: ChangingHost>(host: &H, etc_dir: &Path, path: &Path) -> Result<(), FileError> {
     let outside = || FileError::Outside(etc_dir.to_owned());
     let below = path.strip_prefix(etc_dir).map_err(|_| outside())?;
     let plain = |c: std::path::Component<'_>| matches!(c, std::path::Component::Normal(_));
@@ -262,7 +266,7 @@ pub(crate) fn check<H: Host>(host: &H, etc_dir: &Path, path: &Path) -> Result<()
     Ok(host.check_closed(path.parent().unwrap_or(etc_dir))?)
 }
 
-fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
+fn below<H: ChangingHost>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<PathBuf, ChangeError> {
     let path = etc_dir.join(path);
     match check(host, etc_dir, &path) {
         Ok(()) => Ok(path),
@@ -270,7 +274,7 @@ fn below<H: Host>(host: &H, name: &str, etc_dir: &Path, path: &Path) -> Result<P
     }
 }
 
-fn load<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<Content>, ChangeError> {
+fn load<H: ChangingHost>(host: &H, name: &str, path: &Path) -> Result<Option<Content>, ChangeError> {
     host.load(path).map_err(|source| ChangeError::Disk {
         host: name.to_owned(),
         what: "read",
@@ -279,7 +283,12 @@ fn load<H: Host>(host: &H, name: &str, path: &Path) -> Result<Option<Content>, C
     })
 }
 
-fn store<H: Host>(host: &H, name: &str, path: &Path, content: Option<&Content>) -> Result<(), ChangeError> {
+fn store<H: ChangingHost>(
+    host: &H,
+    name: &str,
+    path: &Path,
+    content: Option<&Content>,
+) -> Result<(), ChangeError> {
     content.map_or_else(|| host.remove(path), |c| host.store(path, c)).map_err(|source| ChangeError::Disk {
         host: name.to_owned(),
         what: "write",

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::ChangeError;
-use super::host::Host;
+use super::host::ChangingHost;
 use super::journal::{self, Journal, Old, State};
 use super::persist;
 
@@ -16,7 +16,7 @@ const PASSES: usize = 3;
 
 /// Takes a trial back and closes its journal. The caller holds the lock. A journal that names what this
 /// program does not write is left as it is.
-pub(crate) fn take_back<H: Host>(
+pub(crate) fn take_back<H: ChangingHost>(
     host: &H,
     etc_dir: &Path,
     path: &Path,
@@ -56,7 +56,7 @@ pub(crate) fn take_back<H: Host>(
 /// Which values of a trial that was kept (or was about to be) are to be restored. What somebody changed since
 /// is not overwritten: a changed key with a third value is refused before anything is touched, a related one
 /// is left alone.
-pub(crate) fn still_ours<H: Host>(
+pub(crate) fn still_ours<H: ChangingHost>(
     host: &H,
     journal: &Journal,
     booted: bool,
@@ -99,7 +99,7 @@ pub(crate) fn still_ours<H: Host>(
 }
 
 /// Puts old values in force and reads them back; gives what could not be restored, by name.
-pub(crate) fn restore<H: Host>(host: &H, olds: &[Old]) -> Vec<String> {
+pub(crate) fn restore<H: ChangingHost>(host: &H, olds: &[Old]) -> Vec<String> {
     let mut failures = Vec::new();
     for _ in 0..PASSES {
         failures.clear();

@@ -32,7 +32,7 @@ pub struct SimulatedHost {
 
 /// What paths are like beside the usual.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Condition {
+pub struct PathCondition {
     /// Senders.
     pub from: Vec<HostName>,
     /// Receivers.
@@ -70,7 +70,7 @@ struct Signals {
 #[derive(Default)]
 struct State {
     hosts: Vec<HostState>,
-    conditions: BTreeMap<usize, Condition>,
+    conditions: BTreeMap<usize, PathCondition>,
     next: usize,
     front_ends: BTreeMap<String, f64>,
 }
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Paths are so from now on; gives a number to end it.
-    pub fn begin(&self, condition: Condition) -> usize {
+    pub fn begin(&self, condition: PathCondition) -> usize {
         let mut state = self.state();
         state.next += 1;
         let number = state.next;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linerate_drain::{CallError, Guarded, Hold, Node, Reason, Reservation, Scheduler};
+use linerate_drain::{CallError, DrainReason, Guarded, Hold, Node, Reservation, Scheduler};
 use tokio::process::Command;
 use tokio::runtime::Runtime;
 
@@ -190,14 +190,14 @@ fn nodes(text: &str) -> Vec<Node> {
 
 /// `text [user@seconds]`, and whatever later versions print after it. A text that does not end so is one
 /// without user and time.
-fn reason(rest: &str) -> Option<Reason> {
+fn reason(rest: &str) -> Option<DrainReason> {
     let rest = rest.trim();
     let known = rest.match_indices(" [").filter_map(|(at, _)| {
         let (inside, _) = rest[at + 2..].split_once(']')?;
         let (by, at_s) = inside.rsplit_once('@')?;
-        Some(Reason { text: rest[..at].to_owned(), by: by.to_owned(), at_s: at_s.parse().ok()? })
+        Some(DrainReason { text: rest[..at].to_owned(), by: by.to_owned(), at_s: at_s.parse().ok()? })
     });
-    let whole = || Reason { text: rest.to_owned(), by: String::new(), at_s: 0 };
+    let whole = || DrainReason { text: rest.to_owned(), by: String::new(), at_s: 0 };
     (!rest.is_empty()).then(|| known.last().unwrap_or_else(whole))
 }
 

@@ -17,7 +17,7 @@ use super::lab::VmLab;
 use super::stages::{Stage, StageVerdict};
 use super::topology::VmTopology;
 use crate::error::{LabError, Result};
-use crate::operator::{Operator, Output};
+use crate::operator::{Operator, OutputTo};
 
 /// Timeout of one call of `linerate`.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -143,7 +143,7 @@ impl Scene<'_> {
         }
         let begin = Instant::now();
         let ended =
-            self.operator.run(&self.stage.question(self.lab), Output::Captured, WITHIN, self.interrupt);
+            self.operator.run(&self.stage.question(self.lab), OutputTo::Captured, WITHIN, self.interrupt);
         let seconds = begin.elapsed().as_secs_f64();
         // Also after an error nothing stays broken.
         let healed = broken.map_or(Ok(()), |(fault, target, _)| fault.heal(self.lab, target));

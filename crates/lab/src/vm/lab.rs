@@ -16,9 +16,9 @@ use super::reach::{Listener, Reach};
 use super::request::GuestRequest;
 use super::switch::{GuestLink, VirtualSwitch};
 use super::topology::VmTopology;
-use crate::control::Answer;
+use crate::control::ControlAnswer;
 use crate::error::{LabError, Result};
-use crate::folder::Folder;
+use crate::folder::LabFolder;
 
 /// See the file's head.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct VmLab {
     image: Image,
     reach: Reach,
     /// Removed last: the others have sockets and drives in it.
-    folder: Folder,
+    folder: LabFolder,
 }
 
 impl VmLab {
@@ -49,7 +49,7 @@ impl VmLab {
             return Err(LabError::Unknown(reason));
         }
         let image = Image::ready(topology.system, progress)?;
-        let folder = Folder::create()?;
+        let folder = LabFolder::create()?;
         let switch = VirtualSwitch::start(topology.guests.len(), folder.path())?;
         let reach = Reach::create(folder.path().join("ssh"))?;
         let make = |(index, plan): (usize, &super::topology::GuestPlan)| {
@@ -193,10 +193,10 @@ impl VmLab {
     }
 
     /// Answers a request from outside.
-    pub fn answer(&mut self, request: &GuestRequest) -> Answer {
+    pub fn answer(&mut self, request: &GuestRequest) -> ControlAnswer {
         match self.act(request) {
-            Ok(text) => Answer { done: true, text },
-            Err(error) => Answer { done: false, text: error.to_string() },
+            Ok(text) => ControlAnswer { done: true, text },
+            Err(error) => ControlAnswer { done: false, text: error.to_string() },
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use linerate_drain::testing::{Act, Interleaving, Others, Tally, interleave};
+use linerate_drain::testing::{Interleaving, Others, Tally, WatchedAct, interleave};
 use linerate_drain::{CallError, Guarded, HoldMeans, Node, Reservation, Scheduler};
 use linerate_fleet::slurm::Scontrol;
 use linerate_model::fact::HostFacts;
@@ -108,27 +108,27 @@ impl Scheduler for RealSlurm {
 }
 
 impl Others for RealSlurm {
-    fn others(&mut self, node: &str, act: &Act) -> Result<(), CallError> {
+    fn others(&mut self, node: &str, act: &WatchedAct) -> Result<(), CallError> {
         let now = self.ours.node(node)?.unwrap();
         match act {
             // The same words within the same second are the same reason in all respects.
-            Act::Drain(text) if now.reason.as_ref().is_some_and(|reason| reason.text == *text) => {
+            WatchedAct::Drain(text) if now.reason.as_ref().is_some_and(|reason| reason.text == *text) => {
                 self.update(node, &["State=DRAIN", &format!("Reason=as {text}")]);
             }
-            Act::Drain(text) => self.update(node, &["State=DRAIN", &format!("Reason={text}")]),
-            Act::Rename(text) => self.update(node, &[&format!("Reason={text}")]),
-            Act::Resume if now.is_drained() || now.state.contains("DOWN") => {
+            WatchedAct::Drain(text) => self.update(node, &["State=DRAIN", &format!("Reason={text}")]),
+            WatchedAct::Rename(text) => self.update(node, &[&format!("Reason={text}")]),
+            WatchedAct::Resume if now.is_drained() || now.state.contains("DOWN") => {
                 self.update(node, &["State=RESUME"]);
             }
-            Act::Reboot if now.reason.is_none() => {
+            WatchedAct::Reboot if now.reason.is_none() => {
                 self.update(node, &["State=DRAIN", "Reason=Node unexpectedly rebooted"]);
             }
-            Act::Unreserve => {
+            WatchedAct::Unreserve => {
                 for reservation in self.ours.reservations()?.iter().filter(|r| r.node == node) {
                     self.scontrol(&["delete", &format!("ReservationName={}", reservation.name)]);
                 }
             }
-            Act::Resume | Act::Reboot | Act::Vanish | Act::Return => {}
+            WatchedAct::Resume | WatchedAct::Reboot | WatchedAct::Vanish | WatchedAct::Return => {}
         }
         Ok(())
     }

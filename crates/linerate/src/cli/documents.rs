@@ -480,7 +480,7 @@ pub(super) struct DrbdBench<'a> {
     pub(super) rounds: u32,
     pub(super) figures: &'a [StorageFigure],
     pub(super) shares: &'a [storage::drbd::Share],
-    pub(super) settings: Vec<report::drbd_bench::Setting>,
+    pub(super) settings: Vec<report::drbd_bench::SuspectSetting>,
     pub(super) findings: &'a [Finding],
     pub(super) gaps: Vec<String>,
 }

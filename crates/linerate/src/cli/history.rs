@@ -261,7 +261,7 @@ fn document<'a>(
 
 #[cfg(test)]
 mod tests {
-    use linerate_history::{HistoryPoint, Summary};
+    use linerate_history::{HistoryPoint, SlotSummary};
     use linerate_model::finding::Direction;
     use linerate_model::inventory::Layer;
 
@@ -280,7 +280,7 @@ mod tests {
         let point = |(at, rate): (usize, &f64)| HistoryPoint {
             start_ms: at as u64 * 300_000,
             span_ms: 60_000,
-            measured: Some(Summary { min: *rate, median: *rate, max: *rate, count: 1 }),
+            measured: Some(SlotSummary { min: *rate, median: *rate, max: *rate, count: 1 }),
         };
         let points = rates.iter().enumerate().map(point).collect();
         WatchedSeries { key, unit: Metric::Throughput.unit(), points, moved: Vec::new() }

@@ -11,7 +11,7 @@ use linerate_model::drift::DriftRow;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact_change::FactChange;
 use linerate_page::server::{Listen, Server};
-use linerate_page::view::{DriftView, RunView, View};
+use linerate_page::view::{DriftView, RunView, SiteView};
 use linerate_page::{Source, live};
 use linerate_store::Store;
 use tokio::sync::watch;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(super) struct Page {
     pub(super) server: Server,
     source: Arc<Source>,
-    views: watch::Receiver<Arc<View>>,
+    views: watch::Receiver<Arc<SiteView>>,
 }
 
 impl Page {

@@ -19,7 +19,7 @@ use super::plan::Plan;
 use super::proof::{GO, PROOF, PROOF_BYTES, set_time_outs};
 use crate::job::{Job, LoadError, SLICE, is_passing};
 use crate::token::{Nonces, Stamp, same};
-use crate::unproven::{self, Limits, ProofRead, Unproven};
+use crate::unproven::{self, ProofRead, QueueLimits, Unproven};
 
 /// A stream that showed the token, with the nonce that it answered.
 struct Proven {
@@ -56,7 +56,7 @@ pub(super) fn accept(job: &Job<'_>, plan: Plan) -> Result<Vec<TcpStream>, LoadEr
     let connections = plan.connections();
     let mut admission = Admission {
         slots: (0..connections).map(|_| None).collect(),
-        candidates: Unproven::new(Limits::data_port(connections)),
+        candidates: Unproven::new(QueueLimits::data_port(connections)),
         since: Instant::now(),
     };
     let complete = admission.complete(job, &listener, &nonces);

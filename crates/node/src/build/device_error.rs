@@ -2,7 +2,7 @@
 
 use std::io;
 
-use linerate_load::guard::Refusal;
+use linerate_load::guard::WriteRefusal;
 use thiserror::Error;
 
 const OTHER_DRIVE: &str = "it is another drive now, or somebody else's. Nothing was done to any drive";
@@ -13,7 +13,7 @@ pub(super) enum DeviceError {
     #[error("{device}: {reason}")]
     On { device: String, reason: Box<Self> },
     #[error(transparent)]
-    Guard(#[from] Refusal),
+    Guard(#[from] WriteRefusal),
     #[error("{what}: {source}")]
     Step { what: &'static str, source: io::Error },
     #[error("byte {at} of its identifier cannot be read: {source}")]

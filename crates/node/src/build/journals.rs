@@ -7,7 +7,7 @@ use linerate_wire::message::BuildEntry;
 
 use super::error::BuildError;
 use super::journal::Journal;
-use linerate_facts::change::host::{Host, RealHost};
+use linerate_facts::change::host::{ChangingHost, RealHost};
 
 /// Where the steps of this host are journalled.
 pub(super) struct Journals {

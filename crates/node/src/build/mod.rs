@@ -37,7 +37,7 @@ use clear::Before;
 use error::BuildError;
 use journal::{Done, Journal};
 use journals::{Journals, real_host};
-use linerate_facts::change::host::{Content, Host, Lock};
+use linerate_facts::change::host::{ChangingHost, Content, Lock};
 use linerate_facts::run::{self, Running, Until};
 use remains::Obstacle;
 

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::path::Path;
 
-use linerate_load::guard::{self, Content, DeviceClaim, Refusal};
+use linerate_load::guard::{self, DeviceClaim, WantedContent, WriteRefusal};
 use linerate_model::step::{DeviceRefusal, Need};
 
 use super::contents::{self, ContentsError};
@@ -74,9 +74,9 @@ fn written(need: &Need) -> Option<&String> {
     }
 }
 
-fn claimed(devices: &[String]) -> Vec<Result<DeviceClaim, Refusal>> {
+fn claimed(devices: &[String]) -> Vec<Result<DeviceClaim, WriteRefusal>> {
     let paths: Vec<&Path> = devices.iter().map(Path::new).collect();
-    guard::claim(&paths, Content::Empty, false)
+    guard::claim(&paths, WantedContent::Empty, false)
 }
 
 /// Says when a file is there that is not ours.

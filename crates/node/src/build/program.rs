@@ -12,7 +12,7 @@ use std::path::Path;
 use linerate_sys::root::Root;
 use sha2::{Digest as _, Sha256};
 
-use linerate_facts::change::host::{Host as _, RealHost};
+use linerate_facts::change::host::{ChangingHost as _, RealHost};
 
 /// This program.
 pub(super) const OWN: &str = "/proc/self/exe";

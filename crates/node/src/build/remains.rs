@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use linerate_load::guard::{self, Content as Held, DeviceClaim, Refusal};
+use linerate_load::guard::{self, DeviceClaim, WantedContent, WriteRefusal};
 use linerate_model::step::{Act, Argv, Clear, LvmStep, Need, QueryOutput, Remains, Step};
 
 use super::journal::{Done, Journal};
@@ -103,7 +103,7 @@ fn on_volume(
         );
         return (done.whole && !is_gone).then_some(Obstacle { what, discardable: true });
     }
-    let claim = match guard::claim(&[path], Held::Any, false).pop() {
+    let claim = match guard::claim(&[path], WantedContent::Any, false).pop() {
         Some(Ok(claim)) => claim,
         Some(Err(why)) => return Some(fixed(format!("{device}: {why}"))),
         None => return None,
@@ -142,12 +142,12 @@ fn is_used(journal: &Journal, device: &str) -> bool {
 
 /// What stands on a volume whose filesystem is gone, or that never had one. What was in files that were
 /// deleted may stand anywhere.
-fn unexplained(claim: &DeviceClaim, was_mounted: bool) -> Result<(), Refusal> {
+fn unexplained(claim: &DeviceClaim, was_mounted: bool) -> Result<(), WriteRefusal> {
     if !was_mounted {
         return guard::holds_nothing(claim.file(), claim.bytes());
     }
     match guard::mark_on(claim.file(), claim.bytes())? {
-        Some((owner, byte)) => Err(Refusal::Mark { owner, byte }),
+        Some((owner, byte)) => Err(WriteRefusal::Mark { owner, byte }),
         None => Ok(()),
     }
 }
@@ -172,10 +172,11 @@ pub(super) fn claim(step: &Step, was_mounted: bool, discard: bool) -> Result<Vec
         if !path.exists() {
             continue;
         }
-        for claim in guard::claim(&[path], Held::Any, false) {
+        for claim in guard::claim(&[path], WantedContent::Any, false) {
             let claim = claim.map_err(|why| fixed(format!("{device}: {why}")))?;
             if !discard {
-                let say = |why: Refusal| Obstacle { what: format!("{device}: {why}"), discardable: true };
+                let say =
+                    |why: WriteRefusal| Obstacle { what: format!("{device}: {why}"), discardable: true };
                 unexplained(&claim, was_mounted).map_err(say)?;
             }
             claims.push(claim);

@@ -3,13 +3,13 @@
 //!
 //! In: open sessions and the hosts of an inventory. Out: events, and at any time what is known of each host.
 //! A host that is lost is asked again, later each time, while the others go on. Memory is bounded:
-//! [`super::thinned`] for intervals, [`linerate_diagnose::disks::History`] for findings.
+//! [`super::thinned`] for intervals, [`linerate_diagnose::disks::DriveHistory`] for findings.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_diagnose::disks::{History, IntervalChange};
+use linerate_diagnose::disks::{DriveHistory, IntervalChange};
 use linerate_model::disk::DiskInterval;
 use linerate_model::disk_user::DiskUserKind;
 use linerate_model::fact::{Gap, GapSubject};
@@ -74,7 +74,7 @@ pub struct WatchedHost {
     /// Why it is not seen now.
     pub away: Option<Away>,
     /// Its findings.
-    pub history: History,
+    pub history: DriveHistory,
     /// Its intervals, for the store.
     pub stored: Thinned,
     /// How long its intervals were, seconds.
@@ -90,7 +90,7 @@ impl WatchedHost {
             name,
             watched: None,
             away: None,
-            history: History::default(),
+            history: DriveHistory::default(),
             stored: Thinned::new(rows_max),
             seen_s: 0.0,
             absences: (0, 0.0, String::new()),

@@ -9,7 +9,7 @@ use linerate_model::drbd::Replica;
 use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::Inventory;
 use linerate_model::step::HostQuery;
-use linerate_storage::drbd::{Generation, Known, ProcDevice, read_names, read_proc, read_state};
+use linerate_storage::drbd::{Generation, KnownGenerations, ProcDevice, read_names, read_proc, read_state};
 
 use super::join;
 use super::run::read_facts;
@@ -22,7 +22,7 @@ pub struct Replicas {
     /// All replicas of all hosts.
     pub all: Vec<Replica>,
     /// Generations and marked KiB, by host and resource.
-    pub known: Known,
+    pub known: KnownGenerations,
     /// Hosts and resources that are in files and not in use.
     pub not_up: Vec<(String, String)>,
     /// `/proc/drbd` by host.

@@ -26,7 +26,7 @@ use super::drbd;
 use super::measure::{self, Patience};
 use super::run::read_facts;
 use linerate_fleet::Fleet;
-use linerate_fleet::changes::Changes;
+use linerate_fleet::changes::FleetChanges;
 use linerate_fleet::progress::ProgressPhase;
 use linerate_store::StoreError;
 
@@ -238,7 +238,7 @@ async fn apart(
     };
     let deadline =
         test.kind.plan().time_max().min(plan(request, &request.replica).expected() * 3) + APART_SLACK;
-    let mut changes = Changes::new(fleet, inventory);
+    let mut changes = FleetChanges::new(fleet, inventory);
     let left = changes.apply(host, &trial, &[change], deadline.as_secs() as u32).await;
     let sample = match &left {
         Ok(_) => Some(measure::alone(fleet, inventory, test).await),

@@ -231,7 +231,7 @@ impl<'a> Limits<'a> {
     }
 
     /// What is announced of the planned rounds, and the ledger that enforces it.
-    pub fn announced<'r>(&self, rounds: impl IntoIterator<Item = &'r Round>) -> (Announcement, Ledger) {
+    pub fn announced<'r>(&self, rounds: impl IntoIterator<Item = &'r Round>) -> (Announcement, LoadLedger) {
         let mut links: BTreeMap<Link, (LinkLoad, u64)> = BTreeMap::new();
         for test in rounds.into_iter().flat_map(|round| &round.tests) {
             let cost = self.cost(test);
@@ -263,7 +263,7 @@ impl<'a> Limits<'a> {
             assumed_bps: self.assumed_bps(),
             links: loads.collect(),
         };
-        (announcement, Ledger { left, refused: 0 })
+        (announcement, LoadLedger { left, refused: 0 })
     }
 }
 
@@ -303,13 +303,13 @@ impl Left {
 
 /// What is left of the announced load of each link.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct LoadLedger {
     left: BTreeMap<Link, Left>,
     /// Tests that it could not pay for.
     refused: usize,
 }
 
-impl Ledger {
+impl LoadLedger {
     /// Whether what is left covers a test.
     pub fn affords(&self, limits: &Limits<'_>, test: &Test) -> bool {
         let cost = limits.cost(test);

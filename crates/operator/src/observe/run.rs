@@ -35,7 +35,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use self::unreachable::Unreachable;
-use super::limits::{Ledger, Limits};
+use super::limits::{Limits, LoadLedger};
 use super::measure::Patience;
 use super::methods::Question;
 use super::slow::SmallTestTimes;
@@ -118,7 +118,7 @@ pub async fn survey(
         strict: true,
         for_drives: Duration::ZERO,
         limits: None,
-        ledger: Ledger::default(),
+        ledger: LoadLedger::default(),
         knowledge,
     };
     for gap in &fleet.gaps {
@@ -180,7 +180,7 @@ struct Survey<'a> {
     strict: bool,
     /// What tests may send; none before the facts were read.
     limits: Option<Limits<'a>>,
-    ledger: Ledger,
+    ledger: LoadLedger,
     knowledge: &'a Knowledge,
 }
 

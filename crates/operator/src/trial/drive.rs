@@ -19,7 +19,7 @@ use linerate_model::trial::Trial;
 use super::choose::{self, TrialError, TrialOptions};
 use super::machine::{Action, Course, TrialEvent, TrialMachine, Which};
 use super::response;
-use linerate_fleet::changes::ChangeError;
+use linerate_fleet::changes::FleetChangeError;
 
 /// Length of one transfer when nothing else is asked for, milliseconds.
 const TRANSFER_MS: u32 = 1000;
@@ -43,22 +43,22 @@ pub trait HostActions {
         trial: &str,
         changes: &[Change],
         deadline_s: u32,
-    ) -> Result<ReadBack, ChangeError>;
+    ) -> Result<ReadBack, FleetChangeError>;
     /// Old values back, stay armed.
-    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError>;
+    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError>;
     /// Move the deadline.
-    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), ChangeError>;
+    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), FleetChangeError>;
     /// Make it stay; the files that were written.
     async fn keep(
         &mut self,
         host: &str,
         trial: &str,
         changes: &[Change],
-    ) -> Result<Vec<PathBuf>, ChangeError>;
+    ) -> Result<Vec<PathBuf>, FleetChangeError>;
     /// Old values back, journal closed. May open a new session with a host that was lost.
-    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError>;
+    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError>;
     /// Read settings. May open a new session with a host that was lost.
-    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, ChangeError>;
+    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, FleetChangeError>;
     /// Measure, with nothing else under way.
     async fn measure(&mut self, test: &Test) -> Tested;
     /// Let time pass.
@@ -69,7 +69,7 @@ pub trait HostActions {
 
 /// Hears of every step before it is taken, and of the end: the trial as it stands, what comes now in words,
 /// and how many steps are left (0 at the end).
-pub type Watch<'a> = &'a mut dyn FnMut(&Trial, &str, usize);
+pub type TrialWatch<'a> = &'a mut dyn FnMut(&Trial, &str, usize);
 
 /// What is known when a trial begins.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ pub async fn run<H: HostActions>(
     scene: Scene<'_>,
     options: &TrialOptions,
     id: String,
-    watch: Watch<'_>,
+    watch: TrialWatch<'_>,
     cancel: impl Future<Output = ()>,
 ) -> Result<Trial, TrialError> {
     let trial = choose::plan(scene.snapshot, scene.diagnosis, options, id)?;
@@ -101,7 +101,7 @@ pub async fn run_planned<H: HostActions>(
     trial: Trial,
     course: Course,
     transfer_ms: u32,
-    watch: Watch<'_>,
+    watch: TrialWatch<'_>,
     cancel: impl Future<Output = ()>,
 ) -> Trial {
     let course = course_of(&trial, course);
@@ -114,7 +114,7 @@ pub async fn keep<H: HostActions>(
     hands: &mut H,
     scene: Scene<'_>,
     trial: Trial,
-    watch: Watch<'_>,
+    watch: TrialWatch<'_>,
     cancel: impl Future<Output = ()>,
 ) -> Trial {
     let course = course_of(&trial, Course::default());
@@ -123,7 +123,12 @@ pub async fn keep<H: HostActions>(
 }
 
 /// Takes a trial back, also a kept one, and reads the old values back.
-pub async fn undo<H: HostActions>(hands: &mut H, scene: Scene<'_>, trial: Trial, watch: Watch<'_>) -> Trial {
+pub async fn undo<H: HostActions>(
+    hands: &mut H,
+    scene: Scene<'_>,
+    trial: Trial,
+    watch: TrialWatch<'_>,
+) -> Trial {
     let course = course_of(&trial, Course::default());
     let machine = TrialMachine::undo(trial, course, linerate_report::words::effect);
     Drive { hands, scene, transfer_ms: 0 }.finish(machine, watch, std::future::pending()).await
@@ -149,7 +154,7 @@ impl<H: HostActions> Drive<'_, H> {
     async fn finish(
         mut self,
         mut machine: TrialMachine,
-        watch: Watch<'_>,
+        watch: TrialWatch<'_>,
         cancel: impl Future<Output = ()>,
     ) -> Trial {
         let mut cancel: Pin<Box<dyn Future<Output = ()> + '_>> = Box::pin(cancel);

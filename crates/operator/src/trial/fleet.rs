@@ -13,7 +13,7 @@ use linerate_model::sample::Outcome;
 use super::drive::{HostActions, Tested};
 use crate::observe::{disturb, measure};
 use linerate_fleet::Fleet;
-use linerate_fleet::changes::{ChangeError, Changes};
+use linerate_fleet::changes::{FleetChangeError, FleetChanges};
 use linerate_fleet::clock;
 
 /// A worthless measurement is repeated within this time; later the deadline of the node comes too near.
@@ -24,13 +24,13 @@ const REPEAT_WITHIN: Duration = Duration::from_secs(5);
 pub struct FleetActions<'a> {
     fleet: &'a Fleet,
     inventory: &'a Inventory,
-    changes: Changes<'a>,
+    changes: FleetChanges<'a>,
 }
 
 impl<'a> FleetActions<'a> {
     /// Hands on these sessions.
     pub fn new(fleet: &'a Fleet, inventory: &'a Inventory) -> Self {
-        Self { fleet, inventory, changes: Changes::new(fleet, inventory) }
+        Self { fleet, inventory, changes: FleetChanges::new(fleet, inventory) }
     }
 
     /// Ends the sessions that were opened again. The others belong to the caller.
@@ -46,15 +46,15 @@ impl HostActions for FleetActions<'_> {
         trial: &str,
         changes: &[Change],
         deadline_s: u32,
-    ) -> Result<ReadBack, ChangeError> {
+    ) -> Result<ReadBack, FleetChangeError> {
         self.changes.apply(host, trial, changes, deadline_s).await
     }
 
-    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
+    async fn revert(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError> {
         self.changes.revert(host, trial).await
     }
 
-    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), ChangeError> {
+    async fn extend(&mut self, host: &str, trial: &str, deadline_s: u32) -> Result<(), FleetChangeError> {
         self.changes.extend(host, trial, deadline_s).await
     }
 
@@ -63,15 +63,15 @@ impl HostActions for FleetActions<'_> {
         host: &str,
         trial: &str,
         changes: &[Change],
-    ) -> Result<Vec<PathBuf>, ChangeError> {
+    ) -> Result<Vec<PathBuf>, FleetChangeError> {
         self.changes.keep(host, trial, changes).await
     }
 
-    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, ChangeError> {
+    async fn undo(&mut self, host: &str, trial: &str) -> Result<ReadBack, FleetChangeError> {
         self.changes.undo(host, trial).await
     }
 
-    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, ChangeError> {
+    async fn read(&mut self, host: &str, keys: &[FactKey]) -> Result<ReadBack, FleetChangeError> {
         self.changes.read(host, keys).await
     }
 

@@ -17,7 +17,7 @@ use super::choose::{self, TrialError, TrialOptions};
 use super::drive::{self, HostActions, Scene, Tested};
 use super::machine::{Action, Course, Judge, KeepWhen, TrialEvent, TrialMachine, UNDO_GRACE_MS, Which};
 use super::simulated::{Kill, World};
-use linerate_fleet::changes::ChangeError;
+use linerate_fleet::changes::FleetChangeError;
 
 #[path = "../../../report/src/sample.rs"]
 #[allow(dead_code, reason = "the reports use all of it")]
@@ -432,35 +432,41 @@ fn read_back(changes: &[Change], changed: bool) -> ReadBack {
 }
 
 impl HostActions for Willing {
-    async fn apply(&mut self, _: &str, _: &str, changes: &[Change], _: u32) -> Result<ReadBack, ChangeError> {
+    async fn apply(
+        &mut self,
+        _: &str,
+        _: &str,
+        changes: &[Change],
+        _: u32,
+    ) -> Result<ReadBack, FleetChangeError> {
         self.log.push("apply");
         self.changed = true;
         Ok(read_back(changes, true))
     }
 
-    async fn revert(&mut self, _: &str, _: &str) -> Result<ReadBack, ChangeError> {
+    async fn revert(&mut self, _: &str, _: &str) -> Result<ReadBack, FleetChangeError> {
         self.log.push("revert");
         self.changed = false;
         Ok(read_back(&sample::remedy().changes, false))
     }
 
-    async fn extend(&mut self, _: &str, _: &str, _: u32) -> Result<(), ChangeError> {
+    async fn extend(&mut self, _: &str, _: &str, _: u32) -> Result<(), FleetChangeError> {
         Ok(())
     }
 
-    async fn keep(&mut self, _: &str, _: &str, _: &[Change]) -> Result<Vec<PathBuf>, ChangeError> {
+    async fn keep(&mut self, _: &str, _: &str, _: &[Change]) -> Result<Vec<PathBuf>, FleetChangeError> {
         self.log.push("keep");
         self.changed = true;
         Ok(vec![PathBuf::from("/etc/systemd/network/10-up0.link")])
     }
 
-    async fn undo(&mut self, _: &str, _: &str) -> Result<ReadBack, ChangeError> {
+    async fn undo(&mut self, _: &str, _: &str) -> Result<ReadBack, FleetChangeError> {
         self.log.push("undo");
         self.changed = false;
         Ok(read_back(&sample::remedy().changes, false))
     }
 
-    async fn read(&mut self, _: &str, _: &[FactKey]) -> Result<ReadBack, ChangeError> {
+    async fn read(&mut self, _: &str, _: &[FactKey]) -> Result<ReadBack, FleetChangeError> {
         Ok(read_back(&sample::remedy().changes, self.changed))
     }
 

@@ -33,8 +33,8 @@ use linerate_model::watch::{ChangeBefore, LossAlarm, WatchAlarm, WatchEvent, Wat
 use linerate_watch::metrics::{HostCounts, HostFigures, WatchFigures};
 use linerate_watch::rules::{FASTER, FASTER_MS, PROBES_PER_S};
 use linerate_watch::{
-    AlarmIds, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, RttWatch, SeenMinute, SlowStep, Step,
-    deciding_datagrams, deciding_pairs, deciding_requests, partners,
+    AlarmIds, AlarmStep, DownloadRound, LossWatch, Member, MinuteCounts, PairLoss, RttWatch, SeenMinute,
+    SlowStep, deciding_datagrams, deciding_pairs, deciding_requests, partners,
 };
 use linerate_wire::message::ObserveRequest;
 use tokio::sync::{Semaphore, mpsc};
@@ -47,7 +47,7 @@ use notify::DeliveryCounts;
 use record::{Recorder, SeenRate};
 use rounds::Placed;
 pub use session::{FromHost, READ_AT_ONCE, Session};
-use session::{ORDER_WAIT, Probing};
+use session::{HostProbing, ORDER_WAIT};
 
 /// FromHost of hosts that wait; more wait on the hosts.
 const WAITING_MAX: usize = 1024;
@@ -145,7 +145,7 @@ fn hold(
     fleet: &Arc<Fleet>,
     (from_hosts, reading): (&mpsc::Sender<(usize, FromHost)>, &Arc<Semaphore>),
     (number, host): (usize, &Host),
-    probing: Option<Probing>,
+    probing: Option<HostProbing>,
 ) {
     let session = Session {
         number,
@@ -196,7 +196,7 @@ impl Watch {
                 counts: HostCounts::default(),
                 retransmitted: None,
             });
-            let probing = Probing { endpoint: (*endpoint).clone(), token, whom };
+            let probing = HostProbing { endpoint: (*endpoint).clone(), token, whom };
             hold(fleet, (&to_us, &reading), (number, host), Some(probing));
         }
         let mut followed = Vec::new();
@@ -498,15 +498,15 @@ impl Watch {
             }
             for step in self.loss.learn(PairLoss { at_ms, from, to, sent, lost }) {
                 match step {
-                    Step::Faster(host) => self.faster(host, at_ms),
-                    Step::Opened(alarm) => {
+                    AlarmStep::Faster(host) => self.faster(host, at_ms),
+                    AlarmStep::Opened(alarm) => {
                         self.totals.alarms += 1;
                         let changes = self.changes.before(Some(&alarm.suspect), at_ms);
                         events.push(WatchEvent::Opened { alarm: alarm.clone(), changes: changes.clone() });
                         events.extend(self.measure(&alarm, changes));
                     }
-                    Step::Widened(alarm) => events.push(WatchEvent::Widened { alarm }),
-                    Step::Closed(alarm) => events.push(WatchEvent::Closed { alarm }),
+                    AlarmStep::Widened(alarm) => events.push(WatchEvent::Widened { alarm }),
+                    AlarmStep::Closed(alarm) => events.push(WatchEvent::Closed { alarm }),
                 }
             }
         }

@@ -319,7 +319,7 @@ fn with_reason(error: &HistoryError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_history::Limits;
+    use linerate_history::HistoryLimits;
     use linerate_model::download::DownloadPath;
     use linerate_store::{DatabaseError, StoreError};
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -350,7 +350,8 @@ mod tests {
     fn minutes_are_written_and_a_full_disk_is_reported_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history.sqlite");
-        let open = |reserve| History::open(&file, Limits { reserve, ..Limits::default() }).unwrap();
+        let open =
+            |reserve| History::open(&file, HistoryLimits { reserve, ..HistoryLimits::default() }).unwrap();
         let path = DownloadPath { host: "arc-1".into(), url: "http://a/b".into(), via: "192.0.2.1".into() };
         let seen = DownloadSeen { path: path.clone(), rates_bps: vec![256e3], failed: 0, failure: None };
         let (mut writer, mut notes) = writer(open(0));
@@ -400,8 +401,10 @@ mod tests {
     #[test]
     fn series_beyond_the_bound_are_left_out_and_named_once() {
         let folder = tempfile::tempdir().unwrap();
-        let history =
-            History::open(&folder.path().join("history.sqlite"), Limits { reserve: 0, ..Limits::default() });
+        let history = History::open(
+            &folder.path().join("history.sqlite"),
+            HistoryLimits { reserve: 0, ..HistoryLimits::default() },
+        );
         let (mut writer, mut notes) = writer(history.unwrap());
         writer.count = SERIES_MAX - 1;
         writer.write(&minute(0), &[]);

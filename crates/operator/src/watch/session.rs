@@ -65,11 +65,11 @@ pub struct Session {
     /// Taken while its facts are read, with [`READ_AT_ONCE`] for all.
     pub reading: Arc<Semaphore>,
     /// `None`: it probes no others.
-    pub probing: Option<Probing>,
+    pub probing: Option<HostProbing>,
 }
 
 /// How a host probes others and answers them.
-pub struct Probing {
+pub struct HostProbing {
     pub endpoint: Endpoint,
     pub token: [u8; 16],
     pub whom: watch::Receiver<Vec<ProbePartner>>,
@@ -123,7 +123,7 @@ impl Session {
     }
 
     /// Has a host answer and make probes, and follows it.
-    async fn probe(&self, link: &Arc<NodeLink>, probing: &Probing) -> Result<(), LinkError> {
+    async fn probe(&self, link: &Arc<NodeLink>, probing: &HostProbing) -> Result<(), LinkError> {
         let Endpoint { address: bind, netns, .. } = probing.endpoint.clone();
         let spec = ProbeSpec { bind, netns, token: probing.token, number: self.number as u32 };
         let begun = link.request(ObserveRequest::Probe(ProbeRequest::Begin(spec)), ORDER_WAIT).await?;

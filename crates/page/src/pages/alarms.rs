@@ -20,7 +20,7 @@ use maud::{Markup, html};
 use super::{drops, findings, series};
 use crate::layout::{Body, Shown, commands};
 use crate::link::{self, Query};
-use crate::view::View;
+use crate::view::SiteView;
 
 /// Rows of a list.
 const ROWS_MAX: usize = 300;
@@ -141,7 +141,7 @@ fn measured(one: &AlarmRecord) -> String {
 }
 
 /// The alarm that an address is of.
-pub(crate) fn asked<'v>(view: &'v View, query: &Query) -> Option<&'v AlarmRecord> {
+pub(crate) fn asked<'v>(view: &'v SiteView, query: &Query) -> Option<&'v AlarmRecord> {
     let id = query.get("id")?;
     view.alarms.iter().find(|one| one.id() == id)
 }

@@ -19,7 +19,7 @@ use super::events::Reply;
 use crate::link::{Query, TARGET_MAX};
 use crate::load::{self, Source};
 use crate::site::{self, Answer, Moment, digest};
-use crate::view::{RunView, View};
+use crate::view::{RunView, SiteView};
 
 /// Pages that receive events at a time.
 const EVENTS_MAX: usize = 32;
@@ -71,14 +71,14 @@ impl Visitor {
 /// What all connections share.
 pub(super) struct Site {
     source: Arc<Source>,
-    views: watch::Receiver<Arc<View>>,
+    views: watch::Receiver<Arc<SiteView>>,
     events: Arc<Semaphore>,
     /// Earlier runs, the last one that was asked for in front. One is read at a time.
     runs: Mutex<VecDeque<Arc<RunView>>>,
 }
 
 impl Site {
-    pub(super) fn new(source: Arc<Source>, views: watch::Receiver<Arc<View>>) -> Self {
+    pub(super) fn new(source: Arc<Source>, views: watch::Receiver<Arc<SiteView>>) -> Self {
         let events = Arc::new(Semaphore::new(EVENTS_MAX));
         Self { source, views, events, runs: Mutex::new(VecDeque::new()) }
     }
@@ -132,7 +132,7 @@ impl Site {
     }
 
     /// The run that is asked for by its identifier; the newest one without it, or where there is no such run.
-    async fn run(&self, view: &Arc<View>, wanted: Option<&str>) -> Option<Arc<RunView>> {
+    async fn run(&self, view: &Arc<SiteView>, wanted: Option<&str>) -> Option<Arc<RunView>> {
         let newest = view.run.clone();
         let Some(wanted) = wanted.filter(|id| newest.as_ref().is_none_or(|run| run.row.id != **id)) else {
             return newest;

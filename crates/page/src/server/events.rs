@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
-use crate::view::View;
+use crate::view::SiteView;
 
 /// Longest silence.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ pub(super) enum Reply {
 
 impl Reply {
     /// Events from now on; the permit is held as long as they flow.
-    pub(super) fn events(mut views: watch::Receiver<Arc<View>>, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn events(mut views: watch::Receiver<Arc<SiteView>>, permit: OwnedSemaphorePermit) -> Self {
         let (to, events) = mpsc::channel(1);
         tokio::spawn(async move {
             let _permit = permit;

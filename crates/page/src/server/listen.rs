@@ -18,7 +18,7 @@ use super::access::AccessError;
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
-pub enum ServeError {
+pub enum ListenError {
     /// Not for this host alone.
     #[error(
         "{0} is not a loopback address: it needs TLS and users (--web-config FILE)\nhint: serve on a loopback address here, and reach it with ssh -L 7788:127.0.0.1:7788 THIS-HOST"
@@ -62,15 +62,15 @@ pub enum Listen {
 }
 
 impl FromStr for Listen {
-    type Err = ServeError;
+    type Err = ListenError;
 
     /// `127.0.0.1:7788`, `[::1]:7788`, or a path with a `/`.
-    fn from_str(text: &str) -> Result<Self, ServeError> {
+    fn from_str(text: &str) -> Result<Self, ListenError> {
         if text.contains('/') {
             return Ok(Self::Unix(PathBuf::from(text)));
         }
         let address = text.replacen("localhost:", "127.0.0.1:", 1);
-        address.parse().map(Self::Tcp).map_err(|_| ServeError::NotAnAddress(one_line(text)))
+        address.parse().map(Self::Tcp).map_err(|_| ListenError::NotAnAddress(one_line(text)))
     }
 }
 
@@ -97,8 +97,8 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(super) fn bind(listen: &Listen) -> Result<Self, ServeError> {
-        let failed = |address: String| move |source| ServeError::Bind { address, source };
+    pub(super) fn bind(listen: &Listen) -> Result<Self, ListenError> {
+        let failed = |address: String| move |source| ListenError::Bind { address, source };
         match listen {
             Listen::Tcp(address) => {
                 let bind = || {
@@ -144,9 +144,9 @@ impl Listener {
 }
 
 /// Removes a socket of this user that no program has any more.
-fn make_free(path: &Path) -> Result<(), ServeError> {
+fn make_free(path: &Path) -> Result<(), ListenError> {
     let taken =
-        |what: &str| ServeError::Taken { path: one_line(&path.to_string_lossy()), what: what.to_owned() };
+        |what: &str| ListenError::Taken { path: one_line(&path.to_string_lossy()), what: what.to_owned() };
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     if !found.file_type().is_socket() || found.uid() != rustix::process::geteuid().as_raw() {
         return Err(taken("something else lies there"));

@@ -23,11 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, watch};
 
 use super::load::Source;
-use super::view::View;
+use super::view::SiteView;
 use access::Access;
 pub use access::AccessError;
 use answer::{Site, Visitor};
-pub use listen::{Listen, ServeError};
+pub use listen::{Listen, ListenError};
 use listen::{Listener, Peer, Stream};
 
 /// Connections at a time; more wait to be accepted.
@@ -54,9 +54,9 @@ impl Server {
     /// # Errors
     /// The address is not a loopback address and there is no such file, the file does not do, or the address
     /// cannot be bound.
-    pub fn bind(listen: &Listen, web_config: Option<&Path>) -> Result<Self, ServeError> {
+    pub fn bind(listen: &Listen, web_config: Option<&Path>) -> Result<Self, ListenError> {
         if let (Listen::Tcp(address), None, true) = (listen, web_config, listen.is_public()) {
-            return Err(ServeError::NotLoopback(address.ip()));
+            return Err(ListenError::NotLoopback(address.ip()));
         }
         let access = web_config.map(|path| Access::open(path, listen.is_public())).transpose()?;
         Ok(Self { listener: Listener::bind(listen)?, access: access.map(Arc::new) })
@@ -78,7 +78,7 @@ impl Server {
     }
 
     /// Serves until it is dropped.
-    pub async fn run(self, source: Arc<Source>, views: watch::Receiver<Arc<View>>) {
+    pub async fn run(self, source: Arc<Source>, views: watch::Receiver<Arc<SiteView>>) {
         let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let site = Arc::new(Site::new(source, views));
         loop {

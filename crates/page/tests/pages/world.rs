@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use linerate_history::{AlarmRecord, DropsRecord, History, Limits, SeriesKey, Statistic};
+use linerate_history::{AlarmRecord, DropsRecord, History, HistoryLimits, SeriesKey, Statistic};
 use linerate_model::download::DownloadPath;
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, KeptSetting};
 use linerate_model::drops::{DropGroup, DropMeaning, DropReport, DropRow, HostDrops, ResentKind, ResentRow};
@@ -153,7 +153,7 @@ pub(crate) fn add_run(store: &mut Store, of: &Recorded, number: u64, at_ms: u64)
 }
 
 fn minutes(folder: &Path, of: &Recorded) {
-    let limits = Limits { reserve: 0, ..Limits::default() };
+    let limits = HistoryLimits { reserve: 0, ..HistoryLimits::default() };
     let mut history = History::open(&folder.join("linerate-history.sqlite"), limits).unwrap();
     let key = SeriesKey {
         cluster: of.snapshot.inventory.name.clone(),
@@ -231,7 +231,7 @@ fn add_alarm(
 
 /// One more open alarm, as a watch of another process would write it.
 pub(crate) fn open_another(folder: &Path, of: &Recorded) {
-    let limits = Limits { reserve: 0, ..Limits::default() };
+    let limits = HistoryLimits { reserve: 0, ..HistoryLimits::default() };
     let mut history = History::open(&folder.join("linerate-history.sqlite"), limits).unwrap();
     let alarm = LossAlarm { id: 4, suspect: Suspect::All, direction: Direction::Both, ..open_alarm(of) };
     add_alarm(&mut history, of, WatchAlarm::Loss(alarm), None, None);
@@ -392,7 +392,9 @@ pub(crate) fn source(folder: &Path, of: &Recorded) -> Arc<Source> {
         (folder.join("linerate.sqlite"), folder.join("linerate-history.sqlite"), of.machine.clone());
     Arc::new(Source {
         store: Box::new(move || Store::open(&store)),
-        history: Box::new(move || History::open(&history, Limits { reserve: 0, ..Limits::default() })),
+        history: Box::new(move || {
+            History::open(&history, HistoryLimits { reserve: 0, ..HistoryLimits::default() })
+        }),
         run: Box::new(|store, row| store.load_snapshot(&row.id)),
         drift: Box::new(move |run, log| DriftView::Rows {
             file: "kept.toml".to_owned(),

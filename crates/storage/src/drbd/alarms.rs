@@ -9,11 +9,11 @@ use super::generation::{Forecast, Generation};
 use super::moves::lost_by;
 
 /// Generations and marked KiB by host and resource.
-pub type Known = BTreeMap<(String, String), (Option<Generation>, u64)>;
+pub type KnownGenerations = BTreeMap<(String, String), (Option<Generation>, u64)>;
 
 /// All alarms, the worst first. `not_up` are hosts with resources that are in their files and not in use.
 #[must_use]
-pub fn alarms(replicas: &[Replica], known: &Known, not_up: &[(String, String)]) -> Vec<DrbdAlarm> {
+pub fn alarms(replicas: &[Replica], known: &KnownGenerations, not_up: &[(String, String)]) -> Vec<DrbdAlarm> {
     let resources: BTreeSet<&str> = replicas.iter().map(|r| r.resource.as_str()).collect();
     let mut found: Vec<DrbdAlarm> = resources
         .into_iter()
@@ -44,7 +44,7 @@ fn since(common: u64) -> String {
 struct Seen<'a> {
     resource: &'a str,
     sides: Vec<&'a Replica>,
-    known: &'a Known,
+    known: &'a KnownGenerations,
 }
 
 impl Seen<'_> {

@@ -14,7 +14,7 @@ mod resource;
 mod setup;
 mod shares;
 
-pub use alarms::{Known, alarms};
+pub use alarms::{KnownGenerations, alarms};
 pub use capacity::device_layout;
 pub use generation::{Forecast, Generation};
 pub use metadata::{DeviceLayout, MetadataLocation, metadata_bytes};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use linerate_model::drbd::{DrbdTrouble, Replica};
 use linerate_model::step::{Act, Contents, Need, Step};
 
-use super::alarms::Known;
+use super::alarms::KnownGenerations;
 use super::*;
 
 /// `drbdadm get-gi` of both sides after each was written to alone, before they met again.
@@ -70,7 +70,7 @@ const ALONE: &str = "exists resource name:r0 role:Primary suspended:no write-ord
 #[test]
 fn both_sides_alone_are_a_split_brain_with_what_each_would_lose() {
     let replicas = [state("n1", ALONE), state("n2", ALONE)].concat();
-    let known: Known = [("n1", SPLIT_N1, 4100), ("n2", SPLIT_N2, 6144)]
+    let known: KnownGenerations = [("n1", SPLIT_N1, 4100), ("n2", SPLIT_N2, 6144)]
         .map(|(host, ids, kib)| ((host.to_owned(), "r0".to_owned()), (Generation::parse(ids), kib)))
         .into();
     let found = alarms(&replicas, &known, &[]);
@@ -112,9 +112,9 @@ fn connected(role: &str, oos: u64) -> String {
 #[test]
 fn up_to_date_on_both_sides_is_no_proof() {
     let healthy = [state("n1", &connected("Primary", 0)), state("n2", &connected("Secondary", 0))].concat();
-    assert_eq!(alarms(&healthy, &Known::new(), &[]), []);
+    assert_eq!(alarms(&healthy, &KnownGenerations::new(), &[]), []);
     let planted = [state("n1", &connected("Primary", 64)), state("n2", &connected("Secondary", 64))].concat();
-    let found = alarms(&planted, &Known::new(), &[]);
+    let found = alarms(&planted, &KnownGenerations::new(), &[]);
     assert_eq!(found.iter().map(|a| a.what).collect::<Vec<_>>(), [DrbdTrouble::OutOfSync]);
     assert!(found[0].sentence.contains("64 KiB"), "{}", found[0].sentence);
     assert!(failover(&planted, "r0", "n2").is_err());

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_drain::{Applied, Decision, Outcome, Refusal, Trip, TripCause};
+use linerate_drain::{Applied, Decision, NodeOutcome, Refusal, Trip, TripCause};
 use linerate_model::change::Risk;
 use linerate_model::exit::ExitCode;
 use linerate_model::fact::Gap;
@@ -68,10 +68,10 @@ impl NodeLine {
         let outcome = applied.iter().find(|applied| applied.node == *name).map(|applied| &applied.outcome);
         let (became, refusal, error) = match outcome {
             None => (Became::Planned, None, None),
-            Some(Outcome::Done) => (Became::Done, None, None),
-            Some(Outcome::Refused(why)) => (Became::Refused, Some(why.clone()), None),
-            Some(Outcome::Failed(error)) => (Became::Refused, None, Some(error.clone())),
-            Some(Outcome::Unknown(error)) => (Became::Unknown, None, Some(error.clone())),
+            Some(NodeOutcome::Done) => (Became::Done, None, None),
+            Some(NodeOutcome::Refused(why)) => (Became::Refused, Some(why.clone()), None),
+            Some(NodeOutcome::Failed(error)) => (Became::Refused, None, Some(error.clone())),
+            Some(NodeOutcome::Unknown(error)) => (Became::Unknown, None, Some(error.clone())),
         };
         Self {
             node: name.clone(),

@@ -3,7 +3,7 @@
 //! what two owners write.
 
 use linerate_fleet::Fleet;
-use linerate_fleet::changes::{ChangeError, Changes};
+use linerate_fleet::changes::{FleetChangeError, FleetChanges};
 use linerate_model::change::{Change, Remedy};
 use linerate_model::drift::{DriftPolicy, DriftRow, DriftState, PUT_BACK};
 use linerate_model::inventory::{HostName, Inventory};
@@ -80,7 +80,7 @@ pub(super) async fn all(
     store: &Store,
 ) -> (Vec<Done>, Result<(), StoreError>) {
     let (mut done, mut saved) = (Vec::new(), Ok(()));
-    let mut hands = Changes::new(fleet, inventory);
+    let mut hands = FleetChanges::new(fleet, inventory);
     let of = |host| STATES.map(|state| (host, changes(rows, host, state, with_proposed)));
     let wanted = inventory.hosts.iter().flat_map(|host| of(&host.name));
     for (host, changes) in wanted.filter(|(_, changes)| !changes.is_empty()) {
@@ -101,7 +101,7 @@ pub(super) async fn all(
 }
 
 async fn of_host(
-    hands: &mut Changes<'_>,
+    hands: &mut FleetChanges<'_>,
     inventory: &Inventory,
     host: &str,
     changes: Vec<Change>,
@@ -137,11 +137,11 @@ async fn of_host(
 
 /// Journal, guardian, values, files; then reads the values back. What cannot be kept is undone by the host.
 async fn put(
-    hands: &mut Changes<'_>,
+    hands: &mut FleetChanges<'_>,
     host: &str,
     trial: &str,
     changes: &[Change],
-) -> Result<Vec<String>, ChangeError> {
+) -> Result<Vec<String>, FleetChangeError> {
     let files = hands.keep(host, trial, changes).await?;
     let keys: Vec<String> = changes.iter().map(|change| change.key.clone()).collect();
     let values = hands.read(host, &keys).await?;
@@ -152,7 +152,7 @@ async fn put(
     if let Some(change) = differs {
         let undone = hands.undo(host, trial).await;
         let error = format!("{} does not keep {}", change.key, change.to);
-        return Err(ChangeError { error, lost: false, undo_failed: undone.is_err() });
+        return Err(FleetChangeError { error, lost: false, undo_failed: undone.is_err() });
     }
     Ok(files.iter().map(|file| file.display().to_string()).collect())
 }

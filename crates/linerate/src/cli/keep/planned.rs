@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use linerate_fleet::Fleet;
-use linerate_fleet::changes::Changes;
+use linerate_fleet::changes::FleetChanges;
 use linerate_model::change::Change;
 use linerate_model::exit::ExitCode;
 use linerate_model::inventory::Inventory;
@@ -40,7 +40,7 @@ async fn of_hosts(
     inventory: &Inventory,
     trial: &Trial,
 ) -> anyhow::Result<Vec<KeepPlanOfHost>> {
-    let mut changes = Changes::new(fleet, inventory);
+    let mut changes = FleetChanges::new(fleet, inventory);
     let mut all = Vec::new();
     for host in trial.remedy.hosts() {
         let own = |change: &&Change| change.host == host;

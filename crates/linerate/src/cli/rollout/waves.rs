@@ -11,7 +11,7 @@ use super::super::profile::read_facts_of;
 use super::super::sequence::{Sequence, is_interrupted};
 use super::super::watcher::{self, Watcher, takes_part};
 use linerate_fleet::Fleet;
-use linerate_fleet::changes::Changes;
+use linerate_fleet::changes::FleetChanges;
 use linerate_fleet::progress::Progress;
 use linerate_operator::trial::drive::Scene;
 use linerate_operator::trial::machine::{Course, KeepWhen};
@@ -202,7 +202,7 @@ impl Waves<'_> {
         let inventory = &self.snapshot.inventory;
         let kept: Vec<&str> = wave.kept().into_iter().map(|at| wave.hosts[at].host.as_str()).collect();
         let fleet = Fleet::open(inventory, |host| kept.contains(&host.name.as_str())).await;
-        let mut hands = Changes::new(&fleet, inventory);
+        let mut hands = FleetChanges::new(&fleet, inventory);
         let (mut written, mut ended) = (Ok(()), Vec::new());
         for at in wave.kept() {
             let host = &mut wave.hosts[at];

@@ -9,7 +9,7 @@ use linerate_model::names::natural;
 use linerate_sys::block::{self, FileKind, Number};
 use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 
-use super::error::Refusal;
+use super::error::WriteRefusal;
 
 /// A block device as a write target.
 #[derive(Debug)]
@@ -31,14 +31,15 @@ pub(super) trait Check: Sync {
     /// What it checks, short and stable.
     fn name(&self) -> &'static str;
     /// Why it may not be written.
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal>;
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal>;
 }
 
 /// Finds a device of this number among those of the kernel.
-pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, Refusal> {
+pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candidate<'_>, WriteRefusal> {
     let wanted = number.to_string();
     let is_it = |folder: &str| root.line(&format!("{folder}/dev")).is_ok_and(|dev| dev == wanted);
-    let all = root.list("/sys/block").map_err(Refusal::file("the list of block devices cannot be read"))?;
+    let all =
+        root.list("/sys/block").map_err(WriteRefusal::file("the list of block devices cannot be read"))?;
     for whole in all {
         let folder = format!("/sys/block/{whole}");
         if is_it(&folder) {
@@ -51,31 +52,31 @@ pub(super) fn find(root: &Root, path: PathBuf, number: Number) -> Result<Candida
             }
         }
     }
-    Err(Refusal::NotListed(number))
+    Err(WriteRefusal::NotListed(number))
 }
 
 /// The block device that a path leads to, links followed.
-pub(super) fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, Refusal> {
-    let path = std::fs::canonicalize(path).map_err(Refusal::step("it cannot be found"))?;
-    let FileKind::Device(number) = block::kind(&path)? else { return Err(Refusal::NoBlockDevice) };
+pub(super) fn candidate<'a>(root: &'a Root, path: &Path) -> Result<Candidate<'a>, WriteRefusal> {
+    let path = std::fs::canonicalize(path).map_err(WriteRefusal::step("it cannot be found"))?;
+    let FileKind::Device(number) = block::kind(&path)? else { return Err(WriteRefusal::NoBlockDevice) };
     find(root, path, number)
 }
 
 impl Candidate<'_> {
     /// A list that has to be seen, in the natural order of names: what is missing counts as not seen.
-    pub(super) fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, Refusal> {
-        let unseen = |source| Refusal::unseen(what, Refusal::file(path)(source));
+    pub(super) fn seen(&self, path: &str, what: &str) -> Result<Vec<String>, WriteRefusal> {
+        let unseen = |source| WriteRefusal::unseen(what, WriteRefusal::file(path)(source));
         let mut names = self.root.list(path).map_err(unseen)?;
         // A list is cut there, and the rest is unknown.
         if names.len() >= NAMES_MAX {
-            return Err(Refusal::LongList { what: what.to_owned(), list: path.to_owned() });
+            return Err(WriteRefusal::LongList { what: what.to_owned(), list: path.to_owned() });
         }
         names.sort_by(|a, b| natural(a, b));
         Ok(names)
     }
 
     /// Numbers and names of it, of its whole device and of its partitions: a user of one of them uses it too.
-    pub(super) fn family(&self) -> Result<Vec<(String, String)>, Refusal> {
+    pub(super) fn family(&self) -> Result<Vec<(String, String)>, WriteRefusal> {
         let mut all = vec![(self.number.to_string(), self.name.clone())];
         let others = if let Some(whole) = &self.whole {
             vec![(format!("/sys/block/{whole}/dev"), whole.clone())]
@@ -84,13 +85,13 @@ impl Candidate<'_> {
             parts.into_iter().map(|part| (format!("{}/{part}/dev", self.folder), part)).collect()
         };
         for (path, name) in others {
-            all.push((self.root.line(&path).map_err(Refusal::file(&path))?, name));
+            all.push((self.root.line(&path).map_err(WriteRefusal::file(&path))?, name));
         }
         Ok(all)
     }
 
     /// Partitions of a device, by name.
-    pub(super) fn partitions(&self, whole: &str) -> Result<Vec<String>, Refusal> {
+    pub(super) fn partitions(&self, whole: &str) -> Result<Vec<String>, WriteRefusal> {
         let folder = format!("/sys/block/{whole}");
         let names = self.seen(&folder, "its partitions")?;
         let mut parts = Vec::new();
@@ -99,7 +100,9 @@ impl Candidate<'_> {
             match self.root.number(&path) {
                 Ok(_) => parts.push(name),
                 Err(ReadError::Missing) => {}
-                Err(error) => return Err(Refusal::unseen("its partitions", Refusal::file(&path)(error))),
+                Err(error) => {
+                    return Err(WriteRefusal::unseen("its partitions", WriteRefusal::file(&path)(error)));
+                }
             }
         }
         Ok(parts)

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use linerate_sys::block;
 
-use super::error::{DEVICE_BYTES_MIN, Refusal};
+use super::error::{DEVICE_BYTES_MIN, WriteRefusal};
 use super::signatures::{self, Signature};
 use crate::job::LoadError;
 
@@ -26,25 +26,25 @@ const STEP_BYTES: u64 = 1 << 20;
 /// What a piece is compared with.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
+fn read(device: &File, at: u64, bytes: u64) -> Result<Vec<u8>, WriteRefusal> {
     let mut content = vec![0; bytes as usize];
-    device.read_exact_at(&mut content, at).map_err(|source| Refusal::Read { at, source })?;
+    device.read_exact_at(&mut content, at).map_err(|source| WriteRefusal::Read { at, source })?;
     Ok(content)
 }
 
-fn something(content: &[u8], at: u64) -> Result<(), Refusal> {
+fn something(content: &[u8], at: u64) -> Result<(), WriteRefusal> {
     // Almost always all is zero; pieces are compared many bytes at a time.
     if content.chunks(ZEROS.len()).all(|piece| piece == &ZEROS[..piece.len()]) {
         return Ok(());
     }
     match content.iter().position(|byte| *byte != 0) {
         None => Ok(()),
-        Some(sample) => Err(Refusal::Data(at + sample as u64)),
+        Some(sample) => Err(WriteRefusal::Data(at + sample as u64)),
     }
 }
 
 /// The first mark of an owner.
-pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, Refusal> {
+pub(super) fn mark(device: &File, size: u64) -> Result<Option<(&'static str, u64)>, WriteRefusal> {
     mark_where(device, size, &|_, _| true)
 }
 
@@ -57,7 +57,7 @@ pub(super) fn mark_beside(
     size: u64,
     own: &str,
     superblock: (u64, u64),
-) -> Result<Option<(&'static str, u64)>, Refusal> {
+) -> Result<Option<(&'static str, u64)>, WriteRefusal> {
     let is_chance = |signature: &Signature, byte: u64| {
         signature.mark.len() <= SHORT && (superblock.0..superblock.1).contains(&byte)
     };
@@ -68,41 +68,41 @@ fn mark_where(
     device: &File,
     size: u64,
     is_wanted: &dyn Fn(&Signature, u64) -> bool,
-) -> Result<Option<(&'static str, u64)>, Refusal> {
+) -> Result<Option<(&'static str, u64)>, WriteRefusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(Refusal::Small(size));
+        return Err(WriteRefusal::Small(size));
     }
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, size - EDGE_BYTES, EDGE_BYTES)?);
     Ok(signatures::find_where(&head, &tail, size, is_wanted))
 }
 
 /// Lets the kernel read from the device what it has in its cache, as far as that is not newer.
-pub(super) fn fresh(device: &File) -> Result<(), Refusal> {
-    block::forget(device).map_err(Refusal::step("its cache cannot be emptied"))
+pub(super) fn fresh(device: &File) -> Result<(), WriteRefusal> {
+    block::forget(device).map_err(WriteRefusal::step("its cache cannot be emptied"))
 }
 
 /// Whether a device of this size seems to hold nothing: its edges, the marks of owners, samples in between.
-pub(super) fn check_empty(device: &File, size: u64) -> Result<(), Refusal> {
+pub(super) fn check_empty(device: &File, size: u64) -> Result<(), WriteRefusal> {
     is_empty_at(device, size, SAMPLES)
 }
 
 /// Whether no owner has left a mark, and both ends are zero.
-pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), Refusal> {
+pub(super) fn edges_are_empty(device: &File, size: u64) -> Result<(), WriteRefusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(Refusal::Small(size));
+        return Err(WriteRefusal::Small(size));
     }
     fresh(device)?;
     let tail_at = size - EDGE_BYTES;
     let (head, tail) = (read(device, 0, EDGE_BYTES)?, read(device, tail_at, EDGE_BYTES)?);
     if let Some((owner, byte)) = signatures::find(&head, &tail, size) {
-        return Err(Refusal::Mark { owner, byte });
+        return Err(WriteRefusal::Mark { owner, byte });
     }
     something(&head, 0)?;
     something(&tail, tail_at)
 }
 
 /// The same as [`check_empty`], with so many samples.
-pub(super) fn is_empty_at(device: &File, size: u64, samples: u64) -> Result<(), Refusal> {
+pub(super) fn is_empty_at(device: &File, size: u64, samples: u64) -> Result<(), WriteRefusal> {
     edges_are_empty(device, size)?;
     for sample in 1..samples {
         // A multiple of the pieces that are read.
@@ -113,9 +113,9 @@ pub(super) fn is_empty_at(device: &File, size: u64, samples: u64) -> Result<(), 
 }
 
 /// Whether both ends and [`SAMPLES_UNDO`] samples between are zero, but for ranges (start and end).
-pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), Refusal> {
+pub(super) fn is_zero_beside(device: &File, size: u64, made: &[(u64, u64)]) -> Result<(), WriteRefusal> {
     if size < DEVICE_BYTES_MIN {
-        return Err(Refusal::Small(size));
+        return Err(WriteRefusal::Small(size));
     }
     fresh(device)?;
     let mut made = made.to_vec();
@@ -141,14 +141,14 @@ pub(super) fn is_zero(
     size: u64,
     (start, used): (u64, u64),
     go_on: &mut dyn FnMut() -> Result<(), LoadError>,
-) -> Result<(), Refusal> {
+) -> Result<(), WriteRefusal> {
     let end = start.checked_add(used).filter(|end| end.checked_add(EDGE_BYTES).is_some_and(|e| e <= size));
     let Some(end) = end.filter(|_| start >= EDGE_BYTES) else {
-        return Err(Refusal::Edges { start, end: start.saturating_add(used), size });
+        return Err(WriteRefusal::Edges { start, end: start.saturating_add(used), size });
     };
     let mut at = start;
     while at < end {
-        go_on().map_err(|stopped| Refusal::Stopped(Box::new(stopped)))?;
+        go_on().map_err(|stopped| WriteRefusal::Stopped(Box::new(stopped)))?;
         let step = STEP_BYTES.min(end - at);
         something(&read(device, at, step)?, at)?;
         at += step;

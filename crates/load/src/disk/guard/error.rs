@@ -14,7 +14,7 @@ pub(super) const DEVICE_BYTES_MIN: u64 = 4 << 20;
 /// Why a device may not be written, or its marks cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the texts describe the fields")]
-pub enum Refusal {
+pub enum WriteRefusal {
     #[error("{reason} ({check})")]
     Check { check: &'static str, reason: Arc<Self> },
     #[error("it is no block device")]
@@ -89,7 +89,7 @@ pub enum Refusal {
     BadNumber { name: String, number: String },
 }
 
-impl Refusal {
+impl WriteRefusal {
     /// For `map_err`: what the kernel did not do.
     pub(super) fn step(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Step { what, source }

@@ -26,7 +26,7 @@ use linerate_sys::block::{self, FileKind, How, Number};
 use linerate_sys::root::Root;
 
 use self::candidate::{Candidate, Check, candidate};
-pub use self::error::Refusal;
+pub use self::error::WriteRefusal;
 use crate::job::LoadError;
 
 /// All checks that read no content, in their order: the most informative reason comes first.
@@ -70,7 +70,7 @@ pub(super) fn open(
     really: &str,
     (start, used): (u64, u64),
     go_on: &mut dyn FnMut() -> Result<(), LoadError>,
-) -> Result<Free, Refusal> {
+) -> Result<Free, WriteRefusal> {
     let candidate = candidate(root, path)?;
     check_users(&candidate)?;
     users(root, std::slice::from_ref(&candidate), &[]).swap_remove(0)?;
@@ -81,7 +81,7 @@ pub(super) fn open(
     // Reading took minutes: a program that opened it since does not conflict with the exclusive claim.
     let found = candidate::candidate(root, path)?;
     if found.number != free.number {
-        return Err(Refusal::Replaced);
+        return Err(WriteRefusal::Replaced);
     }
     users(root, std::slice::from_ref(&found), &[free.file.as_raw_fd()]).swap_remove(0)?;
     check_users(&found)?;
@@ -91,7 +91,7 @@ pub(super) fn open(
 
 /// What is asked of the content of a device, beside that it is not in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum WantedContent {
     /// It seems to hold nothing. The program that gets it writes where it likes, so that only a read of the
     /// whole device would be a proof, hours for a drive.
     Empty,
@@ -104,7 +104,7 @@ pub enum Content {
 pub struct DeviceClaim {
     free: Free,
     path: PathBuf,
-    content: Content,
+    content: WantedContent,
 }
 
 /// So many devices are read side by side: one with rotating discs takes seconds; more would leave a small
@@ -112,27 +112,28 @@ pub struct DeviceClaim {
 const AT_ONCE: usize = 8;
 
 /// Claims devices, or gives the reason for each that may not be written; `write` opens them for writing.
-pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<DeviceClaim, Refusal>> {
+pub fn claim(paths: &[&Path], content: WantedContent, write: bool) -> Vec<Result<DeviceClaim, WriteRefusal>> {
     let root = Root::live();
-    let mut claims: Vec<Result<DeviceClaim, Refusal>> = held(&root, paths, write)
+    let mut claims: Vec<Result<DeviceClaim, WriteRefusal>> = held(&root, paths, write)
         .into_iter()
         .map(|free| free.map(|(free, path)| DeviceClaim { free, path, content }))
         .collect();
-    if content == Content::Any {
+    if content == WantedContent::Any {
         return claims;
     }
     for some in claims.chunks_mut(AT_ONCE) {
-        let checked: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
+        let checked: Vec<Result<(), WriteRefusal>> = std::thread::scope(|scope| {
             let files = some.iter().map(|claim| claim.as_ref().ok().map(|claim| &claim.free));
             let check = |free: Option<&Free>| {
                 free.map_or(Ok(()), |free| content::check_empty(&free.file, free.bytes))
             };
             let begin = |free| std::thread::Builder::new().spawn_scoped(scope, move || check(free));
             let threads: Vec<_> = files.map(begin).collect();
-            let unseen = || Err(Refusal::NotRead);
-            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), Refusal>>>| {
-                thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(unseen)
-            };
+            let unseen = || Err(WriteRefusal::NotRead);
+            let end =
+                |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Result<(), WriteRefusal>>>| {
+                    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(unseen)
+                };
             threads.into_iter().map(end).collect()
         });
         for (claim, checked) in some.iter_mut().zip(checked) {
@@ -145,7 +146,7 @@ pub fn claim(paths: &[&Path], content: Content, write: bool) -> Vec<Result<Devic
 }
 
 /// All of them that are not in use, open exclusively: programs are checked at once for all.
-fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), Refusal>> {
+fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf), WriteRefusal>> {
     let checked = |path: &&Path| {
         let candidate = candidate(root, path)?;
         check_users(&candidate).map(|()| candidate)
@@ -159,9 +160,9 @@ fn held(root: &Root, paths: &[&Path], write: bool) -> Vec<Result<(Free, PathBuf)
         let path = candidate.path.clone();
         Ok((hold(candidate, write)?, path))
     });
-    let missing = || Err(Refusal::NotRead);
+    let missing = || Err(WriteRefusal::NotRead);
     all.into_iter()
-        .map(|one: Result<(), Refusal>| one.and_then(|()| free.next().unwrap_or_else(missing)))
+        .map(|one: Result<(), WriteRefusal>| one.and_then(|()| free.next().unwrap_or_else(missing)))
         .collect()
 }
 
@@ -185,15 +186,15 @@ impl DeviceClaim {
     }
 
     /// The same users and edges once more.
-    fn again(&self, root: &Root) -> Result<(), Refusal> {
+    fn again(&self, root: &Root) -> Result<(), WriteRefusal> {
         let found = candidate(root, &self.path)?;
         if found.number != self.free.number {
-            return Err(Refusal::Replaced);
+            return Err(WriteRefusal::Replaced);
         }
         check_users(&found)?;
         match self.content {
-            Content::Empty => content::edges_are_empty(&self.free.file, self.free.bytes),
-            Content::Any => Ok(()),
+            WantedContent::Empty => content::edges_are_empty(&self.free.file, self.free.bytes),
+            WantedContent::Any => Ok(()),
         }
     }
 }
@@ -203,7 +204,7 @@ impl DeviceClaim {
 ///
 /// # Errors
 /// Which one in the order of `claims` is in use or holds something now, and why.
-pub fn again(claims: &[DeviceClaim]) -> Result<(), (usize, Refusal)> {
+pub fn again(claims: &[DeviceClaim]) -> Result<(), (usize, WriteRefusal)> {
     let root = Root::live();
     let own: Vec<RawFd> = claims.iter().map(|claim| claim.free.file.as_raw_fd()).collect();
     let candidates: Result<Vec<_>, _> = claims
@@ -221,26 +222,26 @@ pub fn again(claims: &[DeviceClaim]) -> Result<(), (usize, Refusal)> {
 ///
 /// # Errors
 /// Why not.
-pub fn empty(path: &Path) -> Result<(), Refusal> {
-    claim(&[path], Content::Empty, false).swap_remove(0).map(drop)
+pub fn empty(path: &Path) -> Result<(), WriteRefusal> {
+    claim(&[path], WantedContent::Empty, false).swap_remove(0).map(drop)
 }
 
 /// Holds a device that is not in use, whatever is on it: to undo what a build has left there.
 ///
 /// # Errors
 /// Who uses it.
-pub fn unused(path: &Path) -> Result<File, Refusal> {
-    claim(&[path], Content::Any, true).swap_remove(0).map(DeviceClaim::into_file)
+pub fn unused(path: &Path) -> Result<File, WriteRefusal> {
+    claim(&[path], WantedContent::Any, true).swap_remove(0).map(DeviceClaim::into_file)
 }
 
 /// The first mark of an owner on a device, with its byte; only read, also when it is in use.
 ///
 /// # Errors
 /// It is no block device, or cannot be read.
-pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, Refusal> {
-    let FileKind::Device(_) = block::kind(path)? else { return Err(Refusal::NoBlockDevice) };
-    let file = File::open(path).map_err(Refusal::step("it cannot be read"))?;
-    let size = block::size(&file).map_err(Refusal::step("its size cannot be read"))?;
+pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, WriteRefusal> {
+    let FileKind::Device(_) = block::kind(path)? else { return Err(WriteRefusal::NoBlockDevice) };
+    let file = File::open(path).map_err(WriteRefusal::step("it cannot be read"))?;
+    let size = block::size(&file).map_err(WriteRefusal::step("its size cannot be read"))?;
     content::fresh(&file)?;
     content::mark(&file, size)
 }
@@ -249,7 +250,7 @@ pub fn mark(path: &Path) -> Result<Option<(&'static str, u64)>, Refusal> {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>, Refusal> {
+pub fn mark_on(device: &File, bytes: u64) -> Result<Option<(&'static str, u64)>, WriteRefusal> {
     content::fresh(device)?;
     content::mark(device, bytes)
 }
@@ -264,10 +265,10 @@ pub fn has_no_other_mark(
     bytes: u64,
     own: &str,
     superblock: (u64, u64),
-) -> Result<(), Refusal> {
+) -> Result<(), WriteRefusal> {
     content::fresh(device)?;
     match content::mark_beside(device, bytes, own, superblock)? {
-        Some((owner, byte)) => Err(Refusal::OtherMark { owner, byte, own: own.to_owned() }),
+        Some((owner, byte)) => Err(WriteRefusal::OtherMark { owner, byte, own: own.to_owned() }),
         None => Ok(()),
     }
 }
@@ -277,25 +278,26 @@ pub fn has_no_other_mark(
 ///
 /// # Errors
 /// The first byte that is not zero, or that it cannot be read.
-pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> Result<(), Refusal> {
+pub fn holds_nothing_beside(device: &File, bytes: u64, made: &[(u64, u64)]) -> Result<(), WriteRefusal> {
     content::is_zero_beside(device, bytes, made)
 }
 
 /// What stands on an open device that should hold nothing: the mark of an owner or the first byte that is not
-/// zero, as for [`Content::Empty`], with more samples.
+/// zero, as for [`WantedContent::Empty`], with more samples.
 ///
 /// # Errors
 /// What stands there and at which byte, or that it cannot be read.
-pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), Refusal> {
+pub fn holds_nothing(device: &File, bytes: u64) -> Result<(), WriteRefusal> {
     content::is_empty_at(device, bytes, content::SAMPLES_UNDO)
 }
 
 /// Programs that use devices, by [`programs::users`]: what cannot be seen counts for all of them.
-fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), Refusal>> {
-    let opened = |reason: Arc<Refusal>| Err(Refusal::Check { check: "open", reason });
+fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result<(), WriteRefusal>> {
+    let opened = |reason: Arc<WriteRefusal>| Err(WriteRefusal::Check { check: "open", reason });
     let _queried = parts::QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
     let find = || {
-        let reach: Vec<_> = candidates.iter().map(programs::Reach::of).collect::<Result<_, Refusal>>()?;
+        let reach: Vec<_> =
+            candidates.iter().map(programs::Reach::of).collect::<Result<_, WriteRefusal>>()?;
         // A recorded tree has no open files.
         if root.is_live() {
             programs::users(root, &reach, own)
@@ -313,38 +315,38 @@ fn users(root: &Root, candidates: &[Candidate<'_>], own: &[RawFd]) -> Vec<Result
 }
 
 /// Users known to the kernel, without programs and content.
-fn check_users(candidate: &Candidate<'_>) -> Result<(), Refusal> {
+fn check_users(candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
     CHECKS.iter().try_for_each(|check| {
-        let refused = |reason| Refusal::Check { check: check.name(), reason: Arc::new(reason) };
+        let refused = |reason| WriteRefusal::Check { check: check.name(), reason: Arc::new(reason) };
         check.run(candidate).map_err(refused)
     })
 }
 
 /// Whether what a person typed is its name.
-fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), Refusal> {
+fn named(candidate: &Candidate<'_>, really: &str) -> Result<(), WriteRefusal> {
     if is_named(really, &candidate.name) {
         return Ok(());
     }
     let typed = if really.is_empty() { "nothing".to_owned() } else { format!("`{really}`") };
-    Err(Refusal::OtherName { name: candidate.name.clone(), typed })
+    Err(WriteRefusal::OtherName { name: candidate.name.clone(), typed })
 }
 
 /// Opens it so that no other part of the kernel can take it. Only what is written is opened for writing: the
 /// device manager probes a device again after a writer closed it.
-fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, Refusal> {
+fn hold(candidate: Candidate<'_>, write: bool) -> Result<Free, WriteRefusal> {
     let how = How { write, alone: true, ..How::default() };
     let file = block::open(&candidate.path, how).map_err(|e| match e.kind() {
-        std::io::ErrorKind::ResourceBusy => Refusal::Busy,
-        _ => Refusal::Step { what: "it cannot be opened exclusively", source: e },
+        std::io::ErrorKind::ResourceBusy => WriteRefusal::Busy,
+        _ => WriteRefusal::Step { what: "it cannot be opened exclusively", source: e },
     })?;
     // The path could have become another device in between.
     let opened = file.metadata()?;
     if block::kind_of(&opened) != FileKind::Device(candidate.number) {
-        return Err(Refusal::Replaced);
+        return Err(WriteRefusal::Replaced);
     }
-    if block::is_read_only(&file).map_err(Refusal::step("whether it is read-only cannot be read"))? {
-        return Err(Refusal::ReadOnly);
+    if block::is_read_only(&file).map_err(WriteRefusal::step("whether it is read-only cannot be read"))? {
+        return Err(WriteRefusal::ReadOnly);
     }
-    let bytes = block::size(&file).map_err(Refusal::step("its size cannot be read"))?;
+    let bytes = block::size(&file).map_err(WriteRefusal::step("its size cannot be read"))?;
     Ok(Free { file, number: candidate.number, name: candidate.name, bytes })
 }

@@ -8,7 +8,7 @@ use linerate_sys::block::{self, FileKind, How, Number};
 use linerate_sys::root::ReadError;
 
 use super::candidate::{Candidate, Check};
-use super::error::Refusal;
+use super::error::WriteRefusal;
 
 /// Another block device stands on it: LVM, md, multipath, DRBD, bcache, dm-crypt.
 pub(super) struct Held;
@@ -18,7 +18,7 @@ impl Check for Held {
         "held"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         let mut folders = vec![(candidate.name.clone(), candidate.folder.clone())];
         if let Some(whole) = &candidate.whole {
             folders.push((whole.clone(), format!("/sys/block/{whole}")));
@@ -29,7 +29,7 @@ impl Check for Held {
         for (name, folder) in folders {
             let holders = candidate.seen(&format!("{folder}/holders"), "what stands on it")?;
             if !holders.is_empty() {
-                return Err(Refusal::Held { holders, device: name });
+                return Err(WriteRefusal::Held { holders, device: name });
             }
         }
         Ok(())
@@ -44,12 +44,12 @@ impl Check for Partitions {
         "partitions"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         if candidate.whole.is_some() {
             return Ok(());
         }
         let parts = candidate.partitions(&candidate.name)?;
-        if parts.is_empty() { Ok(()) } else { Err(Refusal::Partitions(parts)) }
+        if parts.is_empty() { Ok(()) } else { Err(WriteRefusal::Partitions(parts)) }
     }
 }
 
@@ -61,17 +61,17 @@ impl Check for Siblings {
         "drive in use"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         let Some(whole) = &candidate.whole else { return Ok(()) };
         for part in candidate.partitions(whole)?.into_iter().filter(|p| *p != candidate.name) {
             let folder = format!("/sys/block/{whole}/{part}");
             let holders = candidate.seen(&format!("{folder}/holders"), "what stands on its neighbours")?;
             let file = format!("{folder}/dev");
-            let number = candidate.root.line(&file).map_err(Refusal::file(&file))?;
+            let number = candidate.root.line(&file).map_err(WriteRefusal::file(&file))?;
             let mounted = super::people::mounted_at(candidate, &number, &part)?;
             let swapped = super::people::is_swap(candidate, &part)?;
             if !holders.is_empty() || mounted.is_some() || swapped {
-                return Err(Refusal::Sibling(part));
+                return Err(WriteRefusal::Sibling(part));
             }
         }
         Ok(())
@@ -83,13 +83,13 @@ pub(super) static QUERIED: Mutex<()> = Mutex::new(());
 
 /// The block device that a loop device stands on, as the kernel knows it: the path of its file is that of the
 /// program that made it, which may be in another mount namespace, and outside `/dev`.
-fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, Refusal> {
+fn below_loop(candidate: &Candidate<'_>, name: &str) -> Result<Option<Number>, WriteRefusal> {
     let _queried = QUERIED.lock().unwrap_or_else(PoisonError::into_inner);
     let number = candidate.root.line(&format!("/sys/block/{name}/dev"))?;
     let device = block::open(Path::new(&format!("/dev/{name}")), How::default())?;
     match block::kind_of(&device.metadata()?) {
         FileKind::Device(found) if found.to_string() == number => {}
-        _ => return Err(Refusal::OtherDevice(name.to_owned())),
+        _ => return Err(WriteRefusal::OtherDevice(name.to_owned())),
     }
     Ok(block::below_loop(&device)?)
 }
@@ -102,7 +102,7 @@ impl Check for BehindLoop {
         "behind a loop device"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         let family = candidate.family()?;
         for name in candidate.seen("/sys/block", "loop devices")? {
             if !name.starts_with("loop") {
@@ -114,11 +114,11 @@ impl Check for BehindLoop {
                 Ok(file) => file,
                 // A loop device without a file has no such entry.
                 Err(ReadError::Missing) => continue,
-                Err(error) => return Err(Refusal::unseen(what, error)),
+                Err(error) => return Err(WriteRefusal::unseen(what, error)),
             };
             // A recorded tree has its paths alone.
             let below = if candidate.root.is_live() {
-                below_loop(candidate, &name).map_err(|why| Refusal::unseen(what, why))?
+                below_loop(candidate, &name).map_err(|why| WriteRefusal::unseen(what, why))?
             } else {
                 None
             };
@@ -128,7 +128,7 @@ impl Check for BehindLoop {
                     || below.is_some_and(|below| below.to_string() == *number)
             };
             if candidate.path.to_str() == Some(file.as_str()) || family.iter().any(is_it) {
-                return Err(Refusal::Held { holders: vec![name], device: "it".to_owned() });
+                return Err(WriteRefusal::Held { holders: vec![name], device: "it".to_owned() });
             }
         }
         Ok(())
@@ -143,12 +143,14 @@ impl Check for ReadOnly {
         "read-only"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         let path = format!("{}/ro", candidate.folder);
         match candidate.root.number(&path) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(Refusal::ReadOnly),
-            Err(error) => Err(Refusal::unseen("whether it is read-only", Refusal::file(&path)(error))),
+            Ok(_) => Err(WriteRefusal::ReadOnly),
+            Err(error) => {
+                Err(WriteRefusal::unseen("whether it is read-only", WriteRefusal::file(&path)(error)))
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use linerate_sys::procfs;
 use linerate_sys::root::ReadError;
 
 use super::candidate::{Candidate, Check};
-use super::error::Refusal;
+use super::error::WriteRefusal;
 use super::programs::{processes, tasks};
 
 /// Where a device is mounted, as a reason, in any namespace in which a process is.
@@ -17,7 +17,7 @@ pub(super) fn mounted_at(
     candidate: &Candidate<'_>,
     number: &str,
     name: &str,
-) -> Result<Option<Refusal>, Refusal> {
+) -> Result<Option<WriteRefusal>, WriteRefusal> {
     let mut seen = BTreeSet::new();
     let device = format!("/dev/{name}");
     for process in processes(candidate.root)? {
@@ -34,7 +34,9 @@ pub(super) fn mounted_at(
                 Ok(text) => text,
                 Err(ReadError::Missing) => continue,
                 Err(_) if task.has_ended(candidate.root) => continue,
-                Err(error) => return Err(Refusal::unseen(format!("mounts of process {process}"), error)),
+                Err(error) => {
+                    return Err(WriteRefusal::unseen(format!("mounts of process {process}"), error));
+                }
             };
             // Only now: the process could have ended before its mounts were read.
             seen.extend(namespace);
@@ -44,7 +46,7 @@ pub(super) fn mounted_at(
                 .find(|m| m.number == number || m.source == device || is_same(candidate, &m.source, number));
             if let Some(mount) = found {
                 let (name, point) = (name.to_owned(), mount.point);
-                return Ok(Some(Refusal::Mounted { name, point, process }));
+                return Ok(Some(WriteRefusal::Mounted { name, point, process }));
             }
         }
     }
@@ -66,7 +68,7 @@ impl Check for Mounted {
         "mounted"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         for (number, name) in candidate.family()? {
             if let Some(mounted) = mounted_at(candidate, &number, &name)? {
                 return Err(mounted);
@@ -77,12 +79,12 @@ impl Check for Mounted {
 }
 
 /// Whether the kernel swaps to it.
-pub(super) fn is_swap(candidate: &Candidate<'_>, name: &str) -> Result<bool, Refusal> {
+pub(super) fn is_swap(candidate: &Candidate<'_>, name: &str) -> Result<bool, WriteRefusal> {
     let text = match candidate.root.read("/proc/swaps") {
         Ok(text) => text,
         // A kernel without swap has no such file.
         Err(ReadError::Missing) => return Ok(false),
-        Err(error) => return Err(Refusal::unseen("swap", error)),
+        Err(error) => return Err(WriteRefusal::unseen("swap", error)),
     };
     let device = format!("/dev/{name}");
     let number = (name == candidate.name).then(|| candidate.number.to_string());
@@ -99,14 +101,14 @@ impl Check for Swap {
         "swap"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         let mut names = vec![candidate.name.clone()];
         if candidate.whole.is_none() {
             names.extend(candidate.partitions(&candidate.name)?);
         }
         for name in names {
             if is_swap(candidate, &name)? {
-                return Err(Refusal::Swap(name));
+                return Err(WriteRefusal::Swap(name));
             }
         }
         Ok(())
@@ -124,11 +126,13 @@ impl Check for Exported {
         "exported"
     }
 
-    fn run(&self, candidate: &Candidate<'_>) -> Result<(), Refusal> {
+    fn run(&self, candidate: &Candidate<'_>) -> Result<(), WriteRefusal> {
         match candidate.root.list(TARGETS) {
             // No target, or no configfs.
             Err(ReadError::Missing) => return Ok(()),
-            Err(error) => return Err(Refusal::unseen("NVMe targets", Refusal::file(TARGETS)(error))),
+            Err(error) => {
+                return Err(WriteRefusal::unseen("NVMe targets", WriteRefusal::file(TARGETS)(error)));
+            }
             Ok(_) => {}
         }
         let family = candidate.family()?;
@@ -136,12 +140,12 @@ impl Check for Exported {
             let spaces = format!("{TARGETS}/{subsystem}/namespaces");
             for space in candidate.seen(&spaces, "what an NVMe target exports")? {
                 let file = format!("{spaces}/{space}/device_path");
-                let path = candidate.root.line(&file).map_err(Refusal::file(&file))?;
+                let path = candidate.root.line(&file).map_err(WriteRefusal::file(&file))?;
                 let is_it = |(number, name): &(String, String)| {
                     path == format!("/dev/{name}") || is_same(candidate, &path, number)
                 };
                 if family.iter().any(is_it) {
-                    return Err(Refusal::Exported(subsystem));
+                    return Err(WriteRefusal::Exported(subsystem));
                 }
             }
         }

@@ -18,7 +18,7 @@ use linerate_sys::root::{NAMES_MAX, ReadError, Root};
 use linerate_sys::tasks;
 
 use super::candidate::Candidate;
-use super::error::Refusal;
+use super::error::WriteRefusal;
 
 /// So often the files of an io_uring are read: while it is busy the kernel leaves them out.
 const RING_READS: u32 = 64;
@@ -34,14 +34,14 @@ pub(super) struct Reach {
 
 impl Reach {
     /// The device, the drive that it is a part of or its parts, and the character devices of the drive.
-    pub(super) fn of(candidate: &Candidate<'_>) -> Result<Self, Refusal> {
+    pub(super) fn of(candidate: &Candidate<'_>) -> Result<Self, WriteRefusal> {
         let parse = |(number, name): (String, String)| match number.parse() {
             Ok(parsed) => Ok((parsed, name)),
-            Err(()) => Err(Refusal::BadNumber { name, number }),
+            Err(()) => Err(WriteRefusal::BadNumber { name, number }),
         };
-        let block = candidate.family()?.into_iter().map(parse).collect::<Result<_, Refusal>>()?;
+        let block = candidate.family()?.into_iter().map(parse).collect::<Result<_, WriteRefusal>>()?;
         let character =
-            character_devices(candidate)?.into_iter().map(parse).collect::<Result<_, Refusal>>()?;
+            character_devices(candidate)?.into_iter().map(parse).collect::<Result<_, WriteRefusal>>()?;
         Ok(Self { block, character })
     }
 
@@ -62,7 +62,7 @@ impl Reach {
 }
 
 /// Number and name of each character device that reaches the drive.
-fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>, Refusal> {
+fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>, WriteRefusal> {
     let whole = candidate.whole.as_ref().unwrap_or(&candidate.name);
     let device = format!("/sys/block/{whole}/device");
     let mut folders = Vec::new();
@@ -87,21 +87,21 @@ fn character_devices(candidate: &Candidate<'_>) -> Result<Vec<(String, String)>,
     }
     let number = |(folder, name): (String, String)| {
         let path = format!("{folder}/dev");
-        Ok((candidate.root.line(&path).map_err(Refusal::file(&path))?, name))
+        Ok((candidate.root.line(&path).map_err(WriteRefusal::file(&path))?, name))
     };
     folders.into_iter().map(number).collect()
 }
 
-fn is_there(candidate: &Candidate<'_>, path: &str) -> Result<bool, Refusal> {
+fn is_there(candidate: &Candidate<'_>, path: &str) -> Result<bool, WriteRefusal> {
     match candidate.root.line(path) {
         Ok(_) => Ok(true),
         Err(ReadError::Missing) => Ok(false),
-        Err(error) => Err(Refusal::file(path)(error)),
+        Err(error) => Err(WriteRefusal::file(path)(error)),
     }
 }
 
 /// A folder that most devices do not have.
-fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, Refusal> {
+fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, WriteRefusal> {
     match candidate.root.list(path) {
         Err(ReadError::Missing) => Ok(Vec::new()),
         _ => candidate.seen(path, "character devices of the drive"),
@@ -109,14 +109,14 @@ fn names(candidate: &Candidate<'_>, path: &str) -> Result<Vec<String>, Refusal> 
 }
 
 /// Processes by number.
-pub(super) fn processes(root: &Root) -> Result<Vec<u32>, Refusal> {
-    let unseen = |reason: Refusal| Refusal::unseen("processes", reason);
-    let names = root.list("/proc").map_err(|e| unseen(Refusal::file("/proc")(e)))?;
+pub(super) fn processes(root: &Root) -> Result<Vec<u32>, WriteRefusal> {
+    let unseen = |reason: WriteRefusal| WriteRefusal::unseen("processes", reason);
+    let names = root.list("/proc").map_err(|e| unseen(WriteRefusal::file("/proc")(e)))?;
     if names.len() >= NAMES_MAX {
-        return Err(Refusal::LongList { what: "processes".to_owned(), list: "/proc".to_owned() });
+        return Err(WriteRefusal::LongList { what: "processes".to_owned(), list: "/proc".to_owned() });
     }
     let all: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if all.is_empty() { Err(unseen(Refusal::NoProcess)) } else { Ok(all) }
+    if all.is_empty() { Err(unseen(WriteRefusal::NoProcess)) } else { Ok(all) }
 }
 
 /// A thread, with its folder in `/proc`.
@@ -169,32 +169,36 @@ impl Task {
 
 /// The threads of a process, the main one first; that one alone where the process has ended, or in a recorded
 /// tree.
-pub(super) fn tasks(root: &Root, process: u32) -> Result<Vec<Task>, Refusal> {
+pub(super) fn tasks(root: &Root, process: u32) -> Result<Vec<Task>, WriteRefusal> {
     let main = Task { process, number: process };
     let what = format!("threads of process {process}");
     let names = match root.list(&format!("/proc/{process}/task")) {
         Ok(names) => names,
         Err(ReadError::Missing) => return Ok(vec![main]),
-        Err(error) => return Err(Refusal::unseen_process(what, error)),
+        Err(error) => return Err(WriteRefusal::unseen_process(what, error)),
     };
     if names.len() >= NAMES_MAX {
-        return Err(Refusal::TooMany(what));
+        return Err(WriteRefusal::TooMany(what));
     }
     let others = names.iter().filter_map(|name| name.parse().ok()).filter(|number| *number != process);
     Ok(std::iter::once(main).chain(others.map(|number| Task { process, number })).collect())
 }
 
 /// Who uses each of some devices; the files `own` of this process do not count.
-pub(super) fn users(root: &Root, devices: &[Reach], own: &[RawFd]) -> Result<Vec<Option<Refusal>>, Refusal> {
-    let mut found: Vec<Option<Refusal>> = devices.iter().map(|_| None).collect();
+pub(super) fn users(
+    root: &Root,
+    devices: &[Reach],
+    own: &[RawFd],
+) -> Result<Vec<Option<WriteRefusal>>, WriteRefusal> {
+    let mut found: Vec<Option<WriteRefusal>> = devices.iter().map(|_| None).collect();
     let mut known = BTreeSet::new();
     for process in processes(root)? {
         let user = |device: &str, how| {
             let program = root.line(&format!("/proc/{process}/comm")).unwrap_or_default();
-            Refusal::User { process, program, device: device.to_owned(), how }
+            WriteRefusal::User { process, program, device: device.to_owned(), how }
         };
         let note = |reach: &Reach, node, how| reach.name(node).map(|name| user(name, how));
-        let mut seen = |find: &dyn Fn(&Reach) -> Result<Option<Refusal>, Refusal>| {
+        let mut seen = |find: &dyn Fn(&Reach) -> Result<Option<WriteRefusal>, WriteRefusal>| {
             for (reach, found) in devices.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
                 *found = find(reach)?;
             }
@@ -250,19 +254,19 @@ fn clone(error: &io::Error) -> io::Error {
 }
 
 /// Takes an open file, or the path of one that an io_uring holds.
-type Seen<'a> = &'a mut dyn FnMut(DeviceNode, Option<&str>) -> Result<(), Refusal>;
+type Seen<'a> = &'a mut dyn FnMut(DeviceNode, Option<&str>) -> Result<(), WriteRefusal>;
 
 /// Reports each open file of a thread, and each file that its io_uring instances hold.
-fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), Refusal> {
+fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Result<(), WriteRefusal> {
     let folder = format!("{}/fd", task.folder());
     let what = || format!("open files of {}", task.names());
     let files = match root.list(&folder) {
         Ok(files) => files,
         Err(ReadError::Missing) => return Ok(()),
-        Err(error) => return Err(Refusal::unseen_process(what(), error)),
+        Err(error) => return Err(WriteRefusal::unseen_process(what(), error)),
     };
     if files.len() >= NAMES_MAX {
-        return Err(Refusal::TooMany(what()));
+        return Err(WriteRefusal::TooMany(what()));
     }
     let is_this = task.process == std::process::id();
     for file in files {
@@ -279,23 +283,26 @@ fn descriptors(root: &Root, task: &Task, own: &[RawFd], seen: Seen<'_>) -> Resul
             Ok(node) => seen(node, None)?,
             Err(error) if is_gone(&error) => {}
             Err(error) => {
-                return Err(Refusal::unseen_process(format!("open file {file} of {}", task.names()), error));
+                return Err(WriteRefusal::unseen_process(
+                    format!("open file {file} of {}", task.names()),
+                    error,
+                ));
             }
         }
     }
     Ok(())
 }
 
-fn is_ring(root: &Root, path: &str) -> Result<bool, Refusal> {
+fn is_ring(root: &Root, path: &str) -> Result<bool, WriteRefusal> {
     match root.link(path) {
         Ok(target) => Ok(target.contains("io_uring")),
         Err(ReadError::Missing) => Ok(false),
-        Err(error) => Err(Refusal::unseen(path, error)),
+        Err(error) => Err(WriteRefusal::unseen(path, error)),
     }
 }
 
 /// Paths of the files that an io_uring holds. Kernels up to 5.11 show the last name of each alone.
-fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, Refusal> {
+fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, WriteRefusal> {
     let what = format!("files of the io_uring of {}", task.names());
     for _ in 0..RING_READS {
         match root.read(&format!("{}/fdinfo/{file}", task.folder())) {
@@ -305,11 +312,11 @@ fn fixed_files(root: &Root, task: &Task, file: &str) -> Result<Vec<String>, Refu
                 }
             }
             Err(ReadError::Missing) => return Ok(Vec::new()),
-            Err(error) => return Err(Refusal::unseen(what, error)),
+            Err(error) => return Err(WriteRefusal::unseen(what, error)),
         }
     }
     let program = root.line(&format!("/proc/{}/comm", task.process)).unwrap_or_default();
-    Err(Refusal::unseen(format!("{what} ({program})"), Refusal::BusyRing))
+    Err(WriteRefusal::unseen(format!("{what} ({program})"), WriteRefusal::BusyRing))
 }
 
 /// `UserFiles: 2`, then a line for each: number, colon, path.
@@ -325,7 +332,7 @@ pub(super) fn parse_fixed_files(text: &str) -> Option<Vec<String>> {
 
 /// Whether a file of an io_uring is a device of these: by its name, and where it is a path by what is there
 /// for the thread. Nothing is there where the file was removed, or the thread has ended.
-fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'a str>, Refusal> {
+fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'a str>, WriteRefusal> {
     let name = file.trim_end_matches(" (deleted)").rsplit('/').next().unwrap_or_default();
     if let Some(name) = reach.named(name) {
         return Ok(Some(name));
@@ -338,7 +345,7 @@ fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'
         Err(error) if is_gone(&error) => Ok(None),
         Err(error) => {
             let what = format!("{file}, a file of the io_uring of {},", task.names());
-            Err(Refusal::unseen_process(what, error))
+            Err(WriteRefusal::unseen_process(what, error))
         }
     }
 }
@@ -348,12 +355,12 @@ fn fixed_file<'a>(task: &Task, reach: &'a Reach, file: &str) -> Result<Option<&'
 fn mappings(
     task: &Task,
     known: &mut BTreeSet<Vec<u8>>,
-    seen: &mut dyn FnMut(DeviceNode) -> Result<(), Refusal>,
-) -> Result<bool, Refusal> {
+    seen: &mut dyn FnMut(DeviceNode) -> Result<(), WriteRefusal>,
+) -> Result<bool, WriteRefusal> {
     // Only a folder at the top of `/proc` has `map_files`, and each thread has one there.
     let folder = format!("/proc/{}", task.number);
     let what = || format!("mappings of {}", task.names());
-    let unseen = |error: io::Error| Refusal::unseen_process(what(), error);
+    let unseen = |error: io::Error| WriteRefusal::unseen_process(what(), error);
     let file = match File::open(format!("{folder}/maps")) {
         Ok(file) => file,
         Err(error) if is_gone(&error) => return Ok(false),
@@ -366,7 +373,7 @@ fn mappings(
         match lines.read_until(b'\n', &mut line) {
             Ok(0) => return Ok(has_any),
             Ok(_) if line.len() > LINE_BYTES_MAX => {
-                return Err(Refusal::unseen(what(), Refusal::LongLine(line.len())));
+                return Err(WriteRefusal::unseen(what(), WriteRefusal::LongLine(line.len())));
             }
             Ok(_) => has_any = true,
             Err(error) if is_gone(&error) => return Ok(false),

@@ -20,7 +20,9 @@ use linerate_sys::uring::Ring;
 use super::candidate::{Candidate, candidate, find};
 use super::programs::{self, Reach};
 use super::signatures::{SIGNATURES, byte_of};
-use super::{Content, DeviceClaim, Refusal, again, check_users, claim, content, empty, named, unused, users};
+use super::{
+    DeviceClaim, WantedContent, WriteRefusal, again, check_users, claim, content, empty, named, unused, users,
+};
 use crate::job::LoadError;
 
 const SIZE: u64 = 64 << 20;
@@ -75,14 +77,14 @@ impl Tree {
         self.file("linerate/files.json", &notes);
     }
 
-    fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), Refusal> {
+    fn asked(&self, path: &str, number: Number, typed: &str) -> Result<(), WriteRefusal> {
         let root = Root::recorded(self.0.path());
         let candidate = find(&root, PathBuf::from(path), number)?;
         check_users(&candidate)?;
         named(&candidate, typed)
     }
 
-    fn asked_for_sdb(&self) -> Result<(), Refusal> {
+    fn asked_for_sdb(&self) -> Result<(), WriteRefusal> {
         self.asked("/dev/sdb", NUMBER, "sdb")
     }
 }
@@ -227,7 +229,7 @@ fn a_process_that_ended_is_no_reason() {
     assert!(tree.asked_for_sdb().unwrap_err().to_string().contains("mounted on /data (seen by process 2)"));
 }
 
-fn reach(tree: &Tree, path: &str, number: Number) -> Result<Reach, Refusal> {
+fn reach(tree: &Tree, path: &str, number: Number) -> Result<Reach, WriteRefusal> {
     Reach::of(&find(&Root::recorded(tree.0.path()), PathBuf::from(path), number)?)
 }
 
@@ -358,12 +360,12 @@ fn device() -> File {
     file
 }
 
-fn holds_nothing(file: &File, size: u64, part: (u64, u64)) -> Result<(), Refusal> {
+fn holds_nothing(file: &File, size: u64, part: (u64, u64)) -> Result<(), WriteRefusal> {
     content::check_empty(file, size)?;
     content::is_zero(file, size, part, &mut go_on())
 }
 
-fn held(file: &File) -> Result<(), Refusal> {
+fn held(file: &File) -> Result<(), WriteRefusal> {
     holds_nothing(file, SIZE, (1 << 20, 8 << 20))
 }
 
@@ -413,7 +415,7 @@ fn a_byte_anywhere_that_matters_is_found() {
     }
     assert!(content::check_empty(&device(), 4096).is_err());
     let stopped = content::is_zero(&device(), SIZE, (1 << 20, 8 << 20), &mut || Err(LoadError::Stopped));
-    assert!(matches!(stopped, Err(Refusal::Stopped(_))), "{stopped:?}");
+    assert!(matches!(stopped, Err(WriteRefusal::Stopped(_))), "{stopped:?}");
 }
 
 /// Marks that real programs leave, where they are installed.
@@ -519,7 +521,7 @@ impl Loop {
         self.device.trim_start_matches("/dev/")
     }
 
-    fn open(&self) -> Result<super::Free, Refusal> {
+    fn open(&self) -> Result<super::Free, WriteRefusal> {
         let part = (1 << 20, 8 << 20);
         wait_for_udev();
         super::open(&Root::live(), Path::new(&self.device), self.name(), part, &mut go_on())
@@ -676,7 +678,7 @@ fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
     let path = Path::new(&device.device);
     wait_for_udev();
     let claims: Vec<DeviceClaim> =
-        claim(&[path], Content::Empty, false).into_iter().collect::<Result<_, _>>().unwrap();
+        claim(&[path], WantedContent::Empty, false).into_iter().collect::<Result<_, _>>().unwrap();
     assert!(again(&claims).is_ok(), "the own claim is no user");
     let exclusive = block::open(path, block::How { alone: true, ..block::How::default() });
     assert_eq!(exclusive.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
@@ -688,7 +690,7 @@ fn a_claimed_device_is_looked_at_again_before_it_is_given_away() {
     // Written by a program that does not claim it, and has closed it again.
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"LABELONE", 512).unwrap();
     wait_for_udev();
-    assert!(matches!(again(&claims), Err((0, Refusal::Mark { owner: "LVM", byte: 512 }))));
+    assert!(matches!(again(&claims), Err((0, WriteRefusal::Mark { owner: "LVM", byte: 512 }))));
 }
 
 #[test]

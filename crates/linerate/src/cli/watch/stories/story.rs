@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use linerate_fleet::simulated::{self, Condition, SimulatedHost};
+use linerate_fleet::simulated::{self, PathCondition, SimulatedHost};
 use linerate_model::download::DownloadSpec;
 use linerate_model::fact::{FactKey, FactValue};
 use linerate_model::inventory::{Endpoint, Group, Host, HostName, Inventory, Layer, SshSpec, TransportSpec};
@@ -132,7 +132,7 @@ struct RawAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Happening {
     /// A path is so for a time; without one to the end.
-    Path(Condition, Option<Duration>),
+    Path(PathCondition, Option<Duration>),
     Setting {
         host: HostName,
         key: FactKey,
@@ -279,7 +279,7 @@ impl Reader {
         if !(0.0..=1.0).contains(&loss) || (raw.loss_percent, raw.delay_us) == (None, None) {
             return Err(flaw(&raw.at, "needs loss_percent from 0 to 100, or delay_us"));
         }
-        let condition = Condition { from, to, loss, delay_us: raw.delay_us.unwrap_or(0) };
+        let condition = PathCondition { from, to, loss, delay_us: raw.delay_us.unwrap_or(0) };
         Ok(Happening::Path(condition, raw.time.as_ref().map(span).transpose()?))
     }
 
