@@ -222,6 +222,8 @@ pub(crate) struct Context {
     pub layer: Option<Layer>,
     /// The text somewhere speaks of an overlay.
     pub speaks_of_overlay: bool,
+    /// The text somewhere names the network of the machines themselves.
+    pub speaks_of_underlay: bool,
     /// The state in which a test ran, as far as the text shows what changed.
     pub state: Condition,
 }
@@ -248,6 +250,12 @@ impl Context {
             text.split(|c: char| !c.is_alphanumeric()).any(|w| w.starts_with(word))
         })
     }
+}
+
+/// Whether a text names the network of the machines themselves.
+pub(crate) fn names_underlay(text: &str) -> bool {
+    let text = text.to_lowercase();
+    ["underlay", "without overlay", "physical network"].iter().any(|w| text.contains(w))
 }
 
 /// Whether a text speaks of an overlay.

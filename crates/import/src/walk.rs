@@ -2,9 +2,10 @@
 //! rest is quoted. A document comes in, the sink and the account are filled.
 
 use linerate_model::imported::{Imported, Piece, UNREAD_MAX, Unread};
+use linerate_model::inventory::Layer;
 
 use crate::aside::{Aside, is_sentence};
-use crate::context::{Command, Context, is_host, names_overlay};
+use crate::context::{Command, Context, is_host, names_overlay, names_underlay};
 use crate::document::{self, Document};
 use crate::limits::{LINE_BYTES_MAX, PIECES_MAX};
 use crate::options::ImportOptions;
@@ -42,6 +43,7 @@ pub(crate) fn document(
         .then(|| lines.iter().map(|line| if is_long(line) { LONG_LINE } else { line }).collect());
     let mut context = Context {
         speaks_of_overlay: lines.iter().any(|line| is_sentence(line) && names_overlay(line)),
+        speaks_of_underlay: lines.iter().any(|line| names_underlay(line)),
         ..names::context(&document.name, &lines, options, roots)
     };
     if context.weak && speaks_against(&lines, context.host.as_deref()) {
@@ -197,7 +199,8 @@ impl Walk<'_> {
             self.tables += 1;
         }
         self.context.state.table = if is_table { self.tables } else { 0 };
-        if is_table && self.context.layer.is_none() && !self.context.speaks_of_overlay {
+        let is_named = self.context.layer.is_some() || self.context.speaks_of_underlay;
+        if is_table && !is_named && self.context.layer() == Layer::Underlay {
             self.account.layer_unknown = true;
             self.sink.note("no word names the network of a table: the underlay is assumed; --layer overlay");
         }

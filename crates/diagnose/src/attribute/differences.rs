@@ -97,7 +97,7 @@ pub(crate) fn unexplained(
 ) -> Vec<Unexplained> {
     let rules = &facts.rules.attribute;
     // What was taken for the underlay may have been an overlay.
-    let is_layer_open = facts.snapshot.imported.as_ref().is_some_and(|imported| imported.layer_unknown);
+    let is_layer_open = facts.is_layer_open();
     let mut found: Vec<Unexplained> = Vec::new();
     let mut hosts = subjects.suspects.clone();
     hosts.extend(subjects.machines.iter().filter(|m| !subjects.suspects.contains(m)));

@@ -161,7 +161,10 @@ pub(crate) fn candidates<'a>(
                 Some(own) => own == nic,
                 None => facts.snapshot.imported.is_some(),
             },
-            NicRole::Overlay => facts.nic(host, Layer::Overlay) == Some(nic),
+            NicRole::Overlay => match facts.nic(host, Layer::Overlay) {
+                Some(own) => own == nic,
+                None => facts.is_layer_open() && facts.is_virtual(host, nic),
+            },
         })
     };
     // Of a drive count its own facts, and those of no device.

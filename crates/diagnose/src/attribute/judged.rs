@@ -179,7 +179,7 @@ fn total_weight(
 
 /// The shape of what was located, seen from suspects.
 fn shape_at(context: &Context<'_>, located: &Located, members: &[&str]) -> Shape {
-    let mut shape = shape::of(context.facts.rules, &context.cells, &context.rows, &located.rows, members);
+    let mut shape = shape::of(&context.facts, &context.cells, &context.rows, &located.rows, members);
     shape.intermittent = located.values.is_some();
     let bad: BTreeSet<usize> = located.rows.iter().map(|row| context.rows[*row].cell).collect();
     let bad = bad.iter().map(|cell| &context.cells[*cell]);

@@ -182,10 +182,10 @@ fn layer_fit(location: &SuspectContext<'_>, cause: &Cause, rules: &AttributeRule
         | (LayerFit::Any, LayerScope::Only(_)) => None,
         // Where only the overlay was measured, nothing speaks against "only the overlay".
         (LayerFit::OverlayOnly, LayerScope::Any) => {
-            location.shape.only_layer_is(Overlay).then_some(rules.layer_alone)
+            location.shape.only_layer_may_be(Overlay).then_some(rules.layer_alone)
         }
         (LayerFit::UnderlayOnly, LayerScope::Any) => {
-            location.shape.only_layer_is(Underlay).then_some(rules.layer_alone)
+            location.shape.only_layer_may_be(Underlay).then_some(rules.layer_alone)
         }
     }
 }

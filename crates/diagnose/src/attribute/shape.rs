@@ -11,7 +11,7 @@ use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::scored::Scored;
-use crate::evidence::{CellEvidence, jump_together, series, two_hosts};
+use crate::evidence::{CellEvidence, Facts, jump_together, series, two_hosts};
 use crate::metrics::Row;
 use crate::rules::{AttributeRules, Rules};
 use crate::stats::{mad, mean, median};
@@ -25,6 +25,8 @@ pub(crate) struct Shape {
     counters: BTreeMap<String, f64>,
     /// Layers that were measured.
     pub layers: BTreeSet<Layer>,
+    /// No word names the layer, so that it may be the other one.
+    pub is_layer_open: bool,
     /// Only two hosts were measured.
     pub two_hosts: bool,
     /// The loss is there in a part of the tests only.
@@ -36,9 +38,9 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Whether no other layer was measured.
-    pub(crate) fn only_layer_is(&self, layer: Layer) -> bool {
-        self.layers.len() == 1 && self.layers.contains(&layer)
+    /// Whether this layer may be the only one that was measured.
+    pub(crate) fn only_layer_may_be(&self, layer: Layer) -> bool {
+        self.layers.len() == 1 && (self.is_layer_open || self.layers.contains(&layer))
     }
 
     /// A value by the name that a knowledge file uses.
@@ -58,18 +60,24 @@ impl Shape {
 }
 
 /// What a shape says without a look at the values: which layers were measured, and of how many hosts.
-pub(crate) fn frame(cells: &[CellEvidence<'_>]) -> Shape {
-    Shape { layers: cells.iter().map(|c| c.layer).collect(), two_hosts: two_hosts(cells), ..Shape::default() }
+pub(crate) fn frame(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Shape {
+    Shape {
+        layers: cells.iter().map(|c| c.layer).collect(),
+        is_layer_open: facts.is_layer_open(),
+        two_hosts: two_hosts(cells),
+        ..Shape::default()
+    }
 }
 
 /// The shape of the bad cells, seen beside the good ones; `suspects` are the hosts whose counters count.
 pub(crate) fn of(
-    rules: &Rules,
+    facts: &Facts<'_>,
     cells: &[CellEvidence<'_>],
     rows: &[Row],
     bad_rows: &[usize],
     suspects: &[&str],
 ) -> Shape {
+    let rules = facts.rules;
     let bad_cells: BTreeSet<usize> = bad_rows.iter().map(|r| rows[*r].cell).collect();
     let bad: Vec<&CellEvidence<'_>> = bad_cells.iter().map(|i| &cells[*i]).collect();
     let kinds: BTreeSet<_> = bad.iter().map(|c| c.kind).collect();
@@ -84,7 +92,7 @@ pub(crate) fn of(
         rate_bps: over(&bad, |c| c.throughput_bps),
         rtt_us: over(&bad, |c| c.rtt_loaded_us.or(c.rtt_idle_us)),
         counters: counters(&bad, &good, suspects),
-        ..frame(cells)
+        ..frame(facts, cells)
     };
     path_values(rules, &mut shape, &bad, &good);
     row_values(&rules.attribute, &mut shape, cells, rows, &bad_cells);

@@ -119,6 +119,12 @@ impl<'a> Facts<'a> {
         self.nics.get(&(host, layer)).copied()
     }
 
+    /// Whether no word of what was imported names the layer that was measured: what counts as the underlay
+    /// may be an overlay.
+    pub(crate) fn is_layer_open(&self) -> bool {
+        self.snapshot.imported.as_ref().is_some_and(|imported| imported.layer_unknown)
+    }
+
     /// The NICs that traffic of a host in a layer passes: the one with the address, and under an overlay the
     /// one below.
     pub(crate) fn path_nics(&self, host: &str, layer: Layer) -> Vec<&'a str> {

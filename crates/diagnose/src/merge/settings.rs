@@ -239,9 +239,8 @@ fn at<'k>(
     if !counted && !attribute::possible(&context.facts, &location, cause) {
         return None;
     }
-    let shape = looks_at_shape(cause).then(|| {
-        shape::of(context.facts.rules, &context.cells, &context.rows, rows, &location.subjects.suspects)
-    });
+    let shape = looks_at_shape(cause)
+        .then(|| shape::of(&context.facts, &context.cells, &context.rows, rows, &location.subjects.suspects));
     if let Some(shape) = &shape {
         location.shape = shape;
     }
@@ -290,7 +289,12 @@ impl<'b> Ground<'b> {
             of_host.entry(cell.to).or_default()[1].push(i);
         }
         let moved = moved(context.facts.snapshot, knowledge, context.facts.rules.evidence.moment_ms);
-        Self { of_host, all: (0..context.rows.len()).collect(), frame: shape::frame(&context.cells), moved }
+        Self {
+            of_host,
+            all: (0..context.rows.len()).collect(),
+            frame: shape::frame(&context.facts, &context.cells),
+            moved,
+        }
     }
 
     /// Whether a counter that the cause cannot be without moved at one of the hosts.

@@ -271,10 +271,11 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
         let asked = Asked { what, commands, at, ends: unknown_ends(), is_of_any: true };
         found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
     }
-    if imported.layer_unknown && !findings.is_empty() {
-        found.push((SIGN - 1, Missing { what: LAYER[0].to_owned(), command: LAYER[1].to_owned() }));
-    }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    if imported.layer_unknown && !findings.is_empty() {
+        let layer = Missing { what: LAYER[0].to_owned(), command: LAYER[1].to_owned() };
+        found.insert(found.len().min(1), (SIGN, layer));
+    }
     let mut asked: Vec<Missing> = Vec::new();
     let words_alone = imported.missing.is_empty() && !imported.words.is_empty() && !of_disks;
     let first = words_alone.then(|| Missing { what: FIRST[0].to_owned(), command: FIRST[1].to_owned() });
