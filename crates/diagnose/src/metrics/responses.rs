@@ -293,7 +293,11 @@ fn spread(
 }
 
 fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &MetricRules) -> Vec<Row> {
-    let probed: BTreeSet<Kind> = cells.iter().filter(|c| !c.losses().is_empty()).map(|c| c.kind).collect();
+    // Beside a path that carries nothing it counts that the others carry something.
+    let dead_kinds: BTreeSet<Kind> =
+        cells.iter().zip(dead).filter(|(_, d)| **d).map(|(c, _)| c.kind).collect();
+    let probed = cells.iter().filter(|c| !c.losses().is_empty()).map(|c| c.kind);
+    let probed: BTreeSet<Kind> = probed.filter(|kind| !dead_kinds.contains(kind)).collect();
     let mut by_kind: BTreeMap<Kind, Vec<(usize, f64)>> = BTreeMap::new();
     for (i, cell) in cells.iter().enumerate().filter(|(i, _)| !dead[*i] || reading.response == Metric::Loss) {
         let values = match reading.response {
@@ -431,8 +435,8 @@ fn late_rtt(m: &Measurement, rules: &MetricRules) -> Option<f64> {
 }
 
 /// Shares of lost datagrams. Where no probe of loss ran, the RTT requests still say whether anything gets
-/// through; that something does is worth saying only where no pair of the kind was probed: a few answers
-/// would outvote real probes.
+/// through; that something does is worth saying only where no pair of the kind was probed, or one is dead: a
+/// few answers would outvote real probes.
 fn losses(cell: &CellEvidence<'_>, kind_is_probed: bool) -> Vec<f64> {
     let probed = cell.losses();
     if !probed.is_empty() {
