@@ -110,6 +110,31 @@ fn a_sysctl_is_written_where_it_counts_last() {
     assert!(copied.unwrap_err().contains("99-sysctl.conf:2 of sysctl.d gives 1"), "a copy is no link");
 }
 
+/// A line of `sysctl.d` for what a module brings does nothing where that is loaded later.
+#[test]
+fn the_module_of_a_sysctl_is_loaded_before_its_value_is_set() {
+    let keep = |files: &[(&str, &str)]| {
+        let key = "sysctl.net.netfilter.nf_conntrack_max";
+        keep(&[&[(SYSTEMD, "")], files].concat(), key, FactValue::Int(7)).unwrap()
+    };
+    let module = ("sys/module/nf_conntrack/initstate", "live\n");
+    let loaded = "etc/modules-load.d/90-linerate-nf_conntrack_max.conf";
+    let kept = keep(&[module]);
+    assert_eq!(kept.keys().collect::<Vec<_>>(), [loaded, "etc/sysctl.d/90-linerate.conf"]);
+    assert_eq!(kept[loaded].lines().last(), Some("nf_conntrack"));
+    // The file of another trial goes away with it.
+    let own = ("etc/modules-load.d/90-linerate-nf_conntrack_buckets.conf", "nf_conntrack\n");
+    assert!(keep(&[module, own]).contains_key(loaded));
+    for early in [
+        ("usr/lib/modules-load.d/firewall.conf", "# x\nnf-conntrack\n"),
+        ("etc/modules", "nf_conntrack\n"),
+        ("etc/udev/rules.d/9.rules", "KERNEL==\"nf_conntrack\", RUN+=\"/usr/lib/systemd/systemd-sysctl\"\n"),
+    ] {
+        assert_eq!(only(&keep(&[module, early])).0, "etc/sysctl.d/90-linerate.conf", "{early:?}");
+    }
+    assert_eq!(only(&keep(&[])).0, "etc/sysctl.d/90-linerate.conf", "it is part of the kernel");
+}
+
 #[test]
 fn a_profile_of_tuned_that_sets_the_key_is_where_it_is_kept() {
     let keep = |main: &str, files: &[(&str, &str)]| {

@@ -14,6 +14,7 @@ mod ifcfg;
 mod ifupdown;
 mod link_files;
 mod modprobe;
+mod modules_load;
 mod netplan;
 mod network_manager;
 mod networkd;
@@ -124,6 +125,13 @@ pub(crate) fn persist(root: &Root, etc_dir: &Path, key: &str, value: &FactValue)
         }
     }
     usual
+}
+
+/// What has to be written beside the line of a key.
+pub(crate) fn persist_beside(root: &Root, etc_dir: &Path, key: &str) -> Option<Persist> {
+    let host =
+        HostFiles { tree: Tree::new(root, etc_dir), settings: Vec::new(), view: View::new(root, None, &[]) };
+    modules_load::persist(&host, key)
 }
 
 /// The first change that another line counts after, were these files written (path and text), with the

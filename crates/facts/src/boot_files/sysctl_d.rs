@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::owner::{HostFiles, Kept, Line, Owner};
+use super::modules_load;
+use super::owner::{HostFiles, Kept, Line, Owner, Unclear};
 use super::tree::Tree;
 use crate::change::setting::Persist;
 
@@ -22,9 +23,29 @@ impl Owner for SysctlD {
         let mut lines = Vec::new();
         for file in files(&host.tree)? {
             let Some(text) = host.tree.read(&file)? else { continue };
-            lines.extend(of(&file, &text).into_iter().filter(|line| host.wants(&line.key)));
+            for line in of(&file, &text).into_iter().filter(|line| host.wants(&line.key)) {
+                if modules_load::late(host, &line.key)?.is_none() {
+                    lines.push(line);
+                }
+            }
         }
         Ok(lines)
+    }
+
+    /// Lines that name what is not there yet when they count.
+    fn unclear(&self, host: &HostFiles<'_>) -> Result<Vec<Unclear>, String> {
+        let mut unclear = Vec::new();
+        for file in files(&host.tree)? {
+            let text = host.tree.read(&file)?.unwrap_or_default();
+            for line in of(&file, &text).into_iter().filter(|line| host.wants(&line.key)) {
+                if let Some(module) = modules_load::late(host, &line.key)? {
+                    let reason =
+                        format!("{}: {module} is loaded later, if no service applies it again", line.at);
+                    unclear.push(Unclear { keys: line.key, reason });
+                }
+            }
+        }
+        Ok(unclear)
     }
 
     /// In the file whose name comes after that of the last one that sets the key; where `sysctl.conf` sets it

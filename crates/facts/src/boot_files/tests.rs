@@ -150,6 +150,20 @@ fn an_enabled_profile_of_tuned_counts_unless_the_administrator_has_the_key() {
 }
 
 #[test]
+fn what_a_module_brings_that_is_loaded_later_is_not_set() {
+    let key = "sysctl.net.netfilter.nf_conntrack_max";
+    let conf = ("etc/sysctl.d/50-x.conf", "net.netfilter.nf_conntrack_max = 9\n");
+    let now = [(key, FactValue::Int(9))];
+    let site = Site::new(&[conf]);
+    assert_eq!(site.lines(&now), [format!("sysctl.d {}:1 {key} 9", conf.0)]);
+    let site = Site::new(&[conf, ("sys/module/nf_conntrack/initstate", "live\n")]);
+    let (lines, gaps) = site.read(&now);
+    assert_eq!(lines, [""; 0]);
+    let reason = "etc/sysctl.d/50-x.conf:1: nf_conntrack is loaded later, if no service applies it again";
+    assert_eq!(gaps, [format!("boot.{key}: {reason}")]);
+}
+
+#[test]
 fn a_unit_that_keep_wrote_counts_where_it_is_enabled_and_as_written() {
     let key = "nic.lo.qdisc";
     let now = FactValue::Text("noqueue".to_owned());

@@ -63,6 +63,8 @@ pub trait ChangingHost {
     fn related(&self, key: &str) -> Vec<String>;
     /// How a value survives a reboot on this host, by the owner that rules the setting here.
     fn persist(&self, etc_dir: &Path, key: &str, value: &FactValue) -> Persist;
+    /// What else has to be written for a line in a file to count at boot.
+    fn persist_beside(&self, etc_dir: &Path, key: &str) -> Option<Persist>;
     /// The first change that the files of the host would not give after a boot, were these files written,
     /// with the reason.
     fn overridden(
@@ -172,6 +174,10 @@ impl ChangingHost for RealHost {
 
     fn persist(&self, etc_dir: &Path, key: &str, value: &FactValue) -> Persist {
         boot_files::persist(&self.root, etc_dir, key, value)
+    }
+
+    fn persist_beside(&self, etc_dir: &Path, key: &str) -> Option<Persist> {
+        boot_files::persist_beside(&self.root, etc_dir, key)
     }
 
     fn overridden(

@@ -13,7 +13,7 @@ const STANZAS: [&str; 8] =
 pub(crate) fn begins_section(line: &str, syntax: FileSyntax) -> bool {
     match syntax {
         FileSyntax::Assign => line.trim_start().starts_with('['),
-        FileSyntax::Colon => false,
+        FileSyntax::Colon | FileSyntax::Word => false,
         FileSyntax::Stanza => {
             let word = line.split_whitespace().next().unwrap_or_default();
             STANZAS.contains(&word) || word.starts_with("allow-")
@@ -32,6 +32,7 @@ pub(crate) fn field(line: &str, syntax: FileSyntax) -> Option<&str> {
         FileSyntax::Assign => Some(line.split_once('=')?.0.trim().trim_start_matches('-')),
         FileSyntax::Colon => Some(line.split_once(':')?.0.trim()),
         FileSyntax::Stanza => line.split_whitespace().next().filter(|_| !begins_section(line, syntax)),
+        FileSyntax::Word => Some(line),
     }
 }
 

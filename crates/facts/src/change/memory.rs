@@ -178,6 +178,10 @@ impl ChangingHost for Process {
         }
     }
 
+    fn persist_beside(&self, _etc_dir: &Path, _key: &str) -> Option<Persist> {
+        None
+    }
+
     fn overridden(
         &self,
         _etc_dir: &Path,

@@ -70,35 +70,47 @@ pub(crate) fn plan<H: ChangingHost>(
 ) -> Result<Vec<FileEdit>, ChangeError> {
     let mut edits: Vec<FileEdit> = Vec::new();
     for change in changes {
-        match host.persist(etc_dir, &change.key, &change.to) {
-            Persist::Impossible { reason } => {
-                return Err(ChangeError::CannotStay {
-                    host: name.to_owned(),
-                    key: change.key.clone(),
-                    reason,
-                });
-            }
-            Persist::File { path, preamble, section, syntax, name: field, line } => {
-                let edit = LineEdit { section, syntax, name: field, line };
-                add_line(host, name, &mut edits, &below(host, name, etc_dir, &path)?, &preamble, edit)?;
-            }
-            Persist::Unit { name: unit, description, exec } => {
-                let service = PathBuf::from(format!("systemd/system/{unit}.service"));
-                let wants = PathBuf::from(format!("systemd/system/multi-user.target.wants/{unit}.service"));
-                let text = Content::Text(unit_text(&unit, &description, &exec));
-                let link = Content::Link(PathBuf::from(format!("../{unit}.service")));
-                for (path, after) in [(service, text), (wants, link)] {
-                    let path = below(host, name, etc_dir, &path)?;
-                    let before = load(host, name, &path)?;
-                    edits.push(FileEdit { path, before, after, lines: Vec::new(), preamble: String::new() });
-                }
-            }
+        let beside = host.persist_beside(etc_dir, &change.key);
+        for part in [host.persist(etc_dir, &change.key, &change.to)].into_iter().chain(beside) {
+            add(host, name, etc_dir, &mut edits, &change.key, part)?;
         }
     }
     let after: Vec<(PathBuf, Content)> = edits.iter().map(|e| (e.path.clone(), e.after.clone())).collect();
     match host.overridden(etc_dir, &after, changes) {
         Some((key, reason)) => Err(ChangeError::CannotStay { host: name.to_owned(), key, reason }),
         None => Ok(edits),
+    }
+}
+
+/// Adds what one change does to files.
+fn add<H: ChangingHost>(
+    host: &H,
+    name: &str,
+    etc_dir: &Path,
+    edits: &mut Vec<FileEdit>,
+    key: &str,
+    part: Persist,
+) -> Result<(), ChangeError> {
+    match part {
+        Persist::Impossible { reason } => {
+            Err(ChangeError::CannotStay { host: name.to_owned(), key: key.into(), reason })
+        }
+        Persist::File { path, preamble, section, syntax, name: field, line } => {
+            let edit = LineEdit { section, syntax, name: field, line };
+            add_line(host, name, edits, &below(host, name, etc_dir, &path)?, &preamble, edit)
+        }
+        Persist::Unit { name: unit, description, exec } => {
+            let service = PathBuf::from(format!("systemd/system/{unit}.service"));
+            let wants = PathBuf::from(format!("systemd/system/multi-user.target.wants/{unit}.service"));
+            let text = Content::Text(unit_text(&unit, &description, &exec));
+            let link = Content::Link(PathBuf::from(format!("../{unit}.service")));
+            for (path, after) in [(service, text), (wants, link)] {
+                let path = below(host, name, etc_dir, &path)?;
+                let before = load(host, name, &path)?;
+                edits.push(FileEdit { path, before, after, lines: Vec::new(), preamble: String::new() });
+            }
+            Ok(())
+        }
     }
 }
 
@@ -180,10 +192,11 @@ fn wanted(file: &FileEdit, now: Option<&Content>) -> Option<Content> {
 
 /// Where a persistent setting can be: folder below the one that stands for `/etc` (`*` is any one), and what
 /// the names of files there start and end with.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     ("", "sysctl.conf", "sysctl.conf"),
     ("sysctl.d", "90-linerate", ".conf"),
     ("sysctl.d", "zz-linerate", ".conf"),
+    ("modules-load.d", "90-linerate-", ".conf"),
     ("systemd/network", "00-linerate-", ".link"),
     ("systemd/network", "10-linerate-", ".link"),
     ("systemd/network/*.network.d", "90-linerate", ".conf"),

@@ -155,6 +155,8 @@ pub enum FileSyntax {
     Colon,
     /// `name value`, sections begin with a line of their own: interfaces(5).
     Stanza,
+    /// A name alone: modules-load.d(5).
+    Word,
 }
 
 /// How a value survives a reboot. All paths are relative to the folder that stands for `/etc`.

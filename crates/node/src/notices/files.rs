@@ -8,9 +8,9 @@ use linerate_sys::inotify::Inotify;
 
 use super::source::{Notice, Opened, Source};
 
-/// Folders of sysctl, systemd, `NetworkManager`, netplan, ifupdown, tuned, udev, modprobe and irqbalance, as
+/// Folders of sysctl, systemd, `NetworkManager`, netplan, ifupdown, tuned, udev, modules and irqbalance, as
 /// their manual pages name them, each with what is below it: drop-ins, and the profiles of tuned.
-const FOLDERS: [&str; 31] = [
+const FOLDERS: [&str; 34] = [
     "/etc/sysctl.d",
     "/run/sysctl.d",
     "/usr/local/lib/sysctl.d",
@@ -39,12 +39,16 @@ const FOLDERS: [&str; 31] = [
     "/etc/modprobe.d",
     "/run/modprobe.d",
     "/usr/lib/modprobe.d",
+    "/etc/modules-load.d",
+    "/run/modules-load.d",
+    "/usr/lib/modules-load.d",
     "/etc/default",
     "/etc/sysconfig",
     "/etc/drbd.d",
 ];
 /// Watched by themselves: their folder has too much else.
-const FILES: [&str; 4] = ["/etc/sysctl.conf", "/etc/drbd.conf", "/etc/rc.local", "/etc/rc.d/rc.local"];
+const FILES: [&str; 5] =
+    ["/etc/sysctl.conf", "/etc/modules", "/etc/drbd.conf", "/etc/rc.local", "/etc/rc.d/rc.local"];
 
 struct Files(Inotify);
 
