@@ -131,7 +131,8 @@ fn wait_for(what: &str, mut ask: impl FnMut() -> String, done: impl Fn(&str) -> 
 
 /// Standard output of a command that ended with one of these codes.
 fn printed(output: &Output, codes: &[i32]) -> String {
-    let errors = text(&output.stderr);
-    assert!(output.status.code().is_some_and(|code| codes.contains(&code)), "{:?}: {errors}", output.status);
-    text(&output.stdout)
+    let (shown, errors) = (text(&output.stdout), text(&output.stderr));
+    let has_code = output.status.code().is_some_and(|code| codes.contains(&code));
+    assert!(has_code, "{:?}: {errors}\n{shown}", output.status);
+    shown
 }

@@ -25,6 +25,7 @@ pub(super) const PACKAGES: &[&str] = &[
     "munge",
     "netplan.io",
     "network-manager",
+    "nftables",
     "procps",
     "sed",
     "slurm-client",
@@ -76,8 +77,22 @@ pub(super) const LEFT_OUT_FILES: &[&str] = &[
 ];
 
 /// Kernel modules of the guests; what they need comes with them.
-pub(super) const MODULES: &[&str] =
-    &["dummy", "sch_fq", "sd_mod", "tcp_bbr", "virtio_net", "virtio_pci", "virtio_rng", "virtio_scsi"];
+pub(super) const MODULES: &[&str] = &[
+    "bonding",
+    "bridge",
+    "dummy",
+    "nf_conntrack",
+    "nf_tables",
+    "nft_ct",
+    "sch_fq",
+    "sd_mod",
+    "tcp_bbr",
+    "virtio_net",
+    "virtio_pci",
+    "virtio_rng",
+    "virtio_scsi",
+    "vxlan",
+];
 
 /// Modules that are loaded before the root file system is there.
 pub(super) const FIRST_MODULES: &[&str] = &["virtio_pci", "virtio_blk", "virtio_scsi", "sd_mod", "overlay"];
