@@ -52,8 +52,13 @@ mod together;
 pub mod trial;
 
 pub use ceilings::{LinkSpeeds, link_speeds};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use linerate_knowledge::Knowledge;
+use linerate_model::fact::HostFacts;
 use linerate_model::finding::{Cell, Diagnosis, Finding};
+use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::plan::Test;
 use linerate_model::remark::Remark;
 use linerate_model::snapshot::Snapshot;
@@ -138,6 +143,12 @@ pub fn second_stage(snapshot: &Snapshot, knowledge: &Knowledge, first_id: u32) -
         test.id = id;
     }
     tests
+}
+
+/// Time that the second stage needs for longer transfers, since rules with limits were read.
+#[must_use]
+pub fn longer_transfers(inventory: &Inventory, facts: &BTreeMap<HostName, HostFacts>) -> Duration {
+    next::longer_time(inventory, facts, &Rules::DEFAULT.next)
 }
 
 /// Stages 1 and 2: what is known and what was measured, beside its ceilings.

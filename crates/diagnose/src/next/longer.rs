@@ -4,27 +4,45 @@
 //!
 //! In: cells, and what was located. Out: one transfer for each path in doubt, a few at most. A limiter is
 //! suspected where a rate jumps, where it falls within a transfer, and where a host, or the machine under it,
-//! has a limiter on its device.
+//! has a limiter on its device. Of the paths of such a host the one that lost most is measured.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use linerate_model::fact::HostFacts;
 use linerate_model::finding::Metric;
-use linerate_model::kind::TcpPlan;
+use linerate_model::inventory::{HostName, Inventory};
+use linerate_model::kind::{TcpPlan, TestPlan as _};
 use linerate_model::plan::Test;
 
 use crate::attribute::Judged;
 use crate::context::Context;
-use crate::evidence::{CellEvidence, Facts, series};
+use crate::evidence::{CellEvidence, series};
 use crate::rules::{NextRules, Rules};
 use crate::stats::median;
 
-/// Facts of a limiter, with words that one of their values has.
-const LIMITERS: [(&str, &[&str]); 4] = [
-    ("nic.*.qdisc", &["tbf", "htb", "hfsc", "cbq", "cake"]),
-    ("nic.*.filter.*", &["police"]),
-    ("firewall.*.limits", &["1", "2", "3", "4", "5", "6", "7", "8", "9"]),
-    ("nic.*.qdisc_rate_bit", &[]),
+/// A limiter by its fact: beginning and end of the key, a part of it, words that one of its values has, and
+/// whether what a host sends passes it, and what it receives. The first that fits counts.
+type Limiter = (&'static str, &'static str, &'static str, &'static [&'static str], [bool; 2]);
+const LIMITERS: [Limiter; 9] = [
+    ("nic.", ".qdisc", "nic.ifb", SHAPERS, [false, true]),
+    ("nic.", ".qdisc", "", SHAPERS, [true, false]),
+    ("nic.", ".qdisc_rate_bit", "nic.ifb", DIGITS, [false, true]),
+    ("nic.", ".qdisc_rate_bit", "", DIGITS, [true, false]),
+    ("nic.", "", ".filter.egress.", &["police"], [true, false]),
+    ("nic.", "", ".filter.", &["police"], [false, true]),
+    ("firewall.", ".limits", "input", DIGITS, [false, true]),
+    ("firewall.", ".limits", "output", DIGITS, [true, false]),
+    ("firewall.", ".limits", "", DIGITS, [true, true]),
 ];
+/// The first are queues, whose bucket is small: a usual transfer sees it run empty. That of a rule holds what
+/// passes in a second.
+const QUEUES: usize = 4;
+type FactsOfHosts = BTreeMap<HostName, HostFacts>;
+type Ends<'a> = BTreeSet<(bool, &'a str)>;
+const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cbq", "cake"];
+/// Digits of a number above zero.
+const DIGITS: &[&str] = &["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
 /// Longer transfers of the paths on which a limiter is suspected, without numbers.
 pub(crate) fn tests<'a>(context: &Context<'a>, judged: &[Judged<'a, '_>]) -> Vec<Test> {
@@ -34,25 +52,60 @@ pub(crate) fn tests<'a>(context: &Context<'a>, judged: &[Judged<'a, '_>]) -> Vec
         .filter(|j| j.responses.contains(&Metric::TwoState))
         .flat_map(|j| j.located.rows.iter().map(|row| context.rows[*row].cell))
         .collect();
-    let facts = &context.facts;
-    let is_limited = |host: &str| {
-        has_limiter(facts, host) || facts.machines_of(host).iter().any(|machine| has_limiter(facts, machine))
-    };
-    let limited: BTreeSet<&str> = context.measured.iter().copied().filter(|host| is_limited(host)).collect();
-    let is_suspected =
-        |number: usize, cell: &CellEvidence<'_>| located.contains(&number) || falls(cell, rules);
-    let mut ends: BTreeSet<(bool, &str)> = BTreeSet::new();
-    // One path from a host with a limiter and one to it show what that does.
+    let snapshot = context.facts.snapshot;
+    let mut limited = limited(&snapshot.inventory, &snapshot.facts, &LIMITERS);
+    let is_suspected = |n: usize, cell: &CellEvidence<'_>| located.contains(&n) || falls(cell, rules);
+    // One path from a host with a limiter, and one to it, show what that does.
     let mut is_new = |cell: &CellEvidence<'a>| {
-        let from = limited.contains(cell.from) && ends.insert((true, cell.from));
-        let to = limited.contains(cell.to) && ends.insert((false, cell.to));
-        from || to
+        let from = limited.remove(&(true, cell.from));
+        limited.remove(&(false, cell.to)) || from
     };
     // Inside a machine there is no device of the network.
     let crossing = context.cells.iter().enumerate().filter(|(_, cell)| cell.kind.shared_groups == 0);
-    let wanted = crossing.filter(|(number, cell)| is_suspected(*number, cell) || is_new(cell));
+    let mut worst_first: Vec<_> = crossing.collect();
+    let lost = |cell: &CellEvidence<'_>| cell.retransmits_per_s.unwrap_or(0.0);
+    worst_first.sort_by(|(_, one), (_, other)| lost(other).total_cmp(&lost(one)));
+    let wanted = worst_first.into_iter().filter(|(number, cell)| is_suspected(*number, cell) || is_new(cell));
     let unknown = wanted.map(|(_, cell)| cell).filter(|cell| !is_known(cell, &rules.next));
     unknown.take(rules.next.longer_max).map(|cell| longer(cell, &rules.next)).collect()
+}
+
+/// Time that longer transfers take for the rules with a limit that were read, one after the other.
+pub(crate) fn time(inventory: &Inventory, facts: &FactsOfHosts, rules: &NextRules) -> Duration {
+    let count = limited(inventory, facts, &LIMITERS[QUEUES..]).len().min(rules.longer_max);
+    TcpPlan::single(rules.longer_ms).expected() * count as u32
+}
+
+/// Hosts with a limiter of their own, or of a machine under them, each with whether what it sends (`true`) or
+/// receives may be held back: what a machine sends, its hosts receive.
+fn limited<'a>(inventory: &'a Inventory, facts: &FactsOfHosts, known: &[Limiter]) -> Ends<'a> {
+    let held = |host: &str| facts.get(host).map(|facts| limiters(facts, known)).unwrap_or_default();
+    let mut ends = Ends::new();
+    for host in inventory.hosts.iter().filter(|host| !host.endpoints.is_empty()) {
+        let mut machines = inventory.groups_of(&host.name).into_iter().filter_map(|g| g.machine.as_ref());
+        let is_below = machines.any(|machine| held(machine) != [false, false]);
+        let [sends, receives] = held(&host.name);
+        let sides = [(true, is_below || sends), (false, is_below || receives)];
+        ends.extend(sides.iter().filter(|(_, held)| *held).map(|(side, _)| (*side, host.name.as_str())));
+    }
+    ends
+}
+
+/// Whether a limiter is among the facts of a host, of what it sends and of what it receives.
+fn limiters(facts: &HostFacts, known: &[Limiter]) -> [bool; 2] {
+    let mut found = [false, false];
+    for (key, value) in &facts.readings {
+        let has = |words: &[&str]| words.iter().any(|word| value.to_string().contains(word));
+        let limiter = known.iter().find(|(begin, end, part, ..)| {
+            key.starts_with(begin) && key.ends_with(end) && key.contains(part)
+        });
+        if let Some((.., words, passes)) = limiter
+            && has(words)
+        {
+            found = [found[0] || passes[0], found[1] || passes[1]];
+        }
+    }
+    found
 }
 
 fn longer(cell: &CellEvidence<'_>, rules: &NextRules) -> Test {
@@ -63,15 +116,6 @@ fn longer(cell: &CellEvidence<'_>, rules: &NextRules) -> Test {
 
 /// Number of the first repetition of the second stage.
 const FIRST_REPEAT: u16 = 100;
-
-fn has_limiter(facts: &Facts<'_>, host: &str) -> bool {
-    LIMITERS.iter().any(|(pattern, words)| {
-        facts.matching(host, pattern).iter().any(|(_, value)| {
-            let text = value.to_string();
-            words.is_empty() || words.iter().any(|word| text.contains(word))
-        })
-    })
-}
 
 /// Whether a transfer of the cell ran slower at its end than at its beginning.
 fn falls(cell: &CellEvidence<'_>, rules: &Rules) -> bool {

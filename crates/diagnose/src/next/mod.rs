@@ -8,4 +8,4 @@ mod topics;
 pub(crate) use ask::asked;
 pub use ask::commands;
 pub(crate) use decide::{add_new, next, tests};
-pub(crate) use longer::tests as longer;
+pub(crate) use longer::{tests as longer, time as longer_time};

@@ -15,9 +15,9 @@ use linerate_knowledge::Knowledge;
 use linerate_model::fact::{FactValue, Gap, GapSubject};
 use linerate_model::finding::{Diagnosis, Direction, RankedCause, Suspect};
 use linerate_model::inventory::Layer;
-use linerate_model::kind::TcpPlan;
+use linerate_model::kind::{RttPlan, TcpPlan};
 use linerate_model::plan::Test;
-use linerate_model::sample::Sample;
+use linerate_model::sample::{Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
 
 const LAYOUTS: [Layout; 3] = [THREE, SIX, TWELVE];
@@ -268,8 +268,41 @@ fn a_single_slow_pair_is_tested_again_before_it_is_reported() {
     assert_eq!(found.findings[0].affected, [("arc-3".to_owned(), "arc-5".to_owned())]);
 }
 
-/// A bucket may let a second through: a host with a limiter is measured longer, once in each direction,
-/// before its full rate is believed.
+/// Where transfers are few, a path that answers requests is not one through which nothing gets.
+#[test]
+fn a_dead_pair_is_no_dead_group_where_its_neighbours_answer() {
+    let knowledge = Knowledge::builtin().unwrap();
+    let cluster = Cluster::new(TWELVE);
+    let is_dead = |from: &str, to: &str| [("n-2", "n-11"), ("n-11", "n-2")].contains(&(from, to));
+    let groups = |sample: &Sample| [&sample.test.from, &sample.test.to].map(|host| cluster.group_of(host));
+    let is_between = |sample: &Sample| groups(sample).contains(&"hv-1") && groups(sample).contains(&"hv-5");
+    let mut judged = 0;
+    for seed in 0..30 {
+        let mut snapshot = cluster.measure(seed, &|from, to, layer, path| {
+            path.blocked |= layer == Layer::Overlay && is_dead(from, to);
+        });
+        // Between these groups only requests were sent in the overlay, and one transfer on the dead path.
+        snapshot.samples.retain(|s| {
+            let is_open = s.test.layer == Layer::Underlay || !is_between(s);
+            is_open || is_dead(&s.test.from, &s.test.to) || s.test.kind.is::<RttPlan>()
+        });
+        let of_overlay = |s: &&Sample| s.test.layer == Layer::Overlay && is_between(s);
+        let answered =
+            snapshot.samples.iter().filter(of_overlay).filter(|s| matches!(s.outcome, Outcome::Measured(_)));
+        if answered.count() < 3 {
+            continue;
+        }
+        let found = diagnose(&snapshot, &knowledge);
+        let Some(first) = found.findings.first() else { continue };
+        judged += 1;
+        assert!(!found.headline.contains("hv-"), "seed {seed}: {}", found.headline);
+        assert!(first.affected.iter().all(|(from, to)| is_dead(from, to)), "seed {seed}: {}", found.headline);
+    }
+    assert!(judged > 10, "{judged}");
+}
+
+/// A bucket may let a second through: a host with a limiter is measured longer, once in each direction that
+/// it may hold back, before its full rate is believed.
 #[test]
 fn a_limiter_that_was_not_felt_is_measured_longer_once() {
     let knowledge = Knowledge::builtin().unwrap();
@@ -298,8 +331,13 @@ fn a_limiter_that_was_not_felt_is_measured_longer_once() {
     );
     let (long, left) = longer(&cluster);
     assert_eq!(left, 0, "{long:?}");
-    assert_eq!(long.iter().filter(|t| t.from == "node-2").count(), 1, "{long:?}");
-    assert_eq!(long.iter().filter(|t| t.to == "node-2").count(), 1, "{long:?}");
+    assert_eq!(long.iter().map(|t| t.from.as_str()).collect::<Vec<_>>(), ["node-2"], "{long:?}");
+    cluster.set("node-2", "firewall.input.limits", FactValue::Int(1));
+    let (long, left) = longer(&cluster);
+    assert_eq!(left, 0, "{long:?}");
+    for sides in [|t: &Test| t.from.clone(), |t: &Test| t.to.clone()] {
+        assert_eq!(long.iter().map(sides).filter(|host| host == "node-2").count(), 1, "{long:?}");
+    }
 }
 
 /// Probabilities of what explains a slow receiver that has one more fact than the others, by id.

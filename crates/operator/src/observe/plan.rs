@@ -55,6 +55,8 @@ const INNER_ALONE_MAX: usize = 24;
 const RESERVE: f64 = 0.06;
 const RESERVE_S_MIN: f64 = 4.0;
 const RESERVE_MAX: f64 = 0.2;
+/// Share of the budget that is kept beside it for longer transfers, where limiters were read on hosts.
+const LONGER_MAX: f64 = 0.25;
 /// Streams of the many-stream tests.
 const STREAMS: u16 = 8;
 /// Payload of a UDP loss probe: fits every tunnel, so that loss is not mistaken for an MTU fault. On a slow
@@ -120,10 +122,12 @@ pub fn probe_of(kind: &TestKind, path_bps: f64, inner: bool) -> TestKind {
     }
 }
 
-/// What of a budget is kept for the second stage.
-pub fn reserve(budget: Duration) -> Duration {
+/// What of a budget is kept for the second stage; `longer` is what transfers take that are longer than what
+/// a limiter may have saved up.
+pub fn reserve(budget: Duration, longer: Duration) -> Duration {
     let seconds = budget.as_secs_f64();
-    Duration::from_secs_f64(RESERVE_S_MIN.clamp(RESERVE * seconds, RESERVE_MAX * seconds))
+    let usual = Duration::from_secs_f64(RESERVE_S_MIN.clamp(RESERVE * seconds, RESERVE_MAX * seconds));
+    usual + longer.min(budget.mul_f64(LONGER_MAX))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -209,7 +213,8 @@ pub fn plan(spec: &SurveySpec<'_>) -> Plan {
         let times = choices(spec).find(|times| times.tcp_ms <= TCP_MS_DEFAULT).unwrap_or(Times::shortest());
         return written(spec, &blocks, times, fewer.into_iter().collect());
     };
-    let room_s = budget.saturating_sub(reserve(budget)).as_secs_f64();
+    let longer = linerate_diagnose::longer_transfers(spec.inventory, spec.facts);
+    let room_s = budget.saturating_sub(reserve(budget, longer)).as_secs_f64();
     let full = measured(spec) <= FULL_MATRIX_HOSTS_MAX;
     let fewest = MATCHINGS[MATCHINGS.len() - 1] as f64;
     let mut at_most = if measured(spec) < VERY_MANY_HOSTS { f64::INFINITY } else { fewest };
@@ -235,7 +240,8 @@ pub fn plan(spec: &SurveySpec<'_>) -> Plan {
         let shortest = Times::shortest().total_s(&blocks);
         at_most = (*matchings as f64 * room_s / shortest.max(1e-3)).ceil();
     }
-    squeezed(spec, room_s, budget.as_secs_f64() * (1.0 - RESERVE), full)
+    let most = budget.mul_f64(1.0 - RESERVE).saturating_sub(longer.min(budget.mul_f64(LONGER_MAX)));
+    squeezed(spec, room_s, most.as_secs_f64(), full)
 }
 
 /// A budget in which not everything fits: the least important blocks go, then the transfers get the rest.

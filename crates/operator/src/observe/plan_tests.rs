@@ -213,9 +213,29 @@ fn a_loss_probe_has_enough_datagrams_for_one_in_a_thousand() {
 }
 
 #[test]
-fn the_second_stage_has_seconds_of_its_own_and_at_most_a_fifth() {
-    let kept = |seconds| reserve(Duration::from_secs(seconds));
-    assert_eq!([10, 20, 40, 100].map(kept), [2, 4, 4, 6].map(Duration::from_secs));
+fn the_second_stage_has_seconds_of_its_own_and_more_where_a_limiter_was_read() {
+    let kept = |longer: u64| {
+        let longer = Duration::from_secs(longer);
+        [10, 20, 40, 100].map(|seconds| reserve(Duration::from_secs(seconds), longer).as_millis())
+    };
+    assert_eq!(kept(0), [2000, 4000, 4000, 6000]);
+    assert_eq!(kept(6), [4500, 9000, 10_000, 12_000], "at most a quarter");
+    let (inventory, mut facts) = (cluster(&[4, 4, 3]), Facts::new());
+    let longer = |facts: &Facts| linerate_diagnose::longer_transfers(&inventory, facts).as_secs();
+    assert_eq!(longer(&facts), 0);
+    let limited = |key: &str, value: FactValue| {
+        let mut facts = HostFacts::default();
+        facts.readings.insert(key.into(), value);
+        facts
+    };
+    facts.insert("arc-1".into(), limited("nic.eth0.qdisc", FactValue::Text("tbf".into())));
+    assert_eq!(longer(&facts), 0, "a bucket that is empty at once");
+    facts.insert("arc-1".into(), limited("firewall.output.limits", FactValue::Int(1)));
+    assert_eq!(longer(&facts), 2, "of what it sends");
+    facts.insert("vs-3-host".into(), limited("firewall.forward.limits", FactValue::Int(2)));
+    assert_eq!(longer(&facts), 7, "and both directions of arc-3");
+    facts.insert("vs-3-host".into(), limited("firewall.forward.limits", FactValue::Int(0)));
+    assert_eq!(longer(&facts), 2);
 }
 
 #[test]

@@ -289,7 +289,9 @@ impl<'a> Survey<'a> {
         }
         self.compare_methods(&questions).await?;
         let spare = |left: Duration| left.saturating_sub(Duration::from_secs_f64(plan.expected_s.max(0.0)));
-        self.kept = self.left().map_or(Duration::ZERO, |left| plan::reserve(left).min(spare(left)));
+        let longer = linerate_diagnose::longer_transfers(self.order.inventory, &self.snapshot.facts);
+        let kept = |left| plan::reserve(left, longer).min(spare(left));
+        self.kept = self.left().map_or(Duration::ZERO, kept);
         self.snapshot.left_out.extend(plan.left_out.iter().cloned());
         self.rounds("measuring", &plan.rounds, plan.expected_s).await
     }
