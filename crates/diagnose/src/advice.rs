@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::advice::{Advice, Advised, BufferWindow, Reason};
 use linerate_model::finding::{Cell, Finding, Metric, TermName};
 
-use crate::evidence::CellEvidence;
-use crate::evidence::Facts;
+use crate::evidence::{CellEvidence, Facts};
 use crate::rules::Rules;
 
 /// All advice for a snapshot.

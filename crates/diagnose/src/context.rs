@@ -8,8 +8,7 @@ use linerate_model::finding::{Direction, Suspect};
 
 use crate::attribute::Peers;
 use crate::ceilings::Ports;
-use crate::evidence::CellEvidence;
-use crate::evidence::Facts;
+use crate::evidence::{CellEvidence, Facts};
 use crate::metrics::Row;
 
 /// All that suspects are judged from.

@@ -15,8 +15,7 @@ use linerate_model::snapshot::Snapshot;
 
 use crate::attribute::Judged;
 use crate::context::Context;
-use crate::evidence::Facts;
-use crate::evidence::{CellEvidence, is_own_failure};
+use crate::evidence::{CellEvidence, Facts, is_own_failure};
 use crate::rules::{NoteRules, Rules};
 use crate::storage;
 

@@ -10,8 +10,7 @@ use linerate_model::fact::FactValue;
 use linerate_model::inventory::Layer;
 
 use super::policy::{self, Rule, covers, network};
-use crate::evidence::Facts;
-use crate::evidence::addresses;
+use crate::evidence::{Facts, addresses};
 
 /// Whether another host has one of the addresses too. Two entries of the inventory for one and the same NIC
 /// are one host.

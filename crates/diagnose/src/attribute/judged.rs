@@ -10,8 +10,7 @@ use linerate_model::inventory::Layer;
 use crate::attribute::shape::{self, Shape};
 use crate::attribute::{self, Peers, Scored, Subjects, SuspectContext};
 use crate::context::Context;
-use crate::evidence::CellEvidence;
-use crate::evidence::Facts;
+use crate::evidence::{CellEvidence, Facts};
 use crate::locate::{Column, Located};
 use crate::metrics::{Row, are_confirmed};
 use crate::other_traffic;
@@ -286,15 +285,17 @@ fn is_one_way(response: Metric) -> bool {
     matches!(response, Metric::Loss | Metric::Reordering | Metric::Stalls)
 }
 
-/// The direction of a location that seems to suffer in both, where datagrams show it: what holds packets
-/// back in one direction also holds the acknowledgements of the other back, so that TCP suffers in both.
+/// The direction of a location that seems to suffer in both, where the hook of a rule or datagrams show it:
+/// what holds packets back in one direction also holds the acknowledgements of the other back, so that TCP
+/// suffers in both.
 fn narrow(context: &Context<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored<'_>, f64)]) {
     let Some((cause, probability)) = causes.first() else { return };
     let symptom = &cause.cause.symptom;
-    let Some(response) = symptom.responses.first().copied().filter(|r| is_one_way(*r)) else { return };
+    let response = symptom.responses.first().copied().filter(|r| is_one_way(*r));
     // Whether datagrams suffer on a way, if any were sent on it. What another finding has explained suffers
     // all the same.
     let suffers = |suspect: &Suspect, direction: Direction| {
+        let response = response?;
         let crossing = |row: &&Row| {
             let cell = &context.cells[row.cell];
             row.response == response && context.passes(suspect, direction, cell.from, cell.to)
@@ -306,10 +307,11 @@ fn narrow(context: &Context<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored
     let decides = *probability > context.facts.rules.attribute.direction_min;
     for (suspect, direction, _) in locations.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
         let only = match (suffers(suspect, Direction::Rx), suffers(suspect, Direction::Tx)) {
-            (Some(true), Some(false)) => Direction::Rx,
-            (Some(false), Some(true)) => Direction::Tx,
-            _ => continue,
+            (Some(true), Some(false)) => Some(Direction::Rx),
+            (Some(false), Some(true)) => Some(Direction::Tx),
+            _ => None,
         };
+        let Some(only) = cause.direction_of_hooks().or(only) else { continue };
         let kind = SuspectKind::of(suspect, only);
         if symptom.suspects.contains(&kind) || symptom.suspects.contains(&kind.alias()) {
             *direction = only;

@@ -6,8 +6,7 @@
 use linerate_model::finding::{Ceiling, CeilingTerm, TermBasis, TermName};
 use linerate_model::inventory::Layer;
 
-use crate::evidence::CellEvidence;
-use crate::evidence::Facts;
+use crate::evidence::{CellEvidence, Facts};
 use crate::rules::CeilingRules;
 
 /// Payload share of a link for TCP at the MTU of the machines' network.

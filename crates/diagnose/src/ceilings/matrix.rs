@@ -8,8 +8,7 @@ use linerate_model::finding::{Ceiling, Cell};
 
 use super::ceiling;
 use crate::ceilings::Ports;
-use crate::evidence::Facts;
-use crate::evidence::{CellEvidence, peer_rates};
+use crate::evidence::{CellEvidence, Facts, peer_rates};
 use crate::rules::CeilingRules;
 use crate::stats::TwoLevels;
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use linerate_knowledge::{Cause, FactTest, Knowledge, LayerFit, Op, SuspectKind, features};
 use linerate_model::fact::FactValue;
-use linerate_model::finding::{Direction, FactHit, LayerScope, Suspect};
+use linerate_model::finding::{Direction, LayerScope, Suspect};
 use linerate_model::inventory::Group;
 use linerate_model::snapshot::Snapshot;
 
@@ -201,23 +201,6 @@ fn direction_of(cause: &Cause) -> Direction {
     }
 }
 
-/// The direction of the packets that a hook of the firewall or of tc acts on, by a key of it.
-fn of_hook(key: &str) -> Option<Direction> {
-    key.split('.').find_map(|part| match part {
-        "output" | "postrouting" | "egress" => Some(Direction::Tx),
-        "input" | "prerouting" | "ingress" => Some(Direction::Rx),
-        _ => None,
-    })
-}
-
-/// The direction of all that was hit, where the cause can be in it.
-fn of_hits(cause: &Cause, hits: &[FactHit]) -> Option<Direction> {
-    let direction = of_hook(&hits.first()?.key)?;
-    let kind = if direction == Direction::Tx { SuspectKind::HostTx } else { SuspectKind::HostRx };
-    let is_one = hits.iter().all(|hit| of_hook(&hit.key) == Some(direction));
-    (is_one && cause.symptom.suspects.contains(&kind)).then_some(direction)
-}
-
 /// The cause at one location.
 fn at<'k>(
     context: &Context<'_>,
@@ -252,7 +235,7 @@ fn at<'k>(
         hosts.len() as f64 > rules.everywhere_min * location.subjects.suspects.len() as f64
     };
     // Without a fact, or a counter that moved, there is no wrong setting.
-    let direction = of_hits(cause, &scored.hits).unwrap_or(direction);
+    let direction = scored.direction_of_hooks().unwrap_or(direction);
     (everywhere && (counted || !scored.hits.is_empty()) && scored.score > rules.setting_score_min)
         .then_some(Wrong { suspect: suspect.clone(), direction, layer, scored })
 }

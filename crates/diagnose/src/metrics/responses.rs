@@ -10,8 +10,7 @@ use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use crate::ceilings::Ports;
-use crate::evidence::Facts;
-use crate::evidence::{CellEvidence, Kind, Single, is_of_probes, series, tcp_values};
+use crate::evidence::{CellEvidence, Facts, Kind, Single, is_of_probes, series, tcp_values};
 use crate::rules::MetricRules;
 use crate::stats::{mad, mean, median, quantile};
 

@@ -375,6 +375,23 @@ fn a_count_of_zero_is_no_difference_from_hosts_without_the_count() {
     assert!(!competes(0));
 }
 
+/// A limit of what is received also holds the acknowledgements of what is sent back.
+#[test]
+fn a_limit_in_the_input_is_no_limit_of_both_directions() {
+    for (hook, words) in [("input", "what it receives"), ("output", "what it sends")] {
+        let mut cluster = Cluster::new(SIX);
+        cluster.set("arc-3", &format!("firewall.{hook}.limits"), FactValue::Int(1));
+        let snapshot = cluster.measure(7, &|from, to, _, path| {
+            if [from, to].contains(&"arc-3") {
+                path.rate_bps *= 0.3;
+            }
+        });
+        let found = diagnose(&snapshot, &Knowledge::builtin().unwrap());
+        assert_eq!(found.findings[0].causes[0].id, "firewall-rate-limit", "{}", found.headline);
+        assert!(found.findings[0].sentence.contains(words), "{}", found.findings[0].sentence);
+    }
+}
+
 #[test]
 fn a_rule_that_was_only_read_has_the_direction_of_its_hook() {
     let direction = |hook: &str| {
