@@ -51,10 +51,10 @@ mod symptoms;
 mod together;
 pub mod trial;
 
-pub use ceilings::{LinkSpeeds, link_speeds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub use ceilings::{LinkSpeeds, link_speeds};
 use linerate_knowledge::Knowledge;
 use linerate_model::fact::HostFacts;
 use linerate_model::finding::{Cell, Diagnosis, Finding};

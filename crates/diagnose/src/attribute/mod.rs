@@ -27,7 +27,7 @@ pub(crate) use finding::{finding, ranked};
 pub(crate) use judged::{Judged, alias, judge, subjects};
 pub(crate) use population::Peers;
 use remedies::remedy;
-pub(crate) use scored::Scored;
+pub(crate) use scored::{Scored, of_hook};
 pub(crate) use storage::of_storage;
 pub(crate) use suspect_context::{Subjects, SuspectContext};
 

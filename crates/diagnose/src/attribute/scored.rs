@@ -34,7 +34,7 @@ impl Scored<'_> {
 }
 
 /// The direction of the packets that a hook of the firewall or of tc acts on, by a key of it.
-fn of_hook(key: &str) -> Option<Direction> {
+pub(crate) fn of_hook(key: &str) -> Option<Direction> {
     key.split('.').find_map(|part| match part {
         "output" | "postrouting" | "egress" => Some(Direction::Tx),
         "input" | "prerouting" | "ingress" => Some(Direction::Rx),

@@ -9,40 +9,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use linerate_knowledge::keys::pattern_fits;
 use linerate_model::fact::HostFacts;
-use linerate_model::finding::Metric;
+use linerate_model::finding::{Direction, Metric};
 use linerate_model::inventory::{HostName, Inventory};
 use linerate_model::kind::{TcpPlan, TestPlan as _};
 use linerate_model::plan::Test;
 
-use crate::attribute::Judged;
+use crate::attribute::{Judged, of_hook};
 use crate::context::Context;
 use crate::evidence::{CellEvidence, series};
 use crate::rules::{NextRules, Rules};
 use crate::stats::median;
 
-/// A limiter by its fact: beginning and end of the key, a part of it, words that one of its values has, and
-/// whether what a host sends passes it, and what it receives. The first that fits counts.
-type Limiter = (&'static str, &'static str, &'static str, &'static [&'static str], [bool; 2]);
-const LIMITERS: [Limiter; 9] = [
-    ("nic.", ".qdisc", "nic.ifb", SHAPERS, [false, true]),
-    ("nic.", ".qdisc", "", SHAPERS, [true, false]),
-    ("nic.", ".qdisc_rate_bit", "nic.ifb", DIGITS, [false, true]),
-    ("nic.", ".qdisc_rate_bit", "", DIGITS, [true, false]),
-    ("nic.", "", ".filter.egress.", &["police"], [true, false]),
-    ("nic.", "", ".filter.", &["police"], [false, true]),
-    ("firewall.", ".limits", "input", DIGITS, [false, true]),
-    ("firewall.", ".limits", "output", DIGITS, [true, false]),
-    ("firewall.", ".limits", "", DIGITS, [true, true]),
+/// Facts of a limiter, with words that one of their values has.
+type Limiter = (&'static str, &'static [&'static str]);
+const LIMITERS: [Limiter; 4] = [
+    ("nic.*.qdisc", &["tbf", "htb", "hfsc", "cbq", "cake"]),
+    ("nic.*.qdisc_rate_bit", DIGITS),
+    ("nic.*.filter.*", &["police"]),
+    ("firewall.*.limits", DIGITS),
 ];
 /// The first are queues, whose bucket is small: a usual transfer sees it run empty. That of a rule holds what
 /// passes in a second.
-const QUEUES: usize = 4;
-type FactsOfHosts = BTreeMap<HostName, HostFacts>;
-type Ends<'a> = BTreeSet<(bool, &'a str)>;
-const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cbq", "cake"];
+const QUEUES: usize = 2;
 /// Digits of a number above zero.
 const DIGITS: &[&str] = &["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+type FactsOfHosts = BTreeMap<HostName, HostFacts>;
+type Ends<'a> = BTreeSet<(bool, &'a str)>;
 
 /// Longer transfers of the paths on which a limiter is suspected, without numbers.
 pub(crate) fn tests<'a>(context: &Context<'a>, judged: &[Judged<'a, '_>]) -> Vec<Test> {
@@ -94,15 +89,16 @@ fn limited<'a>(inventory: &'a Inventory, facts: &FactsOfHosts, known: &[Limiter]
 /// Whether a limiter is among the facts of a host, of what it sends and of what it receives.
 fn limiters(facts: &HostFacts, known: &[Limiter]) -> [bool; 2] {
     let mut found = [false, false];
-    for (key, value) in &facts.readings {
-        let has = |words: &[&str]| words.iter().any(|word| value.to_string().contains(word));
-        let limiter = known.iter().find(|(begin, end, part, ..)| {
-            key.starts_with(begin) && key.ends_with(end) && key.contains(part)
-        });
-        if let Some((.., words, passes)) = limiter
-            && has(words)
-        {
-            found = [found[0] || passes[0], found[1] || passes[1]];
+    for (pattern, words) in known {
+        let begin = pattern.split('*').next().unwrap_or_default();
+        let fitting = facts.readings.beginning_with(begin).filter(|(key, _)| pattern_fits(pattern, key));
+        for (key, value) in fitting {
+            if words.iter().any(|word| value.to_string().contains(word)) {
+                let queue = if key.starts_with("nic.ifb") { Direction::Rx } else { Direction::Tx };
+                let direction = of_hook(key).or(key.contains(".qdisc").then_some(queue));
+                found[0] |= direction != Some(Direction::Rx);
+                found[1] |= direction != Some(Direction::Tx);
+            }
         }
     }
     found
