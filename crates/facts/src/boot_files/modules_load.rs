@@ -1,6 +1,6 @@
 //! `modules-load.d`: modules that are loaded at boot before `sysctl.d` is applied (modules-load.d(5)). The
 //! sysctls of a module that is loaded later, because a firewall or a container needs it, keep what the kernel
-//! chose, whatever stands in `sysctl.d`.
+//! chose, whatever stands in `sysctl.d`; which comes first of a firewall and `sysctl.d` may be chance.
 
 use super::owner::HostFiles;
 use super::tree::Tree;
@@ -44,7 +44,7 @@ fn is_early(tree: &Tree<'_>, module: &str, counts: impl Fn(&str) -> bool) -> Res
     Ok(false)
 }
 
-/// The module that is loaded only after `sysctl.d` has been applied: a line for this key does nothing.
+/// The module that nothing loads before `sysctl.d` is applied: a line for this key may do nothing.
 pub(super) fn late(host: &HostFiles<'_>, key: &str) -> Result<Option<&'static str>, String> {
     let Some(module) = module_of(host, key) else { return Ok(None) };
     Ok((!is_early(&host.tree, module, |_| true)?).then_some(module))

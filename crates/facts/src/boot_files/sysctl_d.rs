@@ -39,8 +39,7 @@ impl Owner for SysctlD {
             let text = host.tree.read(&file)?.unwrap_or_default();
             for line in of(&file, &text).into_iter().filter(|line| host.wants(&line.key)) {
                 if let Some(module) = modules_load::late(host, &line.key)? {
-                    let reason =
-                        format!("{}: {module} is loaded later, if no service applies it again", line.at);
+                    let reason = format!("{}: nothing loads {module} before sysctl.d is applied", line.at);
                     unclear.push(Unclear { keys: line.key, reason });
                 }
             }

@@ -159,7 +159,7 @@ fn what_a_module_brings_that_is_loaded_later_is_not_set() {
     let site = Site::new(&[conf, ("sys/module/nf_conntrack/initstate", "live\n")]);
     let (lines, gaps) = site.read(&now);
     assert_eq!(lines, [""; 0]);
-    let reason = "etc/sysctl.d/50-x.conf:1: nf_conntrack is loaded later, if no service applies it again";
+    let reason = "etc/sysctl.d/50-x.conf:1: nothing loads nf_conntrack before sysctl.d is applied";
     assert_eq!(gaps, [format!("boot.{key}: {reason}")]);
 }
 
