@@ -438,5 +438,19 @@ fn choices(all: usize, some: usize) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "drops_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_and_its_tail_are_right() {
+        let mut burst = [0.0; 30];
+        burst[7] = 500.0;
+        // One of thirty intervals: 3 % for a single comparison.
+        assert!((chance(&burst, &burst) - 1.0 / 30.0).abs() < 1e-9);
+        for (z, tail) in [(0.0, 0.5), (1.0, 0.158_655), (2.0, 0.022_750), (3.0, 0.001_350)] {
+            assert!((above_normal(z) - tail).abs() < 1e-6, "{z}");
+        }
+        assert!((above_normal(5.0) / 2.87e-7 - 1.0).abs() < 0.06);
+        assert!((choices(6, 2) - 15.0).abs() < 1e-9);
+    }
+}

@@ -3,6 +3,7 @@
 
 mod at_times;
 mod cluster;
+mod drops;
 mod faults;
 mod ports;
 mod two;
