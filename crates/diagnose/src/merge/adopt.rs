@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use linerate_knowledge::Knowledge;
-use linerate_model::finding::{Direction, Finding, LossLocation, Metric, RankedCause, Suspect};
+use linerate_model::finding::{Clue, Direction, Finding, LossLocation, Metric, RankedCause, Suspect};
 use linerate_model::remark::Remark;
 
 use crate::context::Context;
@@ -25,7 +25,7 @@ pub(super) fn adopt(
         let setting = (0..findings.len())
             .filter(|at| *at != index)
             .find(|at| explains(context, knowledge, &findings[*at], &findings[index]))
-            .filter(|_| is_unexplained(knowledge, &findings[index]));
+            .filter(|_| is_unexplained(&findings[index]));
         if let Some(at) = setting {
             findings[index] = explained(context, &findings[index], &findings[at]);
             findings.remove(at);
@@ -48,6 +48,7 @@ fn explained(context: &Context<'_>, loss: &Finding, setting: &Finding) -> Findin
     Finding {
         places: std::iter::once(weighed(at, share)).chain(others).collect(),
         causes: setting.causes.clone(),
+        affected: of_place(context, at, loss).cloned().collect(),
         next: None,
         decide_tests: Vec::new(),
         tested: passing(context, &at.suspect, at.direction),
@@ -123,9 +124,9 @@ fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
 
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the
 /// loss.
-fn is_unexplained(knowledge: &Knowledge, finding: &Finding) -> bool {
+fn is_unexplained(finding: &Finding) -> bool {
     let only_shape = |c: &RankedCause| {
-        c.is_unknown_setting() || knowledge.get(&c.id).is_some_and(|cause| cause.indicators.is_empty())
+        c.is_unknown_setting() || !c.supports.iter().any(|clue| matches!(clue, Clue::Read(_)))
     };
     !finding.affected.is_empty() && finding.causes.iter().all(only_shape)
 }
@@ -140,7 +141,24 @@ fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, los
     let does = knowledge.get(&cause.id).is_some_and(|known| {
         loss.responses.first().is_some_and(|first| known.symptom.responses.contains(first))
     });
-    does && loss.affected.iter().all(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
+    let least = context.facts.rules.merge.path_share_min;
+    let is_path = |other: &LossLocation| match &other.suspect {
+        Suspect::Pair(from, to) if other.direction == Direction::Tx && other.probability >= least => {
+            context.passes(&place.suspect, place.direction, from, to)
+        }
+        _ => false,
+    };
+    // One path is enough where the evidence fits it alone as well: what else is slow may be so by chance.
+    does && (of_place(context, place, loss).count() == loss.affected.len() || loss.places.iter().any(is_path))
+}
+
+/// The pairs of a loss that pass a place.
+fn of_place<'f>(
+    context: &Context<'_>,
+    place: &LossLocation,
+    loss: &'f Finding,
+) -> impl Iterator<Item = &'f (String, String)> {
+    loss.affected.iter().filter(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
 }
 
 /// Ordered pairs that were measured and pass a suspect.
@@ -222,6 +240,25 @@ mod tests {
                 "{sentence}"
             );
         }
+    }
+
+    #[test]
+    fn a_setting_explains_one_path_of_a_loss_that_may_be_of_that_path_alone() {
+        let (snapshot, knowledge) = (Snapshot::default(), Knowledge::builtin().unwrap());
+        let context =
+            Context::new(Facts::new(&snapshot, &Rules::DEFAULT), Vec::new(), Vec::new(), Ports::default());
+        let left = |probability: f64| {
+            let mut loss = path(Vec::new());
+            loss.places[0].probability = probability;
+            let suspect = Suspect::Host("a".to_owned());
+            loss.places.insert(0, LossLocation { suspect, direction: Direction::Both, probability: 0.6 });
+            loss.affected.push(("c".to_owned(), "a".to_owned()));
+            adopt(&context, &knowledge, vec![loss, finding("b", "tcp-sack-off", Metric::Setting)])
+        };
+        let merged = left(0.2);
+        assert_eq!((merged.len(), merged[0].affected.len()), (1, 1), "{merged:?}");
+        assert_eq!(merged[0].places[0].suspect, Suspect::Host("b".to_owned()));
+        assert_eq!(left(0.02).len(), 2);
     }
 
     #[test]

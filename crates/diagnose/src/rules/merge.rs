@@ -4,6 +4,7 @@ super::number::stage! {
     /// Findings: what is one, what is listed.
     MergeRules {
         test_odds: f64 = 1.0, "log odds", "Most that one bad test adds to a finding";
+        path_share_min: f64 = 0.1, "share", "Probability of a path of a loss that a setting may explain alone";
         setting_share: f64 = 0.9, "share", "Probability moved from a loss to the host whose setting explains it";
         many_hosts: usize = 8, "hosts", "Hosts with the same wrong setting from which on it is one finding";
         majority: f64 = 0.5, "share", "And more than this share of all hosts";
