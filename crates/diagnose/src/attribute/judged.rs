@@ -305,13 +305,14 @@ fn narrow(context: &Context<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored
         Some(all.any(|row| row.y >= row.effect_min))
     };
     let decides = *probability > context.facts.rules.attribute.direction_min;
-    for (suspect, direction, _) in locations.iter_mut().filter(|p| p.1 == Direction::Both && decides) {
+    for (suspect, direction, _) in locations.iter_mut().filter(|p| p.1 == Direction::Both) {
         let only = match (suffers(suspect, Direction::Rx), suffers(suspect, Direction::Tx)) {
             (Some(true), Some(false)) => Some(Direction::Rx),
             (Some(false), Some(true)) => Some(Direction::Tx),
             _ => None,
         };
-        let Some(only) = cause.direction_of_hooks().or(only) else { continue };
+        let only = cause.direction_of_hooks().or(only).filter(|_| decides);
+        let Some(only) = only.or_else(|| slow_direction(context, suspect)) else { continue };
         let kind = SuspectKind::of(suspect, only);
         if symptom.suspects.contains(&kind) || symptom.suspects.contains(&kind.alias()) {
             *direction = only;
@@ -327,6 +328,23 @@ fn narrow(context: &Context<'_>, locations: &mut Vec<Weighed>, causes: &[(Scored
     }
     merged.sort_by(|a, b| b.2.total_cmp(&a.2));
     *locations = merged;
+}
+
+/// The direction in which transfers are far too slow while most of those of the other one are not.
+fn slow_direction(context: &Context<'_>, suspect: &Suspect) -> Option<Direction> {
+    let far_off = context.facts.rules.attribute.slow_direction_min;
+    let lost = |direction: Direction| {
+        let rows = context.rows.iter().filter(|row| row.response == Metric::Throughput).filter(|row| {
+            let cell = &context.cells[row.cell];
+            context.passes(suspect, direction, cell.from, cell.to)
+        });
+        median(&rows.map(|row| row.y / row.effect_min).collect::<Vec<_>>())
+    };
+    match (lost(Direction::Rx)?, lost(Direction::Tx)?) {
+        (rx, tx) if rx < 1.0 && tx >= far_off => Some(Direction::Tx),
+        (rx, tx) if tx < 1.0 && rx >= far_off => Some(Direction::Rx),
+        _ => None,
+    }
 }
 
 /// The group of which a host is the only member, or the only member of a group.

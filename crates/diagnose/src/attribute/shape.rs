@@ -6,7 +6,7 @@ use linerate_knowledge::keys::pattern_fits;
 use linerate_knowledge::{Cause, features};
 use linerate_model::finding::{Clue, Metric};
 use linerate_model::inventory::Layer;
-use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
+use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
@@ -126,7 +126,7 @@ fn path_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: 
     put(shape, "loss", over(bad, |c| c.loss).or_else(sent_again));
     put(shape, "reordered", over(bad, |c| mean(&c.values(|m| m.reordered.or(m.duplicated)))));
     put(shape, "duplicated", over(bad, |c| mean(&c.values(|m| m.duplicated))));
-    put(shape, "rtt_spread", over(bad, |c| rtt_spread(c, rules)));
+    put(shape, "rtt_spread", over(bad, |c| c.rtt_spread()));
     put(shape, "stall_ms", over(bad, |c| median(&c.values(Measurement::latest_us))).map(|us| us / 1e3));
     put(shape, "small_loss", over(bad, |c| median(&c.small_losses())));
     put(shape, "queueing", over(bad, |c| Some(c.rtt_loaded_us? / c.rtt_idle_us.filter(|us| *us > 0.0)?)));
@@ -164,17 +164,6 @@ fn is_blocked(cell: &CellEvidence<'_>) -> bool {
     let refused = |s: &&Sample| matches!(s.outcome, Outcome::NothingThrough { .. }) && answered(&s.test.kind);
     cell.measured().next().is_none()
         || (cell.samples.iter().any(refused) && !cell.measured().any(|(s, _)| answered(&s.test.kind)))
-}
-
-/// How much the RTT of an idle path changes from one request to the next, over its middle.
-fn rtt_spread(cell: &CellEvidence<'_>, rules: &AttributeRules) -> Option<f64> {
-    let spread = |m: &Measurement| {
-        let rtts = m.tx.as_ref()?.rtt_us.as_slice();
-        let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-        (rtts.len() >= rules.rtts_min).then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
-    };
-    let requests = cell.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
-    median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
 /// Share of the segments that were sent again.

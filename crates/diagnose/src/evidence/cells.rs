@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use linerate_model::fact::GapSubject;
 use linerate_model::finding::Metric;
 use linerate_model::inventory::{Group, Host, Inventory, Layer};
-use linerate_model::kind::{TcpPlan, TestKind, UdpPlan};
+use linerate_model::kind::{RttPlan, TcpPlan, TestKind, UdpPlan};
 use linerate_model::load::LoadReport;
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
@@ -128,6 +128,18 @@ impl<'a> CellEvidence<'a> {
     /// Values of one field of all measurements.
     pub(crate) fn values(&self, field: impl Fn(&Measurement) -> Option<f64>) -> Vec<f64> {
         self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
+    }
+
+    /// How much the RTT of the idle path changes from one request to the next, over its middle.
+    pub(crate) fn rtt_spread(&self) -> Option<f64> {
+        let spread = |m: &Measurement| {
+            let rtts = m.tx.as_ref()?.rtt_us.as_slice();
+            let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
+            let enough = rtts.len() >= self.rules.evidence.rtts_min;
+            enough.then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
+        };
+        let requests = self.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
+        median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
     }
 
     /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more

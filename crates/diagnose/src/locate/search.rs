@@ -240,8 +240,8 @@ fn common(
 /// Gain of one part of a column in one response and kind.
 fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Option<(f64, Vec<(usize, f64)>)> {
     let (rows, rules) = (table.rows, table.rules);
-    let effect_min = rows[*indices.first()?].effect_min;
-    let bad: Vec<f64> = indices.iter().map(|i| residual[*i]).filter(|y| *y >= effect_min).collect();
+    let bad = indices.iter().filter(|i| residual[**i] >= rows[**i].effect_min);
+    let bad: Vec<f64> = bad.map(|i| residual[*i]).collect();
     if (bad.len() as f64) < rules.bad_share * indices.len() as f64 {
         return None;
     }
@@ -259,7 +259,7 @@ fn part_gain(indices: &[usize], table: &Table<'_, '_>, residual: &[f64]) -> Opti
         };
         let step = student_t_log_density(y - shift, wide, rules.degrees_of_freedom) - healthy;
         gain += weight(rows[*i].response, rules) * step;
-        if y >= rules.mild_share * effect_min {
+        if y >= rules.mild_share * rows[*i].effect_min {
             shifts.push((*i, shift));
         }
     }

@@ -327,6 +327,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
         };
         let probes = |cell: usize| cells[cell].probed(reading.response).map_or(1, |[all, _]| all.len());
         let slower = slower_than_healthy(cells, &list, healthy);
+        let scattered = of_scattered(reading, cells, &list, rules);
         let expected = |cell: usize| match reading.response {
             Metric::RttLoaded => {
                 queue_of_its_rate(healthy, cells[cell].rtt_idle_us, slower(cell).min(rules.slower_max))
@@ -345,9 +346,9 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
                     rules.unprobed_loss_sigma
                 } else {
                     // The mean of several probes is known better than that of one.
-                    sigma / (probes(cell).max(1) as f64).sqrt()
+                    scattered(cell).map_or(sigma, |(sigma, _)| sigma) / (probes(cell).max(1) as f64).sqrt()
                 },
-                effect_min: reading.effect_min,
+                effect_min: scattered(cell).map_or(reading.effect_min, |(_, effect_min)| effect_min),
                 common: 0.0,
                 expected,
                 measured: value,
@@ -355,6 +356,24 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
         ));
     }
     rows
+}
+
+/// Noise of an RTT of the idle path, and how much of it is worth a finding: one that changes from request to
+/// request is late for another reason than a longer way, the more surely where that of its peers is steady.
+fn of_scattered<'c>(
+    reading: &Reading,
+    cells: &'c [CellEvidence<'_>],
+    list: &[(usize, f64)],
+    rules: &'c MetricRules,
+) -> impl Fn(usize) -> Option<(f64, f64)> + use<'c> {
+    let is_idle = reading.response == Metric::RttIdle && list.len() >= rules.common_min;
+    let spreads: Vec<f64> = list.iter().filter_map(|(cell, _)| cells[*cell].rtt_spread()).collect();
+    let steady = quantile(&spreads, reading.healthy).is_some_and(|spread| spread <= rules.rtt_steady_max);
+    let sigma = if steady { rules.rtt_scattered_sigma } else { reading.sigma };
+    move |cell| {
+        let scatters = is_idle && cells[cell].rtt_spread()? >= rules.rtt_scattered_min;
+        scatters.then_some((sigma, rules.rtt_scattered_effect_min))
+    }
 }
 
 /// What peers have, at the rank from the best that is usual for the value. Of so few that the quantile would

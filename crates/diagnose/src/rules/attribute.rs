@@ -40,7 +40,6 @@ super::number::stage! {
         tunnel_bytes: f64 = 160.0, "B", "Headers of IPv6, TCP and a tunnel: a route may reduce its MTU by them";
         lines_max: usize = 4, "lines", "Readings quoted for one test of a cause";
         differences_max: usize = 12, "", "Benign differences that are listed";
-        rtts_min: usize = 4, "requests", "Requests that give a spread of RTTs";
         segments_min: f64 = 100.0, "segments", "Segments that give a share of retransmissions";
         segment_bytes: f64 = 1448.0, "B", "Payload of a full segment with timestamps", "MTU 1500 less 52";
         good_cells_max: usize = 2000, "cells", "Healthy cells that stand for all of them";
@@ -60,6 +59,7 @@ super::number::stage! {
         explains_min: f64 = 0.9, "share", "A cause less probable than this share of none of these explains nothing";
         others_are_fine: f64 = 2.0, "log odds", "Against a host whose other paths are healthy";
         same_loss_min: f64 = 0.2, "share", "Effect on a layer over that on the other from which both suffer";
+        slow_direction_min: f64 = 5.0, "factor", "Loss of one direction over what is worth a finding, where the other has less";
         direction_min: f64 = 0.25, "probability", "A cause that decides the direction of its suspect";
         mismatch_min: f64 = 0.3, "probability", "A cause that names the setting that differs as its suspect";
         mismatch_share: f64 = 0.9, "share", "Probability moved to that suspect";

@@ -25,5 +25,6 @@ super::number::stage! {
         plateau_share_min: f64 = 0.3, "share", "Share of the time at the lower of two plateaus";
         level_cells_min: usize = 2, "cells", "Cells at each level when cells are bimodal only together";
         moment_ms: u64 = 1000, "ms", "Tests that begin within this time may share one disturbance";
+        rtts_min: usize = 4, "requests", "Requests that give a spread of RTTs";
     }
 }

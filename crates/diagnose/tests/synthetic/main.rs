@@ -5,6 +5,7 @@ mod at_times;
 mod cluster;
 mod drops;
 mod faults;
+mod mild;
 mod ports;
 mod two;
 
