@@ -2,12 +2,18 @@
 
 use std::time::Duration;
 
-use super::*;
+use linerate_model::fact::{Gap, HostFacts};
+use linerate_model::finding::Diagnosis;
 use linerate_model::inventory::{Host, Inventory, Layer, TransportSpec};
 use linerate_model::kind::TcpPlan;
-use linerate_model::path_methods::{MethodPair, PathClass};
+use linerate_model::path_methods::{MethodPair, PathClass, PathMethods};
 use linerate_model::plan::Test;
-use linerate_model::sample::Measurement;
+use linerate_model::sample::{Measurement, Outcome, Sample};
+use linerate_model::snapshot::Snapshot;
+use rusqlite::params;
+
+use super::error::to_json;
+use super::*;
 
 fn sample(id: u32) -> Sample {
     let test = Test {

@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use linerate_drain::{Ledger, Machine};
 use linerate_fleet::slurm::Scontrol;
-use linerate_store::{Record, StoreError};
+use linerate_store::{LockedFile, StoreError};
 
 /// What saves the record.
 pub(in crate::cli) type SaveLedger<'r> = Box<dyn FnMut(&Ledger) -> Result<(), StoreError> + 'r>;
@@ -15,7 +15,7 @@ pub(in crate::cli) fn with_machine<T>(
 ) -> anyhow::Result<T> {
     let mut slurm = Scontrol::new(None).context("cannot start the runtime")?;
     let cluster = slurm.cluster()?;
-    let record = Record::open(&format!("drain-{cluster}"))?;
+    let record = LockedFile::open(&format!("drain-{cluster}"))?;
     let ledger: Ledger = match record.read()? {
         Some(text) => {
             serde_json::from_str(&text).context("the record of own drains is damaged; nothing is written")?

@@ -14,13 +14,13 @@ use super::{paths, private};
 
 /// A record that no other command of this user writes meanwhile.
 #[derive(Debug)]
-pub struct Record {
+pub struct LockedFile {
     path: PathBuf,
     /// Locked until this is dropped.
     _lock: File,
 }
 
-impl Record {
+impl LockedFile {
     /// Opens the record of this name in the user's data folder. Characters that are not those of a file name
     /// are replaced.
     ///
@@ -100,7 +100,7 @@ mod tests {
     fn a_record_is_replaced_as_a_whole_private_and_held_by_one() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let record = Record::open_in(&data, "drain-a/../b").unwrap();
+        let record = LockedFile::open_in(&data, "drain-a/../b").unwrap();
         assert_eq!(record.read().unwrap(), None);
         record.write("a much longer text than the next").unwrap();
         // Left behind by a command that was killed.
@@ -112,15 +112,15 @@ mod tests {
         assert_eq!(record.path.parent(), Some(data.as_path()), "a name is no path");
         assert_eq!(std::fs::read_dir(&data).unwrap().count(), 2, "the text and its lock");
 
-        let held = Record::open_in(&data, "drain-a/../b").unwrap_err().to_string();
+        let held = LockedFile::open_in(&data, "drain-a/../b").unwrap_err().to_string();
         assert!(held.contains("another linerate holds"), "{held}");
-        assert!(Record::open_in(&data, "drain-c").is_ok(), "another record is free");
+        assert!(LockedFile::open_in(&data, "drain-c").is_ok(), "another record is free");
         let path = record.path.clone();
         drop(record);
-        let again = Record::open_in(&data, "drain-a/../b").unwrap();
+        let again = LockedFile::open_in(&data, "drain-a/../b").unwrap();
         assert_eq!(again.read().unwrap().as_deref(), Some("short"));
         drop(again);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
-        assert!(Record::open_in(&data, "drain-a/../b").is_err(), "others can write it");
+        assert!(LockedFile::open_in(&data, "drain-a/../b").is_err(), "others can write it");
     }
 }
