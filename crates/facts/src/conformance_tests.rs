@@ -297,6 +297,7 @@ fn a_rule_that_drops_is_switched_off_and_on_again() {
             "add chain ip t in { type filter hook input priority 0 ; }",
             "add rule ip t in tcp dport 99 accept",
             "add rule ip t in numgen random mod 100 < 3 drop",
+            "add rule ip t in numgen random mod 100 < 4 drop",
         ] {
             if let Err(reason) = run("nft", rule) {
                 return println!("SKIPPED {test}: {reason}");
@@ -318,14 +319,36 @@ fn a_rule_that_drops_is_switched_off_and_on_again() {
         assert_eq!(list(), before);
         // What the unit does after a boot that made the rule anew.
         let script = exec[0].strip_prefix("/bin/sh -c '").and_then(|s| s.strip_suffix('\'')).unwrap();
-        let script = script.replace("$$", "$");
+        let script = script.replace("$$", "$").replace("%%", "%");
         let done = Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let left = String::from_utf8_lossy(&list()).into_owned();
-        assert!(left.contains("tcp dport 99 accept") && !left.contains("numgen"), "{left}");
-        // A second time there is no such rule at that position, and nothing else goes.
+        for line in [
+            "\ttcp dport 99 accept",
+            "\tmeta length 0 numgen random mod 100 < 3 ",
+            "\tnumgen random mod 100 < 4 ",
+        ] {
+            assert!(left.contains(line), "{left}");
+        }
+        assert_eq!(setting.read(root, key), Ok(FactValue::Flag(false)));
+        // A second time it is off already, and nothing else is.
         Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&list()), left);
+        setting.write(root, key, &FactValue::Flag(true)).unwrap();
+        assert_eq!(list(), before);
+        // A rule that is gone is off, and what keeps it so after a boot is known.
+        run("nft", "flush chain ip t in").unwrap();
+        assert_eq!(setting.read(root, key), Ok(FactValue::Flag(false)));
+        setting.write(root, key, &FactValue::Flag(false)).unwrap();
+        assert!(setting.write(root, key, &FactValue::Flag(true)).is_err());
+        let Persist::Unit { exec: again, .. } = setting.persist(key, &FactValue::Flag(false)) else {
+            panic!("its unit is the same")
+        };
+        assert_eq!(again, exec);
+        let value = || super::read(root, std::slice::from_ref(key), &[]).value_of(key);
+        assert_eq!(value(), Some(FactValue::Flag(false)));
+        run("nft", "delete table ip t").unwrap();
+        assert_eq!(value(), Some(FactValue::Flag(false)));
     });
 }
 

@@ -4,7 +4,7 @@
 
 use linerate_model::fact::{FactDecl, FactValue};
 use linerate_sys::netlink::NetlinkError;
-use linerate_sys::nft_switch;
+use linerate_sys::nft_switch::{self, SWITCHES_MAX};
 use linerate_sys::nftables::{self, RULES_MAX, Ruleset};
 use linerate_sys::root::{ReadError, Root};
 
@@ -26,7 +26,7 @@ pub(super) fn is_setting(key: &str) -> bool {
     SWITCHES.iter().any(|(head, _)| key.strip_prefix(head).is_some_and(|rest| !rest.is_empty()))
 }
 
-/// Name of a rule in a key: `random_rule.3-1-2`.
+/// Name of a rule in a key: `random_rule.0a1b2c3d-2`.
 fn name_of(key: &str) -> Result<&str, SettingError> {
     let name = key.strip_prefix("firewall.").filter(|_| is_setting(key));
     name.ok_or(SettingError::NotAKey("not a key of a rule"))
@@ -53,7 +53,7 @@ impl Fact for Firewall {
             setting(
                 "firewall.random_rule.*",
                 "flag",
-                "Whether a rule that drops by chance is in force; named by the numbers of its table, its chain and its position there (from 0).",
+                "Whether a rule that drops by chance is in force; named by a number of its chain, made of the names of table and chain, and its position there (from 0).",
             ),
             setting("firewall.limit_rule.*", "flag", "The same of a rule that drops above a rate."),
             firewall_legacy::declaration(),
@@ -104,16 +104,31 @@ fn put(set: &Ruleset, out: &mut Readings) {
     for (name, on) in &set.switches {
         out.flag(format!("firewall.{name}"), *on);
     }
+    let only_counted = format!("more than {RULES_MAX} rules: only counted");
     if set.only_counted {
-        out.gap("firewall.*.drops", &format!("more than {RULES_MAX} rules: only counted"));
+        out.gap("firewall.*.drops", &only_counted);
     }
+    if !names_all_switches(set) {
+        let only_named = format!("only {SWITCHES_MAX} rules can be switched");
+        let reason = if set.only_counted { &only_counted } else { &only_named };
+        for (head, _) in SWITCHES {
+            out.gap(format!("{head}*"), reason);
+        }
+    }
+}
+
+/// Whether every rule that can be switched has a name: then one without is not there.
+fn names_all_switches(set: &Ruleset) -> bool {
+    !set.only_counted && set.switches.len() < SWITCHES_MAX
 }
 
 impl Setting for Firewall {
     fn read(&self, root: &Root, key: &str) -> Result<FactValue, SettingError> {
         let name = name_of(key)?;
         let set = root.answer("firewall", || Ok(ask(root)?))?;
-        set.switches.get(name).map(|on| FactValue::Flag(*on)).ok_or_else(|| lacks(name))
+        // What is not there drops nothing.
+        let absent = names_all_switches(&set).then_some(false);
+        set.switches.get(name).copied().or(absent).map(FactValue::Flag).ok_or_else(|| lacks(name))
     }
 
     fn write(&self, root: &Root, key: &str, value: &FactValue) -> Result<(), SettingError> {
@@ -121,7 +136,7 @@ impl Setting for Firewall {
         if !root.is_live() {
             return Err(ReadError::Recorded.into());
         }
-        if nft_switch::set(name, on)? { Ok(()) } else { Err(lacks(name)) }
+        if nft_switch::set(name, on)? || !on { Ok(()) } else { Err(lacks(name)) }
     }
 
     fn persist(&self, key: &str, value: &FactValue) -> Persist {
@@ -130,19 +145,24 @@ impl Setting for Firewall {
             return impossible("the configuration that makes the rule decides");
         }
         let Ok(Some((family, table, chain, position))) = name_of(key).map(nft_switch::position_of) else {
-            return impossible("the rule is gone, or its table has a name that cannot stand in a command");
+            return impossible("its chain is gone, or its table has a name that cannot stand in a command");
         };
         let word = SWITCHES.iter().find(|(head, _)| key.starts_with(head)).map_or("", |(_, word)| word);
-        // Numbers of rules change with every boot, positions do not; what is there must still be such a rule.
+        // Handles of rules change with every boot, positions do not; what is there must still be such a rule.
         let chain = format!("{family} {table} {chain}");
         let pick = format!(
-            "grep \"# handle\" | grep -v \"{{ # handle\" | sed -n \"{}p\" | grep -E \"{word}\" | sed \"s/.*# handle //\"",
+            "grep \"# handle\" | grep -v \"{{ # handle\" | sed -n \"{}p\" | grep -E \"{word}\" | grep -v \"meta length 0 \"",
             position + 1
         );
-        let command = format!(
-            "/bin/sh -c 'h=$$(/usr/sbin/nft -a list chain {chain} | {pick}); [ -z \"$$h\" ] || /usr/sbin/nft delete rule {chain} handle $$h'"
+        // As it is switched off at once: where it stands, so that those behind it keep their positions. What
+        // nft cannot read back, a rule of iptables, is deleted.
+        let off = format!(
+            "/usr/sbin/nft \"replace rule {chain} handle $$h meta length 0 $${{r%% # handle *}}\" || /usr/sbin/nft delete rule {chain} handle $$h"
         );
-        unit(key, "a rule of the firewall is left out", command)
+        let command = format!(
+            "/bin/sh -c 'r=$$(/usr/sbin/nft -a list chain {chain} | {pick}); h=$${{r##*# handle }}; [ -z \"$$r\" ] || {off}'"
+        );
+        unit(key, "a rule of the firewall is switched off", command)
     }
 }
 
@@ -162,5 +182,31 @@ mod tests {
         let keys: Vec<&str> = facts.readings.keys().map(String::as_str).collect();
         assert_eq!(keys, ["firewall.input.policy", "firewall.input.rules", "firewall.rules"]);
         assert!(facts.gaps.iter().any(|g| g.what == "firewall.*.drops".into()));
+        assert_eq!(facts.value_of(RULE), None, "it may be one of them");
+    }
+
+    const RULE: &str = "firewall.random_rule.0a1b2c3d-0";
+
+    #[test]
+    fn a_rule_that_is_not_there_is_off_where_all_were_named() {
+        let value = |count: usize| {
+            let switches = (0..count).map(|at| (format!("limit_rule.0a1b2c3d-{at}"), true)).collect();
+            let mut out = Readings::default();
+            put(&Ruleset { switches, ..Ruleset::default() }, &mut out);
+            out.finish().value_of(RULE)
+        };
+        assert_eq!(value(0), Some(FactValue::Flag(false)));
+        assert_eq!(value(SWITCHES_MAX - 1), Some(FactValue::Flag(false)));
+        assert_eq!(value(SWITCHES_MAX), None, "there may be more than those");
+    }
+
+    #[test]
+    fn rules_that_may_not_be_read_have_no_state() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::recorded(folder.path());
+        let mut out = Readings::default();
+        Fact::read(&Firewall, &View::new(&root, None, &[]), &mut out);
+        assert_eq!(out.finish().value_of(RULE), None);
+        assert!(Setting::read(&Firewall, &root, RULE).is_err());
     }
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::fact_map::FactMap;
 use crate::inventory::HostName;
 use crate::printable::{HINT, without_hint};
-use crate::writable::writable;
+use crate::writable::{Absent, writable};
 
 /// What a node says about a fact it can read: sent in its hello, printed into the reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,22 +135,38 @@ pub struct HostFacts {
     pub tool_bps: Option<f64>,
 }
 
+impl From<Absent> for FactValue {
+    fn from(absent: Absent) -> Self {
+        match absent {
+            Absent::NoEntry => Self::Text("none".to_owned()),
+            Absent::Off => Self::Flag(false),
+        }
+    }
+}
+
 impl HostFacts {
-    /// Value of a setting: what was read; of a table's entry that is not there, `none`. Nothing where it
-    /// could not be read.
+    /// Value of a setting: what was read; of an entry or switch that is not there, what its family is then.
+    /// Nothing where it could not be read.
     #[must_use]
     pub fn value_of(&self, key: &str) -> Option<FactValue> {
-        let is_entry = || writable(key).is_some_and(|family| family.are_entries);
         let read = self.readings.get(key).cloned();
         read.or_else(|| {
-            (is_entry() && self.gap_of(key).is_none()).then(|| FactValue::Text("none".to_owned()))
+            let absent = writable(key)?.absent?;
+            self.gap_of(key).is_none().then(|| absent.into())
         })
     }
 
     /// What of a key could not be seen.
     #[must_use]
     pub fn gap_of(&self, key: &str) -> Option<&Gap> {
-        let speaks_of = |what: &str| what.ends_with('.') && key.starts_with(what) || pattern_fits(what, key);
+        // A gap of a namespace speaks of what is inside, or of all of it.
+        let speaks_of = |what: &str| {
+            let pattern = bare(what);
+            let namespace = &what[..what.len() - pattern.len()];
+            let is_beginning = pattern.ends_with('.') || pattern.is_empty() && !namespace.is_empty();
+            key.starts_with(namespace)
+                && (is_beginning && bare(key).starts_with(pattern) || pattern_fits(pattern, key))
+        };
         self.gaps.iter().find(|gap| speaks_of(&gap.what.to_string()))
     }
 }
@@ -170,5 +186,23 @@ mod tests {
         let there = FactValue::Text("10.0.0.0/8 dev eth0".to_owned());
         facts.readings.insert(route.into(), there.clone());
         assert_eq!(facts.value_of(route), Some(there));
+    }
+
+    #[test]
+    fn a_rule_of_the_firewall_that_is_not_there_is_off_unless_the_rules_were_not_read() {
+        let rule = "firewall.random_rule.0a1b2c3d-0";
+        let mut facts = HostFacts::default();
+        assert_eq!(facts.value_of(rule), Some(FactValue::Flag(false)));
+        assert_eq!(facts.value_of("firewall.rules"), None, "a number that was not read is not 0");
+        for (gap, here, inside) in
+            [("firewall.*", false, false), ("netns./a|firewall.*", true, false), ("netns./a|", true, false)]
+        {
+            let gaps = vec![Gap { what: gap.into(), reason: "no right".to_owned() }];
+            let facts = HostFacts { gaps, ..HostFacts::default() };
+            let is_known = |key: &str| facts.value_of(key).is_some();
+            assert_eq!((is_known(rule), is_known(&format!("netns./a|{rule}"))), (here, inside), "{gap}");
+        }
+        facts.gaps.push(Gap { what: "netns./b|firewall.*".into(), reason: "no right".to_owned() });
+        assert!(facts.value_of(&format!("netns./a|{rule}")).is_some(), "of another namespace");
     }
 }

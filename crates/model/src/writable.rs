@@ -14,6 +14,15 @@
 
 use crate::change::Risk;
 
+/// What a setting is while the kernel has nothing of its name, and its table was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// An entry of a table that is not there: `none`.
+    NoEntry,
+    /// A switch of something that is not there: off.
+    Off,
+}
+
 /// Settings of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WritableFamily {
@@ -23,16 +32,20 @@ pub struct WritableFamily {
     pub risk: Risk,
     /// Keys; `*` stands for any text without a `.` in it.
     pub keys: &'static [&'static str],
-    /// Whether each is an entry of a table of the kernel: `none` where there is none, and then no fact.
-    pub are_entries: bool,
+    /// What one is that the kernel does not have, and that is then no fact; nothing where it has no value.
+    pub absent: Option<Absent>,
 }
 
 const fn family(risk: Risk, what: &'static str, keys: &'static [&'static str]) -> WritableFamily {
-    WritableFamily { what, risk, keys, are_entries: false }
+    WritableFamily { what, risk, keys, absent: None }
 }
 
 const fn entries(risk: Risk, what: &'static str, keys: &'static [&'static str]) -> WritableFamily {
-    WritableFamily { what, risk, keys, are_entries: true }
+    WritableFamily { what, risk, keys, absent: Some(Absent::NoEntry) }
+}
+
+const fn switches(risk: Risk, what: &'static str, keys: &'static [&'static str]) -> WritableFamily {
+    WritableFamily { what, risk, keys, absent: Some(Absent::Off) }
 }
 
 use Risk::{Brief, Dangerous, Disruptive, Harmless};
@@ -440,7 +453,7 @@ pub const WRITABLE: &[WritableFamily] = &[
         "Forwarding entries of tunnels and bridges; without one a bridge learns, a tunnel may reach nothing.",
         &["nic.*.fdb.*", "nic.*.fdb_exact.*"],
     ),
-    family(
+    switches(
         Dangerous,
         "Rules of the firewall that drop by chance or above a rate; without one more gets through.",
         &["firewall.limit_rule.*", "firewall.random_rule.*"],

@@ -1,6 +1,6 @@
 //! Rules of nftables that are switched off and on again where they stand.
 //!
-//! In: the name of a rule: what it does, the numbers of its table and its chain, its position there. Out:
+//! In: the name of a rule: what it does, a number of its chain, its position there. Out:
 //! whether it is in force. A rule that is off stays where it is with all its parts, behind a condition that
 //! no packet meets (a length of 0), and goes back on by losing it: nothing has to be remembered. The kernel
 //! takes each exchange as a whole or not at all. It never decides which rule is wrong.
@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 
 use crate::netlink::{NLM_F_REPLACE, NetlinkError, Payload, Socket, attribute, attributes};
 use crate::nftables::{
-    ChainId, EQUAL, GET_RULE, META_LENGTH, NETFILTER, REGISTER, RULES_MAX, SUBSYSTEM, be64, chain_handles,
-    is_off, meaning, parse_rule,
+    ChainId, EQUAL, GET_RULE, META_LENGTH, NETFILTER, REGISTER, RULES_MAX, SUBSYSTEM, chain_ids, is_off,
+    meaning, parse_rule,
 };
 
-const GET_TABLE: u16 = SUBSYSTEM | 1;
 const NEW_RULE: u16 = SUBSYSTEM | 6;
 /// Messages around a change, with the subsystem in their header.
 const BATCH: (u16, u16) = (16, 17);
@@ -25,29 +24,44 @@ const CHAIN: u16 = 2;
 const HANDLE: u16 = 3;
 const PARTS: u16 = 4;
 const COMMENT: u16 = 7;
-/// Most rules that are offered.
-const SWITCHES_MAX: usize = 64;
+/// Most rules that are offered; of one that is not among so many, nothing is known.
+pub const SWITCHES_MAX: usize = 64;
 
 /// A rule that can be switched.
 struct Switch {
     name: String,
     is_on: bool,
-    chain: ChainId,
-    position: usize,
     message: Vec<u8>,
 }
 
-/// Family, table, chain and position of a rule in the words of nft(8); `None` when it is gone, or a name is
-/// not made of letters, digits, `-` and `_`.
+/// Family, table, chain and position of a rule in the words of nft(8), whether or not it is there; `None`
+/// when its chain is gone, or a name is not made of letters, digits, `-` and `_`.
 pub fn position_of(name: &str) -> Option<(&'static str, String, String, usize)> {
     const FAMILIES: [(u8, &str); 5] = [(1, "inet"), (2, "ip"), (5, "netdev"), (7, "bridge"), (10, "ip6")];
-    let mut socket = Socket::open(NETFILTER).ok()?;
-    let switch = switches(&mut socket).ok()?.into_iter().find(|s| s.name == name)?;
-    let (family, table, chain) = switch.chain;
+    let ((family, table, chain), position) = chain_of(name).ok()??;
     let (_, family) = FAMILIES.iter().find(|(number, _)| *number == family)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_plain = table.chars().all(plain) && chain.chars().all(plain);
-    is_plain.then_some((*family, table, chain, switch.position))
+    is_plain.then_some((*family, table, chain, position))
+}
+
+/// Chain and position of a rule by its name.
+fn chain_of(name: &str) -> Result<Option<(ChainId, usize)>, NetlinkError> {
+    let parts = name.split_once('.').and_then(|(_, rest)| rest.split_once('-'));
+    let Some((number, Ok(position))) = parts.map(|(number, position)| (number, position.parse())) else {
+        return Ok(None);
+    };
+    let chains = chain_ids(&mut Socket::open(NETFILTER)?)?;
+    Ok(chains.into_iter().find(|id| number_of(id) == number).map(|id| (id, position)))
+}
+
+/// A number that a chain keeps over a reload and a boot, made of the names, which stay on the host: those of
+/// the kernel count on (FNV-1a).
+fn number_of((family, table, chain): &ChainId) -> String {
+    let bytes = [*family].into_iter().chain(table.bytes()).chain([0]).chain(chain.bytes());
+    let number =
+        bytes.fold(0x811c_9dc5_u32, |number, byte| (number ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{number:08x}")
 }
 
 /// Rules that can be switched, with whether they are in force.
@@ -70,17 +84,6 @@ pub fn set(name: &str, on: bool) -> Result<bool, NetlinkError> {
 }
 
 fn switches(socket: &mut Socket) -> Result<Vec<Switch>, NetlinkError> {
-    let chains = chain_handles(socket)?;
-    let mut tables: BTreeMap<(u8, String), u64> = BTreeMap::new();
-    socket.dump(GET_TABLE, &Payload::new(&[0; 4]), |message| {
-        let body = message.payload.get(4..).unwrap_or_default();
-        let handle = attribute(body, 4).and_then(|a| be64(&a));
-        if let (Some(family), Some(name), Some(handle)) =
-            (message.payload.first(), attribute(body, 1), handle)
-        {
-            tables.insert((*family, name.text()), handle);
-        }
-    })?;
     let mut positions: BTreeMap<ChainId, Vec<u64>> = BTreeMap::new();
     let mut found: Vec<Switch> = Vec::new();
     let mut seen = 0;
@@ -96,14 +99,12 @@ fn switches(socket: &mut Socket) -> Result<Vec<Switch>, NetlinkError> {
         }
         let position = above.len();
         above.push(handle);
-        let numbers = tables.get(&(id.0, id.1.clone())).zip(chains.get(&id));
-        if let Some((table, chain)) = numbers
-            && let Some(kind) = kind_of(&message.payload[4..])
+        if let Some(kind) = kind_of(&message.payload[4..])
             && found.len() < SWITCHES_MAX
         {
-            let name = format!("{kind}.{table}-{chain}-{position}");
+            let name = format!("{kind}.{}-{position}", number_of(&id));
             let (is_on, message) = (!is_off(&message.payload[4..]), message.payload.to_vec());
-            found.push(Switch { name, is_on, chain: id, position, message });
+            found.push(Switch { name, is_on, message });
         }
     })?;
     Ok(found)
@@ -213,7 +214,18 @@ mod tests {
                 assert!(set(name, true).unwrap());
             }
             assert_eq!(nft(&["list", "ruleset"], "")?, before, "exactly as it was");
-            assert!(!set("random_rule.9-9-9", true).unwrap());
+            assert!(!set("random_rule.9-9", true).unwrap());
+            // Where a rule stood is known as long as its chain is there.
+            let (family, table, chain, at) = position_of(keys[1]).unwrap();
+            assert_eq!((family, &*table, &*chain, at), ("inet", "t", "in", 1));
+            nft(&["flush", "chain", "inet", "t", "in"], "")?;
+            assert_eq!((names().unwrap().len(), position_of(keys[1]).is_some()), (0, true));
+            // Made anew, all have the same names.
+            nft(&["flush", "ruleset"], "")?;
+            assert_eq!(position_of(keys[1]), None);
+            nft(&["-f", "-"], RULES)?;
+            assert_eq!(names().unwrap(), all);
+            assert_eq!((position_of("random_rule.9-9"), position_of("random_rule.x")), (None, None));
             Ok(())
         });
         match done {

@@ -72,8 +72,6 @@ struct Chain {
     drops_the_rest: bool,
     /// References to it, nearly always its rules: known without a dump of each.
     uses: u64,
-    /// Number in its table.
-    handle: u64,
     rules: Hook,
     jumps: BTreeSet<String>,
 }
@@ -117,9 +115,9 @@ fn chains(socket: &mut Socket) -> Result<BTreeMap<ChainId, Chain>, NetlinkError>
     Ok(chains)
 }
 
-/// Numbers of all chains in their tables.
-pub(crate) fn chain_handles(socket: &mut Socket) -> Result<BTreeMap<ChainId, u64>, NetlinkError> {
-    Ok(chains(socket)?.into_iter().map(|(id, chain)| (id, chain.handle)).collect())
+/// All chains.
+pub(crate) fn chain_ids(socket: &mut Socket) -> Result<BTreeSet<ChainId>, NetlinkError> {
+    Ok(chains(socket)?.into_keys().collect())
 }
 
 impl Ruleset {
@@ -167,7 +165,7 @@ pub(crate) fn be32(attribute: &Attribute<'_>) -> Option<u32> {
     Some(u32::from_be_bytes(attribute.data.get(..4)?.try_into().ok()?))
 }
 
-pub(crate) fn be64(attribute: &Attribute<'_>) -> Option<u64> {
+fn be64(attribute: &Attribute<'_>) -> Option<u64> {
     Some(u64::from_be_bytes(attribute.data.get(..8)?.try_into().ok()?))
 }
 
@@ -183,7 +181,6 @@ fn parse_chain(payload: &[u8]) -> Option<(ChainId, Chain)> {
         Chain {
             hook: number.filter(|_| !translates).and_then(|n| hook_name(family, n)),
             drops_the_rest: attribute(body, 5).and_then(|policy| be32(&policy)) == Some(0),
-            handle: attribute(body, 2).and_then(|handle| be64(&handle)).unwrap_or(0),
             uses: attribute(body, 6).and_then(|uses| be32(&uses)).map_or(0, u64::from),
             ..Chain::default()
         },
