@@ -74,13 +74,7 @@ pub fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut HostFa
     if !prefixes.iter().any(|prefix| prefix.starts_with(BOOT)) {
         return;
     }
-    let is_setting = |key: &str| super::setting_for(key).is_some();
-    let settings: Vec<(FactKey, FactValue)> = facts
-        .readings
-        .iter()
-        .filter(|(key, _)| is_setting(key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let settings = asked(prefixes, facts);
     let host = HostFiles { tree: Tree::new(root, etc_dir), settings, view: View::new(root, None, &[]) };
     let mut count = 0;
     for owner in OWNERS {
@@ -104,6 +98,15 @@ pub fn add(root: &Root, etc_dir: &Path, prefixes: &[FactKey], facts: &mut HostFa
         }
     }
     facts.readings.insert(BOOT_READ.to_owned(), FactValue::Flag(true));
+}
+
+/// The settings that were read, and those that are asked for by their key and are not there: an entry that is
+/// `none`, a switch that is off.
+fn asked(prefixes: &[FactKey], facts: &HostFacts) -> Vec<(FactKey, FactValue)> {
+    let read = facts.readings.iter().map(|(key, value)| (key.clone(), value.clone()));
+    let absent = prefixes.iter().filter(|key| !facts.readings.contains_key(key));
+    let absent = absent.filter_map(|key| Some((key.clone(), facts.value_of(key)?)));
+    read.chain(absent).filter(|(key, _)| super::setting_for(key).is_some()).collect()
 }
 
 /// How a value survives a boot of this host: by the owner that acts last of those that rule the setting here.

@@ -163,18 +163,44 @@ fn what_a_module_brings_that_is_loaded_later_is_not_set() {
     assert_eq!(gaps, [format!("boot.{key}: {reason}")]);
 }
 
-#[test]
-fn a_unit_that_keep_wrote_counts_where_it_is_enabled_and_as_written() {
-    let key = "nic.lo.qdisc";
-    let now = FactValue::Text("noqueue".to_owned());
+/// A host with the unit that keeps a value, not enabled; with the path of its text and of its link.
+fn with_unit(key: &str, value: &FactValue) -> (Site, String, String) {
     let Some(crate::change::setting::Persist::Unit { name, description, exec }) =
-        super::super::setting_for(key).map(|setting| setting.persist(key, &now))
+        super::super::setting_for(key).map(|setting| setting.persist(key, value))
     else {
         panic!("{key} is kept by a unit");
     };
     let service = format!("etc/systemd/system/{name}.service");
     let link = format!("etc/systemd/system/multi-user.target.wants/{name}.service");
     let site = Site::new(&[(&service, &crate::change::unit::unit_text(&name, &description, &exec))]);
+    (site, service, link)
+}
+
+#[test]
+fn a_unit_that_takes_an_entry_away_counts_while_it_is_not_there() {
+    let (key, none) = ("rule.4321.from-10/9/0/1-32", FactValue::Text("none".to_owned()));
+    let (site, service, link) = with_unit(key, &none);
+    site.link("x", &link);
+    let lines = |facts: &mut HostFacts| {
+        add(&Root::live(), &site.etc(), &[BOOT.to_owned(), key.to_owned()], facts);
+        let lines = facts.readings.beginning_with(BOOT).filter_map(|(_, value)| match value {
+            FactValue::List(parts) => Some(format!("{} {}", parts[1], parts[2])),
+            _ => None,
+        });
+        lines.collect::<Vec<_>>()
+    };
+    let mut absent = HostFacts::default();
+    assert_eq!(lines(&mut absent), [format!("{}:1 none", site.folder.path().join(service).display())]);
+    // Where the table was not read it may be there, with a value that the unit does not give.
+    let gaps = vec![Gap { what: "rule.*".into(), reason: "no right".to_owned() }];
+    assert_eq!(lines(&mut HostFacts { gaps, ..HostFacts::default() }), [""; 0]);
+}
+
+#[test]
+fn a_unit_that_keep_wrote_counts_where_it_is_enabled_and_as_written() {
+    let key = "nic.lo.qdisc";
+    let now = FactValue::Text("noqueue".to_owned());
+    let (site, service, link) = with_unit(key, &now);
     let now = [(key, now)];
     assert_eq!(site.lines(&now), [""; 0], "not enabled");
     let path = site.folder.path().join(link);
