@@ -21,6 +21,7 @@ pub(super) const PACKAGES: &[&str] = &[
     "ifupdown",
     "iproute2",
     "kmod",
+    "mdadm",
     "mount",
     "munge",
     "netplan.io",
@@ -79,14 +80,20 @@ pub(super) const LEFT_OUT_FILES: &[&str] = &[
 /// Kernel modules of the guests; what they need comes with them.
 pub(super) const MODULES: &[&str] = &[
     "bonding",
+    "brd",
     "bridge",
     "dummy",
     "nf_conntrack",
     "nf_tables",
     "nft_ct",
+    "nft_limit",
+    "nft_numgen",
+    "raid1",
     "sch_fq",
+    "sch_tbf",
     "sd_mod",
     "tcp_bbr",
+    "veth",
     "virtio_net",
     "virtio_pci",
     "virtio_rng",
@@ -104,7 +111,7 @@ pub(super) const ROOT_BYTES: u64 = 400 << 20;
 /// Services that start at boot.
 const STARTED: [&str; 4] = ["NetworkManager", "networking", "systemd-networkd", "tuned"];
 /// Units of a server that set nothing which can be kept, and that cost a boot time.
-const MASKED: [&str; 29] = [
+const MASKED: [&str; 30] = [
     "NetworkManager-dispatcher.service",
     "NetworkManager-wait-online.service",
     "dev-hugepages.mount",
@@ -112,6 +119,7 @@ const MASKED: [&str; 29] = [
     "e2scrub_reap.service",
     "getty.target",
     "kmod-static-nodes.service",
+    "mdmonitor.service",
     "modprobe@configfs.service",
     "modprobe@dm_mod.service",
     "modprobe@drm.service",
