@@ -17,6 +17,7 @@ use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::{CounterWatch, Snapshot, StorageFigure, StoragePattern, StorageSubject};
 use linerate_model::units::rate;
 
+use crate::ends::{SERVER, UNNAMED};
 use crate::options::ImportOptions;
 use crate::prose;
 use crate::sink::{CLIENT, NAMELESS, Raw, Run, Sink, Values, plain_address};
@@ -328,6 +329,7 @@ impl Names {
             domains.into_iter().filter(|(_, all)| all.len() > 1).map(|(n, _)| n.to_owned()).collect();
         let mut names = Self { aliases, addresses: BTreeMap::new(), ambiguous };
         names.name_the_nameless(sink);
+        names.name_the_far_end(sink);
         for alias in names.aliases.keys() {
             if let Ok(address) = alias.parse() {
                 names.addresses.entry(names.host(alias)).or_default().push(address);
@@ -353,6 +355,26 @@ impl Names {
             let name = self.host(&own);
             self.aliases.insert(NAMELESS.to_owned(), name);
         }
+    }
+
+    /// A transfer that names no hosts is one with the only other host that its own was tested with, if any.
+    fn name_the_far_end(&mut self, sink: &mut Sink) {
+        let pairs = || sink.samples.iter().map(|run| [&run.raw.from, &run.raw.to].map(|end| self.host(end)));
+        let (open, others): (Vec<_>, Vec<_>) =
+            pairs().partition(|pair| pair.iter().any(|end| end == UNNAMED));
+        let own: BTreeSet<&String> = open.iter().flatten().filter(|end| *end != UNNAMED).collect();
+        let mut own = own.into_iter();
+        let Some(here) = own.next() else { return };
+        let is_one = own.next().is_none();
+        let with_it = others.iter().filter(|pair| is_one && pair.contains(here));
+        let partners: BTreeSet<&String> = with_it.flatten().filter(|end| *end != here).collect();
+        let there = match partners.first() {
+            Some(only) if partners.len() == 1 => (*only).clone(),
+            _ => SERVER.to_owned(),
+        };
+        let note = format!("a transfer names no hosts: it is taken as one between {here} and {there}");
+        sink.note(note);
+        self.aliases.insert(UNNAMED.to_owned(), there);
     }
 
     /// The host that a name or address means.

@@ -5,8 +5,10 @@ use crate::context::{Context, is_host};
 use crate::limits::NAMES_MAX;
 use crate::sink::{CLIENT, NAMELESS, Sink, is_loopback, plain_address};
 
-/// The far end of a transfer that names none.
-const SERVER: &str = "server";
+/// The far end of a transfer that names none, until all of the text was read.
+pub(crate) const UNNAMED: &str = "unnamed-server";
+/// Its name where nothing else tells it.
+pub(crate) const SERVER: &str = "server";
 
 /// Why a test without ends cannot be used.
 pub(crate) const WHO: &str =
@@ -37,10 +39,9 @@ pub(crate) fn of_command(context: &Context, peer: Option<&str>, reversed: bool) 
 }
 
 /// Ends of a test whose text names none: the host of the prompt, or a client, and a server.
-pub(crate) fn unnamed(context: &Context, sink: &mut Sink) -> (String, String) {
+pub(crate) fn unnamed(context: &Context) -> (String, String) {
     let here = context.host.clone().filter(|_| !context.weak).unwrap_or_else(|| CLIENT.to_owned());
-    sink.note(format!("a transfer names no hosts: it is taken as one between {here} and {SERVER}"));
-    (here, SERVER.to_owned())
+    (here, UNNAMED.to_owned())
 }
 
 /// Sender and receiver that a title above names: `arc-1 -> arc-2`, `from arc-1 to arc-2:`.

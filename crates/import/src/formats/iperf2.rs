@@ -247,7 +247,7 @@ impl Session {
                 let named = context.command.value(&["-c", "--client"]);
                 // A test in both directions is of no use without the lines of the connections.
                 ends::of_command(context, self.peer.as_deref().or(named), false)
-                    .or_else(|| (!context.command.has(&BOTH)).then(|| ends::unnamed(context, out)))
+                    .or_else(|| (!context.command.has(&BOTH)).then(|| ends::unnamed(context)))
             };
             let Some((here, there)) = ends else {
                 out.unread(first, ends::WHO);

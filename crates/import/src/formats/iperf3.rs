@@ -226,7 +226,7 @@ impl Session {
                 test.peer.clone().or_else(|| context.command.value(&["-c", "--client"]).map(str::to_owned));
             ends = ends::of_command(context, peer.as_deref(), false).or_else(|| {
                 let is_any = !(test.sending.is_empty() && test.receiving.is_empty());
-                is_any.then(|| ends::unnamed(context, out))
+                is_any.then(|| ends::unnamed(context))
             });
         }
         for (streams, receiving) in [(&test.sending, false), (&test.receiving, true)] {

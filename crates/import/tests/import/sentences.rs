@@ -94,6 +94,30 @@ fn results_of_iperf_without_names_are_those_of_a_client_and_a_server() {
 }
 
 #[test]
+fn a_result_without_names_is_that_of_the_only_other_pair() {
+    let result =
+        |gbit: &str| format!("[  4]   0.00-10.00  sec  28.5 GBytes  {gbit} Gbits/sec   22   sender\n");
+    let head = "[ ID] Interval           Transfer     Bandwidth       Retr\n";
+    let named = |host: &str| {
+        let to = format!("[root@a ~]# iperf3 -c {host}\nConnecting to host {host}, port 5201\n");
+        format!(
+            "{to}[  4] local 192.0.2.1 port 45002 connected to 192.0.2.2 port 5201\n{head}{}",
+            result("27.7")
+        )
+    };
+    let quoted =
+        format!("[root@a ~]# uptime\n\nResult before was\n\n> {head}> {}\nand is now\n\n", result("24.5"));
+    let text = format!("{quoted}{}", named("b"));
+    let of = |text: &str| rates(&read(text)).into_iter().map(|(from, to, _)| (from, to)).collect::<Vec<_>>();
+    assert!(of(&text).iter().all(|(from, to)| (from.as_str(), to.as_str()) == ("a", "b")), "{:?}", of(&text));
+    assert!(notes(&text).contains("names no hosts: it is taken as one between a and b"), "{}", notes(&text));
+    assert!(printed(&text).contains("24.5"), "{}", printed(&text));
+    // Of two others nobody knows which.
+    let two = format!("{text}{}", named("c").replace("192.0.2.2", "192.0.2.3"));
+    assert!(of(&two).iter().any(|(_, to)| to == "server"), "{:?}", of(&two));
+}
+
+#[test]
 fn wrong_checksums_and_errors_of_the_phy_are_read() {
     let text = "The tunnel stalls:\n\n    192.0.2.7.8472 > 192.0.2.9.8472: [bad udp cksum 0x1c2d -> 0x0a4f!] OTV, flags [I] (0x08)\n";
     let snapshot = read(text);
