@@ -1,5 +1,5 @@
-//! Facts and settings `nic.*.ring.*`: how many packets a queue of the device holds. They are declared here, read
-//! and written by `family.rs`, and put back by `change/undo.rs`.
+//! Facts and settings `nic.*.ring.*`: how many packets a queue of the device holds. They are declared here,
+//! read and written by `family.rs`, and put back by `change/undo.rs`.
 
 use linerate_sys::ethtool::EthtoolFamily;
 

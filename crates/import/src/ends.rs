@@ -7,7 +7,7 @@ use crate::sink::{CLIENT, NAMELESS, Sink, is_loopback, plain_address};
 
 /// The far end of a transfer that names none, until all of the text was read.
 pub(crate) const UNNAMED: &str = "unnamed-server";
-/// Its name where nothing else tells it.
+/// Its name where nothing else names it.
 pub(crate) const SERVER: &str = "server";
 
 /// Why a test without ends cannot be used.

@@ -1,8 +1,8 @@
 //! Stage 4, `locate`. Where the losses sit: the smallest set of suspects that explains the rows of all
 //! responses.
 //!
-//! Rows come in, located faults with their alternatives go out. It knows no facts and no causes. The decision is
-//! made in `search.rs`; what is bad at times only is looked for beside it.
+//! Rows come in, located faults with their alternatives go out. It knows no facts and no causes. The decision
+//! is made in `search.rs`; what is intermittent is searched for beside it.
 
 mod at_times;
 mod column;

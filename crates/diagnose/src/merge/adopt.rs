@@ -40,15 +40,13 @@ pub(super) fn adopt(
 fn explained(context: &Context<'_>, loss: &Finding, setting: &Finding) -> Finding {
     let share = context.facts.rules.merge.setting_share;
     let at = &setting.places[0];
-    let weighed = |place: &LossLocation, share: f64| LossLocation {
-        probability: place.probability * share,
-        ..place.clone()
-    };
-    let others = loss.places.iter().map(|place| weighed(place, 1.0 - share));
+    let weighed =
+        |one: &LossLocation, share: f64| LossLocation { probability: one.probability * share, ..one.clone() };
+    let others = loss.places.iter().map(|one| weighed(one, 1.0 - share));
     Finding {
         places: std::iter::once(weighed(at, share)).chain(others).collect(),
         causes: setting.causes.clone(),
-        affected: of_place(context, at, loss).cloned().collect(),
+        affected: pairs_of(context, at, loss).cloned().collect(),
         next: None,
         decide_tests: Vec::new(),
         tested: passing(context, &at.suspect, at.direction),
@@ -115,11 +113,11 @@ fn consequence(knowledge: &Knowledge, found: &BTreeSet<String>, finding: &Findin
 
 /// Whether a host has the first cause of a path, and all of the path goes through it.
 fn same(context: &Context<'_>, path: &Finding, host: &Finding) -> bool {
-    let (Some(cause), Some(place)) = (path.causes.first(), host.places.first()) else { return false };
-    matches!(place.suspect, Suspect::Host(_))
+    let (Some(cause), Some(at)) = (path.causes.first(), host.places.first()) else { return false };
+    matches!(at.suspect, Suspect::Host(_))
         && host.causes.first().is_some_and(|c| c.id == cause.id)
         && !path.affected.is_empty()
-        && path.affected.iter().all(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
+        && path.affected.iter().all(|(from, to)| context.passes(&at.suspect, at.direction, from, to))
 }
 
 /// Whether nothing that was read on a host speaks for any of the causes: they only have the shape of the
@@ -133,7 +131,7 @@ fn is_unexplained(finding: &Finding) -> bool {
 
 /// Whether a finding about a setting says why pairs lose what they lose.
 fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, loss: &Finding) -> bool {
-    let ([Metric::Setting], Some(place), Some(cause)) =
+    let ([Metric::Setting], Some(at), Some(cause)) =
         (&setting.responses[..], setting.places.first(), setting.causes.first())
     else {
         return false;
@@ -144,21 +142,21 @@ fn explains(context: &Context<'_>, knowledge: &Knowledge, setting: &Finding, los
     let least = context.facts.rules.merge.path_share_min;
     let is_path = |other: &LossLocation| match &other.suspect {
         Suspect::Pair(from, to) if other.direction == Direction::Tx && other.probability >= least => {
-            context.passes(&place.suspect, place.direction, from, to)
+            context.passes(&at.suspect, at.direction, from, to)
         }
         _ => false,
     };
     // One path is enough where the evidence fits it alone as well: what else is slow may be so by chance.
-    does && (of_place(context, place, loss).count() == loss.affected.len() || loss.places.iter().any(is_path))
+    does && (pairs_of(context, at, loss).count() == loss.affected.len() || loss.places.iter().any(is_path))
 }
 
-/// The pairs of a loss that pass a place.
-fn of_place<'f>(
+/// The pairs of a loss that pass a location.
+fn pairs_of<'f>(
     context: &Context<'_>,
-    place: &LossLocation,
+    at: &LossLocation,
     loss: &'f Finding,
 ) -> impl Iterator<Item = &'f (String, String)> {
-    loss.affected.iter().filter(|(from, to)| context.passes(&place.suspect, place.direction, from, to))
+    loss.affected.iter().filter(|(from, to)| context.passes(&at.suspect, at.direction, from, to))
 }
 
 /// Ordered pairs that were measured and pass a suspect.

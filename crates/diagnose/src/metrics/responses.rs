@@ -359,7 +359,7 @@ fn read(reading: &Reading, cells: &[CellEvidence<'_>], dead: &[bool], rules: &Me
 }
 
 /// Noise of an RTT of the idle path, and how much of it is worth a finding: one that changes from request to
-/// request is late for another reason than a longer way, the more surely where that of its peers is steady.
+/// request is late for another reason than a longer path, the more surely where that of its peers is steady.
 fn of_scattered<'c>(
     reading: &Reading,
     cells: &'c [CellEvidence<'_>],

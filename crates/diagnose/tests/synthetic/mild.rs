@@ -22,13 +22,13 @@ fn at_group(seed: u64, harm: impl Fn(&mut Path)) -> Diagnosis {
 /// Whether a group of one host, or that host, comes first, and the id of the cause.
 fn first(diagnosis: &Diagnosis) -> Option<(bool, Direction, &str)> {
     let finding = diagnosis.findings.first()?;
-    let place = &finding.places[0];
+    let at = &finding.places[0];
     let is_there = [Suspect::Group("vs-3".to_owned()), Suspect::Host("arc-3".to_owned())];
-    Some((is_there.contains(&place.suspect), place.direction, finding.causes.first()?.id.as_str()))
+    Some((is_there.contains(&at.suspect), at.direction, finding.causes.first()?.id.as_str()))
 }
 
 #[test]
-fn an_rtt_that_scatters_needs_less_than_a_longer_way() {
+fn an_rtt_that_scatters_needs_less_than_a_longer_path() {
     let late = |seed: u64, factor: f64, spread: f64| {
         at_group(seed, |path| {
             path.rtt_us *= factor;
@@ -40,8 +40,8 @@ fn an_rtt_that_scatters_needs_less_than_a_longer_way() {
     for seed in 0..20 {
         let jitter = late(seed, 1.6, 0.3);
         named += usize::from(matches!(first(&jitter), Some((true, _, "delay-jitters"))));
-        let way = late(seed, 1.9, 0.02);
-        assert!(matches!(first(&way), Some((true, _, "path-longer"))), "{seed}: {}", way.headline);
+        let detour = late(seed, 1.9, 0.02);
+        assert!(matches!(first(&detour), Some((true, _, "path-longer"))), "{seed}: {}", detour.headline);
         let near = late(seed, 1.3, 0.02);
         assert!(near.findings.is_empty(), "{seed}: {}", near.headline);
     }

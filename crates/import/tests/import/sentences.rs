@@ -112,7 +112,7 @@ fn a_result_without_names_is_that_of_the_only_other_pair() {
     assert!(of(&text).iter().all(|(from, to)| (from.as_str(), to.as_str()) == ("a", "b")), "{:?}", of(&text));
     assert!(notes(&text).contains("names no hosts: it is taken as one between a and b"), "{}", notes(&text));
     assert!(printed(&text).contains("24.5"), "{}", printed(&text));
-    // Of two others nobody knows which.
+    // With two others it may be either.
     let two = format!("{text}{}", named("c").replace("192.0.2.2", "192.0.2.3"));
     assert!(of(&two).iter().any(|(_, to)| to == "server"), "{:?}", of(&two));
 }

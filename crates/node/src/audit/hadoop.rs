@@ -78,7 +78,7 @@ impl Auditor for Hadoop {
     }
 
     fn look(&self, place: &Inside<'_>, part: &mut AuditPart) -> io::Result<()> {
-        // What was being written at a reset is settled by the data node itself when it starts.
+        // What was being written at a reset is decided by the data node itself when it starts.
         let open = place.inner.iter().any(|name| name == "rbw" || name == "tmp");
         let blocks = names(&place.path())?.filter(|n| n.to_str().is_some_and(|n| parse(n) != Name::Other));
         let slices = blocks.count() / HELD_MAX + 1;
