@@ -53,8 +53,9 @@ fn of_an_unknown_protocol(count: usize) {
     // SAFETY: plain system call; the result is checked.
     let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
     assert!(socket >= 0);
+    // The end that came up last sends at once; the queue of the other one waits for a worker of the kernel.
     // SAFETY: a name that ends with zero.
-    let index = unsafe { libc::if_nametoindex(c"d0".as_ptr()) };
+    let index = unsafe { libc::if_nametoindex(c"d1".as_ptr()) };
     // SAFETY: all-zero is a valid value of this plain struct.
     let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     (to.sll_family, to.sll_ifindex) = (libc::AF_PACKET as u16, index.cast_signed());
