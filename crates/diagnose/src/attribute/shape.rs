@@ -11,7 +11,7 @@ use linerate_model::load::LoadReport;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use super::scored::Scored;
-use crate::evidence::{CellEvidence, Facts, jump_together, series, two_hosts};
+use crate::evidence::{CellEvidence, Facts, jump_together, rtt_spread, series, two_hosts};
 use crate::metrics::Row;
 use crate::rules::{AttributeRules, Rules};
 use crate::stats::{mad, mean, median};
@@ -126,7 +126,7 @@ fn path_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: 
     put(shape, "loss", over(bad, |c| c.loss).or_else(sent_again));
     put(shape, "reordered", over(bad, |c| mean(&c.values(|m| m.reordered.or(m.duplicated)))));
     put(shape, "duplicated", over(bad, |c| mean(&c.values(|m| m.duplicated))));
-    put(shape, "rtt_spread", over(bad, |c| c.rtt_spread()));
+    put(shape, "rtt_spread", over(bad, rtt_spread));
     put(shape, "stall_ms", over(bad, |c| median(&c.values(Measurement::latest_us))).map(|us| us / 1e3));
     put(shape, "small_loss", over(bad, |c| median(&c.small_losses())));
     put(shape, "queueing", over(bad, |c| Some(c.rtt_loaded_us? / c.rtt_idle_us.filter(|us| *us > 0.0)?)));

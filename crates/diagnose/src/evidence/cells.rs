@@ -130,18 +130,6 @@ impl<'a> CellEvidence<'a> {
         self.measured().filter_map(|(_, m)| field(m)).filter(|v| v.is_finite()).collect()
     }
 
-    /// How much the RTT of the idle path changes from one request to the next, over its middle.
-    pub(crate) fn rtt_spread(&self) -> Option<f64> {
-        let spread = |m: &Measurement| {
-            let rtts = m.tx.as_ref()?.rtt_us.as_slice();
-            let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-            let enough = rtts.len() >= self.rules.evidence.rtts_min;
-            enough.then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
-        };
-        let requests = self.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
-        median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
-    }
-
     /// UDP loss of each test; 1 where no datagram came through. Not of small datagrams, of which many more
     /// are sent.
     pub(crate) fn losses(&self) -> Vec<f64> {
@@ -220,6 +208,18 @@ impl<'a> CellEvidence<'a> {
         again().count() >= self.rules.evidence.repetitions_min
             && (transfers.is_empty() || transfers.iter().filter(|r| good(r)).count() * 2 < transfers.len())
     }
+}
+
+/// How much the RTT of the idle path changes from one request to the next, over its middle.
+pub(crate) fn rtt_spread(cell: &CellEvidence<'_>) -> Option<f64> {
+    let spread = |m: &Measurement| {
+        let rtts = m.tx.as_ref()?.rtt_us.as_slice();
+        let changes: Vec<f64> = rtts.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
+        let enough = rtts.len() >= cell.rules.evidence.rtts_min;
+        enough.then_some(median(&changes)? / median(rtts).filter(|m| *m > 0.0)?)
+    };
+    let requests = cell.measured().filter(|(s, _)| s.test.kind.is::<RttPlan>());
+    median(&requests.filter_map(|(_, m)| spread(m)).collect::<Vec<_>>())
 }
 
 /// Whether only probes with datagrams show it, and show it as a share of them.

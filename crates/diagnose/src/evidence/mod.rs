@@ -10,7 +10,7 @@ mod transfers;
 
 pub(crate) use cells::{
     CellEvidence, Kind, Single, collect, groups_by_host, is_of_probes, is_own_failure, is_small,
-    jump_together, peer_rates, tcp_values, two_hosts,
+    jump_together, peer_rates, rtt_spread, tcp_values, two_hosts,
 };
 pub(crate) use endpoints::addresses;
 pub(crate) use facts::Facts;

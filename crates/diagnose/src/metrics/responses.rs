@@ -10,7 +10,7 @@ use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
 use crate::ceilings::Ports;
-use crate::evidence::{CellEvidence, Facts, Kind, Single, is_of_probes, series, tcp_values};
+use crate::evidence::{CellEvidence, Facts, Kind, Single, is_of_probes, rtt_spread, series, tcp_values};
 use crate::rules::MetricRules;
 use crate::stats::{mad, mean, median, quantile};
 
@@ -367,11 +367,11 @@ fn of_scattered<'c>(
     rules: &'c MetricRules,
 ) -> impl Fn(usize) -> Option<(f64, f64)> + use<'c> {
     let is_idle = reading.response == Metric::RttIdle && list.len() >= rules.common_min;
-    let spreads: Vec<f64> = list.iter().filter_map(|(cell, _)| cells[*cell].rtt_spread()).collect();
+    let spreads: Vec<f64> = list.iter().filter_map(|(cell, _)| rtt_spread(&cells[*cell])).collect();
     let steady = quantile(&spreads, reading.healthy).is_some_and(|spread| spread <= rules.rtt_steady_max);
     let sigma = if steady { rules.rtt_scattered_sigma } else { reading.sigma };
     move |cell| {
-        let scatters = is_idle && cells[cell].rtt_spread()? >= rules.rtt_scattered_min;
+        let scatters = is_idle && rtt_spread(&cells[cell])? >= rules.rtt_scattered_min;
         scatters.then_some((sigma, rules.rtt_scattered_effect_min))
     }
 }

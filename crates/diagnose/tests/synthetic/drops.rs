@@ -15,8 +15,8 @@ fn watched(host: &str, counters: &[(&str, &[f64])]) -> WatchedDrops {
 
 fn of(hosts: &[WatchedDrops]) -> DropReport {
     let addresses = [("192.0.2.1", "a"), ("192.0.2.2", "b"), ("192.0.2.3", "c")]
-        .map(|(address, host)| (address.parse().unwrap(), host.to_owned()));
-    report(hosts, &DropClasses::builtin().unwrap(), &addresses.into(), 10.0)
+        .map(|(address, host)| (address.parse().expect("an address"), host.to_owned()));
+    report(hosts, &DropClasses::builtin().expect("the built-in ones"), &addresses.into(), 10.0)
 }
 
 /// Four hypervisors, sampled at the same time.

@@ -16,7 +16,7 @@ fn at_group(seed: u64, harm: impl Fn(&mut Path)) -> Diagnosis {
             harm(path);
         }
     });
-    diagnose(&snapshot, &Knowledge::builtin().unwrap())
+    diagnose(&snapshot, &Knowledge::builtin().expect("the built-in one"))
 }
 
 /// Whether a group of one host, or that host, comes first, and the id of the cause.
