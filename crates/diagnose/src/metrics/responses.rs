@@ -367,7 +367,8 @@ fn of_scattered<'c>(
     rules: &'c MetricRules,
 ) -> impl Fn(usize) -> Option<(f64, f64)> + use<'c> {
     let is_idle = reading.response == Metric::RttIdle && list.len() >= rules.common_min;
-    let spreads: Vec<f64> = list.iter().filter_map(|(cell, _)| rtt_spread(&cells[*cell])).collect();
+    let asked = list.iter().filter(|_| is_idle);
+    let spreads: Vec<f64> = asked.filter_map(|(cell, _)| rtt_spread(&cells[*cell])).collect();
     let steady = quantile(&spreads, reading.healthy).is_some_and(|spread| spread <= rules.rtt_steady_max);
     let sigma = if steady { rules.rtt_scattered_sigma } else { reading.sigma };
     move |cell| {

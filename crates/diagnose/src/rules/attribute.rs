@@ -59,7 +59,7 @@ super::number::stage! {
         explains_min: f64 = 0.9, "share", "A cause less probable than this share of none of these explains nothing";
         others_are_fine: f64 = 2.0, "log odds", "Against a host whose other paths are healthy";
         same_loss_min: f64 = 0.2, "share", "Effect on a layer over that on the other from which both suffer";
-        slow_direction_min: f64 = 5.0, "factor", "Loss of one direction over what is worth a finding, where the other has less";
+        slow_direction_min: f64 = 5.0, "factor", "Loss of one direction, over what is a finding; the other has none";
         direction_min: f64 = 0.25, "probability", "A cause that decides the direction of its suspect";
         mismatch_min: f64 = 0.3, "probability", "A cause that names the setting that differs as its suspect";
         mismatch_share: f64 = 0.9, "share", "Probability moved to that suspect";

@@ -25,7 +25,7 @@ super::number::stage! {
         rtt_scattered_min: f64 = 0.12, "share", "Change between requests above which the idle RTT scatters";
         rtt_steady_max: f64 = 0.06, "share", "The same of peers that are steady: a healthy path has 0.02 to 0.06";
         rtt_scattered_sigma: f64 = 0.15, "doublings", "Noise of an idle RTT that scatters beside steady peers";
-        rtt_scattered_effect_min: f64 = 0.45, "doublings", "Smallest excess of it worth a finding: a longer path is longer always";
+        rtt_scattered_effect_min: f64 = 0.45, "doublings", "Smallest excess of it worth a finding";
         rtt_idle_healthy: f64 = 0.2, "quantile", "Healthy idle RTT among peers: of three hosts two thirds wait for one";
         rtt_loaded_floor: f64 = 500.0, "us", "Added to both sides of the ratio of loaded RTTs";
         rtt_loaded_sigma: f64 = 0.25, "doublings", "Noise of the loaded RTT";
