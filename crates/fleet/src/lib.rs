@@ -17,6 +17,7 @@ mod listener;
 mod listener_tests;
 mod local;
 mod netns;
+mod open;
 mod pipes;
 pub mod programs;
 pub mod progress;
@@ -31,25 +32,16 @@ mod transports;
 mod words;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linerate_model::fact::{Gap, GapSubject};
 use linerate_model::inventory::{Host, HostName, Inventory, SlurmJob, TransportSpec};
-use tokio::sync::Semaphore;
 
-use link::HELLO_WAIT;
 pub use link::{LinkError, NodeLink, PendingRequest, REQUEST_WAIT};
-use pipes::Pipes;
 use programs::NodePrograms;
 
 use progress::{Progress, ProgressPhase, Silent};
 
-/// Sessions that are opened at the same time: each is a process here and a log-in or a job step there. An
-/// sshd refuses at random beyond ten unfinished log-ins (`MaxStartups`), but each host has its own; a jump
-/// host has them all.
-const OPENING_MAX: usize = 16;
 /// A host is taken up again at most so often in a run.
 const TAKEN_UP_MAX: u32 = 3;
 
@@ -62,7 +54,7 @@ pub struct Fleet {
     taken_up: Mutex<BTreeMap<HostName, u32>>,
     /// Hosts that could not be reached, with the reason, and what is not to be seen on those that were.
     pub gaps: Vec<Gap>,
-    /// What a person should know about the way to the hosts.
+    /// What a person should know about how the hosts were reached.
     pub notes: Vec<String>,
     /// A Slurm job that was made for these sessions.
     job: Option<slurm::Allocation>,
@@ -94,7 +86,7 @@ impl Fleet {
         wanted: impl Fn(&Host) -> bool,
         progress: &dyn Progress,
     ) -> Self {
-        allow_files(inventory.hosts.len());
+        open::allow_files(inventory.hosts.len());
         let programs = Arc::<NodePrograms>::default();
         // Jobs and copies first: the steps are started in them.
         let ready = slurm::prepare(inventory, &wanted).await;
@@ -129,49 +121,11 @@ impl Fleet {
         wanted: impl Fn(&Host) -> bool,
         progress: &dyn Progress,
     ) -> Self {
-        let mut tasks = tokio::task::JoinSet::new();
-        let places = Arc::new(Semaphore::new(OPENING_MAX));
-        for host in &inventory.hosts {
-            // There is nothing to start on a device that only has iperf3.
-            if matches!(host.transport, TransportSpec::Iperf3 { .. }) || !wanted(host) {
-                continue;
-            }
-            let (host, programs, places) = (host.clone(), programs(host), Arc::clone(&places));
-            tasks.spawn(async move {
-                // Never closed.
-                let _place = places.acquire().await;
-                let link = open_one(&host, &programs, 0).await;
-                (host.name, programs, link)
-            });
-        }
-        let mut fleet = Self::default();
-        let mut links = BTreeMap::new();
-        progress.begin(&ProgressPhase {
-            name: "connecting",
-            unit: "hosts",
-            total: tasks.len(),
-            expected_s: None,
-        });
-        while let Some(joined) = tasks.join_next().await {
-            match joined {
-                Ok((name, programs, Ok(link))) => {
-                    fleet.programs = programs;
-                    links.insert(name, Arc::new(link));
-                    progress.step(links.len(), "", None);
-                }
-                Ok((name, _, Err(error))) => {
-                    fleet.gaps.push(Gap { what: GapSubject::Host(name), reason: error.reason() });
-                }
-                Err(error) => {
-                    fleet
-                        .gaps
-                        .push(Gap { what: "a host".into(), reason: format!("its task ended: {error}") });
-                }
-            }
-        }
-        progress.end();
-        fleet.tell(&links);
-        fleet.links = Mutex::new(links);
+        let opened = open::all(inventory, programs, wanted, progress).await;
+        let mut fleet =
+            Self { programs: opened.programs.unwrap_or_default(), gaps: opened.gaps, ..Self::default() };
+        fleet.tell(&opened.links);
+        fleet.links = Mutex::new(opened.links);
         fleet.gaps.sort_by(|a, b| a.what.cmp(&b.what));
         fleet
     }
@@ -372,7 +326,7 @@ impl Fleet {
             }
             match agent {
                 Some(agent) => Ok(agent.await),
-                None => open_again(host, job, &programs, old).await,
+                None => open::again(host, job, &programs, old).await,
             }
         }
     }
@@ -424,65 +378,6 @@ impl std::fmt::Debug for Reopening {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reopening").finish_non_exhaustive()
     }
-}
-
-/// Open files that a session needs: three pipes and the handle of its process.
-const FILES_PER_SESSION: u64 = 4;
-/// What the rest of the program needs.
-const FILES_BESIDE: u64 = 100;
-
-/// Allows this process as many open files as so many sessions need, where the hard limit lets it. Most
-/// systems start programs with 1024, for the sake of old ones. Where it is refused, hosts beyond it become
-/// gaps with the system's reason.
-fn allow_files(sessions: usize) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let needed = sessions as u64 * FILES_PER_SESSION + FILES_BESIDE;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < needed) {
-        let current = Some(limit.maximum.map_or(needed, |most| most.min(needed)));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
-    }
-}
-
-/// Starts the node program on a host.
-async fn start(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLink, LinkError> {
-    let lost = |error: &dyn Display| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
-    let TransportSpec::Ssh(spec) = &host.transport else {
-        let program = programs.own().map_err(|e| lost(&e))?;
-        let mut argv = transports::argv(host, &program.path);
-        program.complete(&mut argv);
-        let pipes = Pipes::start(&argv).map_err(|e| lost(&e))?;
-        return NodeLink::over(&host.name, pipes, Vec::new(), HELLO_WAIT).await;
-    };
-    spec.check().map_err(|e| lost(&e))?;
-    let mut pipes = Pipes::start(&transports::argv(host, &PathBuf::new())).map_err(|e| lost(&e))?;
-    let greeted = ssh::handshake(&mut pipes, (host, spec), programs, old).await;
-    let (heard, reached) = greeted.map_err(|e| lost(&e))?;
-    Ok(NodeLink::over(&host.name, pipes, heard, HELLO_WAIT).await?.with(reached))
-}
-
-async fn open_one(host: &Host, programs: &NodePrograms, old: u32) -> Result<NodeLink, LinkError> {
-    let link = start(host, programs, old).await.map_err(|error| match error {
-        LinkError::Lost { host: name, reason } => {
-            LinkError::Lost { reason: format!("over {}: {reason}", host.transport.kind()), host: name }
-        }
-        other => other,
-    })?;
-    link.set_up(host).await
-}
-
-async fn open_again(
-    mut host: Host,
-    job: Option<SlurmJob>,
-    programs: &NodePrograms,
-    old: u32,
-) -> Result<NodeLink, LinkError> {
-    if let (TransportSpec::Slurm(spec), Some(job)) = (&mut host.transport, job) {
-        let lost =
-            |error: slurm::NodeError| LinkError::Lost { host: host.name.clone(), reason: error.to_string() };
-        spec.job = Some(slurm::again(spec, &job).await.map_err(lost)?);
-    }
-    open_one(&host, programs, old).await
 }
 
 #[cfg(test)]

@@ -32,8 +32,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use self::meter::Meter;
 use self::probing::{Probing, ProbingHost};
+use super::link::HELLO_WAIT;
+use super::open::OPENING_MAX;
 use super::pipes::Pipes;
-use super::{Fleet, HELLO_WAIT, LinkError, NodeLink, OPENING_MAX};
+use super::{Fleet, LinkError, NodeLink};
 use linerate_model::random::Random;
 pub use world::{PathCondition, SimulatedHost, World};
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use linerate_model::inventory::{SshSpec, TransportSpec};
 use linerate_wire::message::{Event, ObserveRequest};
 
+use super::open::start;
+use super::programs::NodePrograms;
 use super::transports::TRANSPORTS;
 use super::*;
 use crate::fake_node;

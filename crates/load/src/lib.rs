@@ -20,7 +20,7 @@ mod http;
 mod job;
 mod latency;
 mod load;
-mod mtu;
+mod path_mtu_probe;
 mod path_mtu_search;
 mod probe;
 mod rtt;
@@ -49,7 +49,7 @@ pub static LOADS: &[&dyn AnyLoad] = &[
     &tcp::Tcp,
     &udp::Udp,
     &rtt::Rtt,
-    &mtu::Mtu,
+    &path_mtu_probe::Mtu,
     &latency::Latency,
     &path_mtu_search::Search,
     &connects::Connects,

@@ -1,4 +1,5 @@
-//! The largest packet that a path takes, searched in both directions in one test.
+//! The largest packet that a path takes, searched in both directions in one test: `linerate measure mtu`. A
+//! survey probes a few sizes instead (`path_mtu_probe.rs`).
 //!
 //! What comes in: the smallest and the largest IP packet to try. What goes out: per direction the largest
 //! size that arrived and the smallest that did not, and whether the kernel refused it (it knows the path MTU)

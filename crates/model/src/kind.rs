@@ -1,6 +1,6 @@
 //! The kinds of tests: their list. To add one: a file in `kind/` with a [`TestPlan`], and one line here; its
 //! load, a file and a line of `LOADS` in `linerate-load`; its view, a file and a line of `VIEWS` in
-//! `linerate-report`.
+//! `linerate-report`. A result that no other kind has, and what runs it: the table of `CONTRIBUTING.md`.
 
 mod bulk;
 mod connects;

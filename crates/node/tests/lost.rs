@@ -17,7 +17,8 @@ use linerate_model::kind::TcpPlan;
 use linerate_model::load::{LoadSpec, Role};
 use linerate_wire::frame::{FrameKind, MAGIC, encode};
 use linerate_wire::message::{Event, JournalState, ObserveRequest, SessionRequest, TrialRequest};
-use linerate_wire::session::{OperatorEvent, SILENCE_MS};
+use linerate_wire::session::OperatorEvent;
+use linerate_wire::silence::SILENCE_MS;
 
 use operator::{Operator, SACK, Scene, listens, sack_off, signal, until};
 

@@ -16,15 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{BANNER_BYTES_MAX, Decoder, FrameKind, MAGIC, SkipToMagic, encode};
 use crate::message::{Event, FromNode, Hello, PROTOCOL, PROTOCOL_OLDEST, Request, RequestId, ToNode};
-
-/// Time between two heartbeats, milliseconds.
-pub const HEARTBEAT_MS: u64 = 1_000;
-
-/// The other end is lost when nothing came for this long, milliseconds.
-pub const SILENCE_MS: u64 = 4_000;
-
-/// The node's first byte may take longer, milliseconds: a transport may have to log in first.
-pub const HELLO_MS: u64 = 15_000;
+use crate::silence::{HEARTBEAT_MS, HELLO_MS, SILENCE_MS};
 
 /// Limit of what a node may send before any request, bytes: more than the largest answer has (a frame of
 /// [`crate::frame::BODY_BYTES_MAX`] and the events before it).

@@ -6,9 +6,8 @@ use linerate_wire::frame::{FrameKind, MAGIC, encode};
 use linerate_wire::message::{
     Event, FromNode, Hello, PROTOCOL, Request, SessionRequest, ToNode, TrialRequest,
 };
-use linerate_wire::session::{
-    HEARTBEAT, HELLO_MS, NodeEvent, NodeSession, OperatorEvent, OperatorSession, SILENCE_MS,
-};
+use linerate_wire::session::{HEARTBEAT, NodeEvent, NodeSession, OperatorEvent, OperatorSession};
+use linerate_wire::silence::{HELLO_MS, SILENCE_MS};
 use proptest::prelude::*;
 
 fn hello(protocol: u32) -> Hello {

@@ -17,7 +17,7 @@ mod metrics;
 mod next;
 mod notes;
 mod number;
-mod outliers;
+mod stored_outliers;
 mod symptoms;
 mod trials;
 
@@ -35,7 +35,7 @@ pub use metrics::MetricRules;
 pub use next::NextRules;
 pub use notes::NoteRules;
 pub use number::Rule;
-pub use outliers::OutlierRules;
+pub use stored_outliers::OutlierRules;
 pub use symptoms::SymptomRules;
 pub use trials::TrialRules;
 
@@ -78,7 +78,7 @@ rules! {
     trials: TrialRules, "The effect of a change; not part of a diagnosis, so not varied.";
     history: HistoryRules, "What moved over many runs; not part of a diagnosis, so not varied.";
     drops: DropRules, "Hosts that drop the same packets; not part of a diagnosis, so not varied.";
-    outliers: OutlierRules, "Hosts that stand out in stored series; not part of a survey, so not varied.";
+    stored_outliers: OutlierRules, "Hosts that stand out in stored series; not part of a survey, so not varied.";
 }
 
 impl Rules {

@@ -3,7 +3,8 @@
 //! In: the journal of the trial, the clock, and a pipe from the node: a byte asks whether the guardian holds
 //! the journal, and the end of the pipe is that of the node. Out: one byte for each question while it holds
 //! the journal, old values, a closed journal, the end of the process. It never takes part in a trial whose
-//! node is alive and whose deadline lies ahead. It was started so that nothing takes it along which ends the
+//! node is alive and whose deadline lies ahead: such a node undoes by itself when its operator is gone
+//! (`end` in `crates/node/src/serve.rs`). It was started so that nothing takes it along which ends the
 //! node (`linerate_sys::process::outlive`).
 
 use std::io::{self, Read, Write};

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use linerate_model::fact::{FactValue, Gap, GapSubject, HostFacts};
+use linerate_model::fact::{FactValue, Gap, HostFacts};
 use linerate_model::inventory::{Endpoint, HostName, Inventory, Layer};
 
 use super::join;
 use super::run::read_facts;
+use super::same_machine;
 use linerate_fleet::Fleet;
 
 /// What a host says about itself.
@@ -134,15 +135,9 @@ fn by_default_route(facts: &HostFacts) -> Option<IpAddr> {
 /// Chooses an address for each host; `wanted` is the network that a person named.
 pub fn choose(seen: &[HostIdentity], wanted: Option<Net>) -> Chosen {
     let mut chosen = Chosen::default();
-    let mut hosts: Vec<(&HostIdentity, Vec<Own>)> = Vec::new();
-    for host in seen {
-        let addresses = own(&host.facts);
-        let same = |other: &&(&HostIdentity, Vec<Own>)| !addresses.is_empty() && other.1 == addresses;
-        match hosts.iter().find(same) {
-            Some((first, _)) => chosen.twice.push((host.host.clone(), first.host.clone())),
-            None => hosts.push((host, addresses)),
-        }
-    }
+    let same_machine::Apart { machines: mut hosts, twice } =
+        same_machine::apart(seen.iter().map(|host| (host, own(&host.facts))));
+    chosen.twice = twice.iter().map(|(host, first)| (host.host.clone(), first.host.clone())).collect();
     // What several hosts have leads to nobody in particular.
     let mut count: BTreeMap<IpAddr, usize> = BTreeMap::new();
     hosts.iter().flat_map(|(_, own)| own).for_each(|o| *count.entry(o.address).or_default() += 1);
@@ -295,8 +290,7 @@ pub async fn fill(fleet: &mut Fleet, inventory: &mut Inventory, wanted: Option<N
     for (name, first) in &chosen.twice {
         fleet.leave(name).await;
         inventory.hosts.retain(|h| h.name != *name);
-        let reason = format!("it is the same machine as {first}, by its addresses; it takes part once");
-        gaps.push(Gap { what: GapSubject::Host(name.clone()), reason });
+        gaps.push(same_machine::gap(name, first));
     }
     for host in &mut inventory.hosts {
         host.endpoints.extend(chosen.addresses.get(&host.name).map(|address| Endpoint {

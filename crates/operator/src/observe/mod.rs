@@ -26,6 +26,7 @@ pub mod pairs;
 pub mod plan;
 pub mod promises;
 pub mod run;
+mod same_machine;
 #[cfg(test)]
 mod scale_tests;
 pub mod single;

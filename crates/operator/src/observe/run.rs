@@ -8,9 +8,9 @@ mod beside;
 mod compare;
 mod drives;
 mod lean;
-mod lost;
 mod mark;
 mod repeat;
+mod take_up;
 mod unreachable;
 
 use std::cell::{Cell, RefCell};

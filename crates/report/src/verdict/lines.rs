@@ -11,7 +11,7 @@ use linerate_model::verdict::{
     Certainty, LossBasis, Unseen, Verdict, VerdictCause, VerdictFix, VerdictItem, VerdictSubject,
 };
 
-use super::{located, sign};
+use super::{first_line, sign};
 use crate::heat::Style;
 use crate::wrap::wrap;
 use crate::{changes, names, words};
@@ -95,8 +95,8 @@ pub(crate) fn finding_lines(
 ) -> FindingLines {
     let what = match &item.what {
         VerdictSubject::Loss(loss) => {
-            let line = located::line(loss, item.cause.as_ref());
-            let or = located::or(loss);
+            let line = first_line::line(loss, item.cause.as_ref());
+            let or = first_line::or(loss);
             let with = format!("{line}; or {}", or.join(", or "));
             if or.is_empty() || with.chars().count() > first { line } else { with }
         }
@@ -197,12 +197,12 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     // Settings come before what was measured.
     let readings = |is_setting, peers| {
         let of_kind = evidence.iter().filter(move |clue| matches!(clue, Clue::Read(_)) == is_setting);
-        of_kind.filter_map(move |clue| located::reading(clue, peers))
+        of_kind.filter_map(move |clue| first_line::reading(clue, peers))
     };
     if was_read {
         // The title stands in the first line.
         let reading =
-            located::readings(evidence).or_else(|| readings(true, true).chain(readings(false, true)).next());
+            first_line::readings(evidence).or_else(|| readings(true, true).chain(readings(false, true)).next());
         let Some(reading) = reading else { return Some(format!("read only ({word})")) };
         let most = columns.saturating_sub(word.len() + 3);
         return Some(format!("{} ({word})", quoting(&names::cut(&reading, most), &clauses, most)));
@@ -211,8 +211,8 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     // The value at least, where the name of its setting does not fit.
     let space = most.saturating_sub(title.chars().count() + 2);
     let forms = |clue| {
-        let long = [true, false].into_iter().filter_map(move |peers| located::reading(clue, peers));
-        long.chain(located::shorter(clue, space))
+        let long = [true, false].into_iter().filter_map(move |peers| first_line::reading(clue, peers));
+        long.chain(first_line::shorter(clue, space))
     };
     let settings = evidence.iter().filter(|clue| matches!(clue, Clue::Read(_))).flat_map(forms);
     let all = settings.chain(readings(false, true)).map(|reading| format!("{title}; {reading}"));
@@ -351,7 +351,7 @@ pub(crate) fn not_seen(unseen: &Unseen) -> Option<String> {
         let untested: Vec<String> = unseen
             .untested
             .iter()
-            .map(|(suspect, direction)| located::subject(suspect, *direction))
+            .map(|(suspect, direction)| first_line::subject(suspect, *direction))
             .collect();
         if !untested.is_empty() {
             parts.push(format!("{}, suspected and not tested again", names::list(&untested, NAMES_MAX)));

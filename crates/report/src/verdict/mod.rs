@@ -2,8 +2,9 @@
 //! diagnosis with the inventory of its run comes in; `lines.rs` has the four lines of each finding.
 
 pub(crate) mod command;
+mod first_line;
 mod lines;
-mod located;
+
 mod outcome;
 mod sign;
 
@@ -277,7 +278,7 @@ fn fix(remedy: &Remedy) -> VerdictFix {
     let by_hand = if remedy.by_hand.is_empty() {
         format!("by hand: {}", command::own(&["explain", &remedy.id]).command)
     } else {
-        located::by_hand(&remedy.by_hand, &remedy.host)
+        first_line::by_hand(&remedy.by_hand, &remedy.host)
     };
     VerdictFix { trial, hosts, by_hand, risk: remedy.risk, risk_text: remedy.risk_text.clone() }
 }

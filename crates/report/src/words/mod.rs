@@ -1,5 +1,6 @@
-//! What a diagnosis says, in sentences: the one place in which its facts become words for people. A diagnosis
-//! comes in, the same with its texts goes out; `--json` and the store get these beside the facts.
+//! A diagnosis in sentences: the words of the long report, of HTML and of JSON. A diagnosis comes
+//! in, the same with its texts goes out; `--json` and the store get these beside the facts. The line that a
+//! user reads first: `verdict/first_line.rs`.
 
 mod advice;
 mod announced;

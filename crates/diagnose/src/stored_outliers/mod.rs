@@ -3,7 +3,8 @@
 //! In: series of counters, the same intervals for all hosts. Out: remarks. A figure of a host is compared
 //! with the median of its equals in the same interval, so that what all of them have, such as the load of a
 //! day, is of no host. When it began is the change point of that comparison, searched over all series at
-//! once. Counters without a load on purpose name a host and no cause.
+//! once. Counters without a load on purpose name a host and no cause. A host of a survey:
+//! `locate/search.rs`.
 
 mod figures;
 
@@ -69,12 +70,12 @@ pub(crate) fn remarks(facts: &Facts<'_>) -> Vec<Remark> {
             .into_iter()
             .filter_map(|(number, steps)| group.judge(number, &steps, facts.rules))
             .collect();
-        if of_group.len() as f64 <= facts.rules.outliers.share_max * group.tracks.len() as f64 {
+        if of_group.len() as f64 <= facts.rules.stored_outliers.share_max * group.tracks.len() as f64 {
             found.append(&mut of_group);
         }
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.key.cmp(&b.1.key)));
-    found.truncate(facts.rules.outliers.named_max);
+    found.truncate(facts.rules.stored_outliers.named_max);
     found.into_iter().map(|(_, outlier)| Remark::Outlier(Box::new(outlier))).collect()
 }
 
@@ -106,7 +107,8 @@ fn groups<'a>(stored: &'a [StoredSeries], inventory: &'a Inventory, rules: &Rule
                 None => drop(tracks.insert(&series.host, track)),
             }
         }
-        let enough = tracks.into_iter().filter(|(_, tracks)| tracks.len() >= rules.outliers.equals_min);
+        let enough =
+            tracks.into_iter().filter(|(_, tracks)| tracks.len() >= rules.stored_outliers.equals_min);
         let group = |((_, device), tracks): (_, BTreeMap<&str, Track<'a>>)| {
             Group::new(figure, device, tracks.into_values().collect())
         };
@@ -228,10 +230,10 @@ impl<'a> Group<'a> {
 
     /// Tracks that may stand out, for those that do not need no search.
     fn candidates(&self, rules: &Rules) -> Vec<usize> {
-        let far = rules.outliers.ratio.log2();
+        let far = rules.stored_outliers.ratio.log2();
         let is_far = |track: &Track<'_>| {
             track.beyond.iter().flatten().filter(|beyond| **beyond >= far).count()
-                >= rules.outliers.intervals_min
+                >= rules.stored_outliers.intervals_min
         };
         (0..self.tracks.len()).filter(|number| is_far(&self.tracks[*number])).collect()
     }
@@ -245,14 +247,14 @@ impl<'a> Group<'a> {
             std::iter::once(0).chain(steps.iter().copied()).chain([beyond.len()]).collect();
         let is_high = |range: &&[usize]| {
             let level = beyond.get(range[0]..range[1]).unwrap_or_default();
-            median(level).is_some_and(|level| level >= rules.outliers.ratio.log2())
+            median(level).is_some_and(|level| level >= rules.stored_outliers.ratio.log2())
         };
         // The last time that it stood out, which may have several levels.
         let levels: Vec<&[usize]> = bounds.windows(2).collect();
         let last = levels.iter().rposition(&is_high)?;
         let first = levels[..last].iter().rposition(|level| !is_high(level)).map_or(0, |low| low + 1);
         let (from, to) = (levels[first][0], levels[last][1]);
-        if to - from < rules.outliers.intervals_min {
+        if to - from < rules.stored_outliers.intervals_min {
             return None;
         }
         let during = &at[from..to];
@@ -261,9 +263,9 @@ impl<'a> Group<'a> {
         let floor = self.figure.floor;
         let far = ((value + floor) / (usual + floor)).log2();
         let others = self.deviations(number, during, rules);
-        let is_beyond = far >= rules.outliers.ratio.log2()
-            && far >= rules.outliers.spread * mad(&others)?
-            && others.len() + 1 >= rules.outliers.equals_min;
+        let is_beyond = far >= rules.stored_outliers.ratio.log2()
+            && far >= rules.stored_outliers.spread * mad(&others)?
+            && others.len() + 1 >= rules.stored_outliers.equals_min;
         let before: Vec<f64> = at[..from].iter().filter_map(|t| track.values[*t]).collect();
         is_beyond.then(|| {
             let outlier = HostOutlier {

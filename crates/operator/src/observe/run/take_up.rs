@@ -1,8 +1,8 @@
-//! Hosts that are lost while a survey runs.
+//! Hosts that are lost while a survey runs are taken up again.
 //!
 //! What comes in: the sessions. What goes out: a gap for each loss; a host whose connection was cut gets a
 //! new session, at most one per round, and within the fleet's limit. When a silent session counts as lost:
-//! `crates/wire/src/session.rs`.
+//! `crates/wire/src/silence.rs`.
 
 use std::collections::BTreeSet;
 
