@@ -54,7 +54,7 @@ pub(crate) fn snapshot(
     };
     let mut facts: BTreeMap<String, HostFacts> =
         values.into_iter().map(|(host, v)| (host, made(v))).collect();
-    links_of_devices(&mut facts, &prose::words(text));
+    links_of_devices(&mut facts, &account.words);
     let mut hosts: Vec<String> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for name in sink.order.iter().map(|h| names.host(h)) {

@@ -7,7 +7,7 @@ use crate::condition::Condition;
 
 /// Tools whose output is read, and common wrappers in front of them. A bare `$` or `#` is only taken for a
 /// prompt before one of these, because comments begin like that too.
-pub(crate) const TOOLS: [&str; 68] = [
+pub(crate) const TOOLS: [&str; 74] = [
     "iperf",
     "iperf2",
     "iperf3",
@@ -76,6 +76,12 @@ pub(crate) const TOOLS: [&str; 68] = [
     "tc",
     "iw",
     "lsusb",
+    "conntrack",
+    "btrfs",
+    "ssacli",
+    "hpssacli",
+    "hpacucli",
+    "omreport",
 ];
 
 /// Words in front of the command that is really run.
@@ -216,8 +222,11 @@ pub(crate) struct Context {
     pub command: Command,
     /// Device of the last command or heading that named one.
     pub nic: Option<String>,
-    /// The last lines that were no output, for titles such as `DRBD over SDP:`.
+    /// The last lines that were no output, since the last prompt.
     pub label: String,
+    /// The last line of the text, where it announces what follows, such as `DRBD over SDP:`; prompts and
+    /// output do not end it.
+    pub title: String,
     /// Layer of measurements.
     pub layer: Option<Layer>,
     /// The text somewhere speaks of an overlay.

@@ -46,8 +46,9 @@ pub fn read(documents: &[Document], options: &ImportOptions) -> Snapshot {
     }
     account.unread.truncate(UNREAD_MAX);
     let text = std::mem::take(&mut sink.prose);
+    let vocabulary = prose::Vocabulary::of(&text);
+    (account.words, account.ruled_out) = (vocabulary.words, vocabulary.ruled_out);
     let mut snapshot = assemble::snapshot(sink, &text, options, &mut account);
-    account.words = prose::words(&text);
     account.missing = missing::of(&snapshot);
     snapshot.gaps.extend(as_gaps(&account.missing));
     snapshot.imported = Some(Box::new(account));

@@ -25,7 +25,7 @@ const ON: [&str; 2] = ["on", "in"];
 /// Speeds of links that people name, Gbit/s.
 const SPEEDS: [&str; 10] = ["1", "2.5", "5", "10", "25", "40", "50", "100", "200", "400"];
 /// Words that make a speed that of a link, not of a transfer.
-const LINKS: [&str; 25] = [
+const LINKS: [&str; 27] = [
     "line",
     "link",
     "links",
@@ -51,18 +51,105 @@ const LINKS: [&str; 25] = [
     "fabric",
     "uplink",
     "uplinks",
+    "reach",
+    "reaches",
 ];
 /// Words from the speed within which one of [`LINKS`] stands.
 const NEAR: usize = 3;
 
+/// Words with which a thing is ruled out as the cause.
+const RULES_OUT: [&[&str]; 25] = [
+    &["exchanged"],
+    &["replaced"],
+    &["swapped"],
+    &["ruled", "out"],
+    &["rule", "out"],
+    &["excluded"],
+    &["healthy"],
+    &["unplugged"],
+    &["not", "connected"],
+    &["no", "difference"],
+    &["no", "change"],
+    &["no", "effect"],
+    &["not", "help"],
+    &["didn't", "help"],
+    &["doesn't", "help"],
+    &["checked", "twice"],
+    &["checked", "that"],
+    &["everywhere"],
+    &["is", "fine"],
+    &["are", "fine"],
+    &["is", "ok"],
+    &["are", "ok"],
+    &["not", "used"],
+    &["nothing", "in"],
+    &["no", "loss"],
+];
+/// Words with which such a sentence means something else: it began with the new cable.
+const HEDGES: [&str; 8] = ["since", "after", "until", "when", "if", "unless", "before", "then"];
+/// Longest sentence in which one word is enough, words.
+const SHORT_MAX: usize = 4;
+/// Longest sentence, words; a text without stops has none.
+const SENTENCE_MAX: usize = 40;
+
 /// The words of a text in small letters, each once, sorted; those of addresses on the web and of mails do not
 /// count.
-pub(crate) fn words(lines: &[String]) -> Vec<String> {
-    let parts = lines.iter().flat_map(|line| line.split_whitespace()).map(without_address);
-    let text = parts.flat_map(|part| part.split(|c: char| !(c.is_alphanumeric() || c == '-')));
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Vocabulary {
+    /// All but those of the other list.
+    pub(crate) words: Vec<String>,
+    /// Words that stand only in sentences that rule something out.
+    pub(crate) ruled_out: Vec<String>,
+}
+
+impl Vocabulary {
+    /// That of some lines.
+    pub(crate) fn of(lines: &[String]) -> Self {
+        let (mut named, mut out) = (BTreeSet::new(), BTreeSet::new());
+        for sentence in sentences(lines) {
+            let into = if rules_out(&sentence) { &mut out } else { &mut named };
+            into.extend(sentence.iter().flat_map(|part| words(part)));
+        }
+        let ruled_out = out.difference(&named).take(WORDS_MAX).cloned().collect();
+        Self { words: named.into_iter().take(WORDS_MAX).collect(), ruled_out }
+    }
+}
+
+/// The parts of each sentence: it ends with a stop, before `but`, and where an answer or a heading begins.
+fn sentences(lines: &[String]) -> Vec<Vec<&str>> {
+    let mut sentences = vec![Vec::new()];
+    for part in lines.iter().flat_map(|line| line.split_whitespace()) {
+        let is_full = sentences.last().is_some_and(|sentence: &Vec<&str>| sentence.len() >= SENTENCE_MAX);
+        if is_full || part.eq_ignore_ascii_case("but") {
+            sentences.push(Vec::new());
+        }
+        sentences.last_mut().into_iter().for_each(|sentence| sentence.push(part));
+        if part.ends_with(['.', '!', '?', ';']) {
+            sentences.push(Vec::new());
+        }
+    }
+    sentences
+}
+
+/// Whether a sentence rules out what it names as the cause.
+fn rules_out(sentence: &[&str]) -> bool {
+    let plain =
+        |part: &&str| part.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace('’', "'");
+    let plain: Vec<String> = sentence.iter().map(plain).collect();
+    let has = |words: &[&str]| plain.windows(words.len()).any(|some| some.iter().eq(words.iter()));
+    let is_plain = !sentence.last().is_some_and(|part| part.ends_with('?'))
+        && !plain.iter().any(|word| HEDGES.contains(&word.as_str()));
+    // `DNS fine.`
+    let is_short =
+        plain.len() <= SHORT_MAX && plain.last().is_some_and(|word| ["fine", "ok"].contains(&word.as_str()));
+    is_plain && (is_short || RULES_OUT.iter().any(|words| has(words)))
+}
+
+/// The words of a part of a line.
+fn words(part: &str) -> impl Iterator<Item = String> + '_ {
+    let text = without_address(part).split(|c: char| !(c.is_alphanumeric() || c == '-'));
     let short = text.map(|w| w.trim_matches('-')).filter(|w| (2..=WORD_MAX).contains(&w.chars().count()));
-    let plain = short.filter(|w| w.starts_with(char::is_alphabetic)).map(str::to_lowercase);
-    plain.collect::<BTreeSet<String>>().into_iter().take(WORDS_MAX).collect()
+    short.filter(|w| w.starts_with(char::is_alphabetic)).map(str::to_lowercase)
 }
 
 /// What stands in front of an address within a part of a line: `[title](` of a link.
@@ -226,9 +313,36 @@ mod tests {
 
     #[test]
     fn words_are_kept_once() {
-        assert_eq!(words(&lines("NFS is slow, slow-path nfs! 42")), ["is", "nfs", "slow", "slow-path"]);
+        let words = |text: &str| Vocabulary::of(&lines(text)).words;
+        assert_eq!(words("NFS is slow, slow-path nfs! 42"), ["is", "nfs", "slow", "slow-path"]);
         let linked = "see [nfs](https://a.example/drive) and https://b.example/raid, www.c.example/ssd <d@usb.example>";
-        assert_eq!(words(&lines(linked)), ["and", "nfs", "see"]);
-        assert_eq!(words(&lines("root@nas")), ["nas", "root"]);
+        assert_eq!(words(linked), ["and", "nfs", "see"]);
+        assert_eq!(words("root@nas"), ["nas", "root"]);
+    }
+
+    #[test]
+    fn a_sentence_can_rule_its_words_out() {
+        let out = |text: &str| Vocabulary::of(&lines(text)).ruled_out;
+        let has = |text: &str, word: &str| out(text).iter().any(|w| w == word);
+        for (text, word) in [
+            ("I have exchanged the SATA cable, no\nchange. It is slow.", "cable"),
+            ("wlan0 is not connected. eth0 hangs", "wlan0"),
+            ("It hangs. DNS fine. Why?", "dns"),
+            ("Nothing in syslog", "syslog"),
+            ("the MTU is 9000 everywhere, on both.", "mtu"),
+            ("Another cable didn't help; the drive is slow", "cable"),
+            ("The drives are ok but the pool is slow", "drives"),
+        ] {
+            assert!(has(text, word), "{text}: {:?}", out(text));
+        }
+        for (text, word) in [
+            ("It is slow since I replaced the cable.", "cable"),
+            ("Is the cable replaced?", "cable"),
+            ("wlan0 is slow. wlan0 is not connected.", "wlan0"),
+            ("The drives are ok but the pool is slow", "pool"),
+            ("the cable is new", "cable"),
+        ] {
+            assert!(!has(text, word), "{text}: {:?}", out(text));
+        }
     }
 }

@@ -271,6 +271,7 @@ impl Walk<'_> {
         let label: String = line.trim().chars().take(QUOTE_MAX).collect();
         // Two lines are enough: a title and its units.
         let last = self.context.label.rsplit('\n').next().unwrap_or("");
+        self.context.title = if label.ends_with(':') { label.clone() } else { String::new() };
         self.context.label = format!("{last}\n{label}");
     }
 

@@ -31,6 +31,9 @@ pub struct Imported {
     /// Words of the text, in small letters, sorted; at most [`WORDS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
+    /// Words that stand only in sentences which rule something out, such as "the cable is exchanged".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ruled_out: Vec<String>,
 }
 
 /// Host of evidence that names none.

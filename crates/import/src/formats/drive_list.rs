@@ -1,13 +1,19 @@
-//! `hdparm -W` and `nvme list`: write cache and model of drives. Lines come in, facts `disk.<drive>.…` of
-//! the names of our own readers go out.
+//! `hdparm -W`, `hdparm -I` and `nvme list`: write cache and model of drives. Lines come in, facts
+//! `disk.<drive>.…` of the names of our own readers go out.
 
+use super::smart;
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
 /// `hdparm -W`.
 pub(crate) struct Hdparm;
+/// `hdparm -I`.
+pub(crate) struct HdparmModel;
 /// `nvme list`.
 pub(crate) struct NvmeList;
+
+/// Longest name of a model; ATA has 40 characters.
+const MODEL_MAX: usize = 60;
 
 /// `/dev/sdb:`
 fn device(line: &str) -> Option<&str> {
@@ -55,6 +61,34 @@ impl Reader for Hdparm {
             }
         }
         taken.max(1)
+    }
+}
+
+/// `Model Number:       ST4000DM004-2CV104` of `hdparm -I`.
+fn model(line: &str) -> Option<&str> {
+    let value = line.trim().strip_prefix("Model Number")?.trim_start().strip_prefix(':')?.trim();
+    (!value.is_empty() && value.len() <= MODEL_MAX).then_some(value)
+}
+
+impl Reader for HdparmModel {
+    fn name(&self) -> &'static str {
+        "hdparm-I"
+    }
+
+    fn describes(&self) -> &'static str {
+        "hdparm -I: model of a drive"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        model(block.first()).is_some()
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        if let Some(model) = model(block.first()) {
+            let drive = smart::drive(block).unwrap_or_else(|| smart::UNNAMED.to_owned());
+            out.text(format!("disk.{drive}.model"), model);
+        }
+        1
     }
 }
 

@@ -59,8 +59,8 @@ const OF_ATA: [(&str, &str); 8] = [
 /// Errors of the wire that libata lists in braces: those of a link that wakes up or is trained again, and
 /// those of bits on their path.
 const OF_WIRE: [(&str, &[&str]); 2] = [
-    ("wake_error", &["CommWake", "PHYRdyChg"]),
-    ("line_error", &["BadCRC", "10B8B", "Dispar", "UnrecovData", "Handshk", "LinkSeq", "TrStaTrns"]),
+    ("wake_error", &["CommWake", "PHYRdyChg", "LinkSeq"]),
+    ("line_error", &["BadCRC", "10B8B", "Dispar", "UnrecovData", "Handshk"]),
 ];
 
 /// Events of a device on USB.
@@ -86,6 +86,9 @@ const OF_HOST: [(&str, &str); 11] = [
     ("out of memory: kill", "oom_kill"),
 ];
 
+/// Longest line without a stamp that is checked, bytes.
+const BARE_MAX: usize = 160;
+
 /// The message of a line of a log; `None` when it has no stamp of one.
 fn message(line: &str, is_dmesg: bool) -> Option<&str> {
     let text = line.trim();
@@ -104,12 +107,23 @@ fn message(line: &str, is_dmesg: bool) -> Option<&str> {
         let behind = rest.strip_prefix('[').and_then(|r| r.split_once("] ")).map_or(rest, |(_, r)| r);
         return (head.len() < 80).then_some(behind);
     }
-    is_dmesg.then_some(text)
+    // Some sentences of the kernel stand in nothing else, also where their stamp was cut off.
+    let is_known = || {
+        let lower = text.to_lowercase();
+        OF_HOST.iter().any(|(words, _)| lower.contains(words))
+    };
+    (is_dmesg || text.len() < BARE_MAX && is_known()).then_some(text)
 }
+
+/// Levels of syslog(3).
+const LEVELS: [&str; 9] = ["emerg", "alert", "crit", "err", "warn", "warning", "notice", "info", "debug"];
 
 /// The host of a line of syslog.
 fn host(line: &str) -> Option<&str> {
-    line.split_once(" kernel: ")?.0.split_whitespace().next_back()
+    let word = line.split_once(" kernel: ")?.0.split_whitespace().next_back()?;
+    // `kern.err` is a facility with its level, where a log has no host.
+    let is_facility = word.split_once('.').is_some_and(|(_, level)| LEVELS.contains(&level));
+    (!is_facility).then_some(word)
 }
 
 /// A network device in a message: `ixgbe 0000:03:00.0 eth0: NIC Link is Up`, `NETDEV WATCHDOG: eth0 (ixgbe)`,

@@ -7,6 +7,8 @@ mod arrows;
 mod audit;
 mod bad_checksum;
 mod bonding;
+mod btrfs;
+mod conntrack;
 mod cpu_power;
 mod cpu_use;
 mod dd;
@@ -57,8 +59,10 @@ mod netstat;
 mod nfsstat;
 mod numactl;
 mod nuttcp;
+mod omreport;
 mod ping;
 mod qdisc;
+mod request_times;
 mod sar_net;
 mod slurm_nodes;
 mod smart;
@@ -66,6 +70,10 @@ mod softnet;
 mod ss;
 mod ss_summary;
 mod ss_udp;
+mod ssacli;
+mod stated_models;
+mod stated_rates;
+mod stated_settings;
 mod storage_words;
 mod storcli;
 mod sysctl;
@@ -93,6 +101,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &ping::Ping,
     &arping::Arping,
     &ss_udp::SsUdp,
+    &ss_udp::NetstatUdp,
     &ss::Ss,
     &ss_summary::SsSummary,
     &ethtool::Link,
@@ -138,14 +147,23 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &firewall::Firewall,
     &tcpretrans::Tcpretrans,
     &lvm::Lvm,
+    &btrfs::Btrfs,
+    &conntrack::Conntrack,
+    &request_times::RequestTimes,
     &dmsetup::Dmsetup,
     &megaraid::Megaraid,
     &storcli::Storcli,
+    &ssacli::Ssacli,
+    &omreport::Omreport,
     &smart::Smart,
     &smart::NvmeLog,
     &drive_list::Hdparm,
+    &drive_list::HdparmModel,
     &drive_list::NvmeList,
     &zpool::Zpool,
+    &stated_rates::StatedRates,
+    &stated_settings::StatedSettings,
+    &stated_models::StatedModels,
     &mountstats::Mountstats,
     &nfsstat::Nfsstat,
     &mounts::Mounts,

@@ -43,7 +43,8 @@ fn mount(line: &str) -> Option<Mount<'_>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let (source, folder, kind, options) = match words[..] {
         [source, "on", folder, "type", kind, options] => {
-            (source, folder, kind, options.strip_prefix('(')?.strip_suffix(')')?)
+            // A long line may be cut.
+            (source, folder, kind, options.strip_prefix('(')?.trim_end_matches(')'))
         }
         [source, folder, kind, options, dump, pass]
             if [dump, pass].iter().all(|w| w.parse::<u8>().is_ok()) =>

@@ -15,7 +15,7 @@ pub(crate) struct Smart;
 pub(crate) struct NvmeLog;
 
 /// What a drive is called whose name is not known.
-const UNNAMED: &str = "drive";
+pub(super) const UNNAMED: &str = "drive";
 /// Longest name of a drive, such as one of `/dev/disk/by-id/`.
 const NAME_MAX: usize = 80;
 /// Lines between two that are used, such as those of logs and of the self-tests.
@@ -53,7 +53,7 @@ const WARNINGS: [&str; 6] =
     ["spare-low", "temperature", "unreliable", "read-only", "backup-failed", "memory-region-failed"];
 
 /// The drive of the command, or the one that a line above names: `sdb` of `/dev/sdb`.
-fn drive(block: &Block<'_>) -> Option<String> {
+pub(super) fn drive(block: &Block<'_>) -> Option<String> {
     // `/dev/sdb`, `/dev/disk/by-id/ata-WDC_WD40`: the last part of the path.
     let device = |text: &str| -> Option<String> {
         let path = text.split("/dev/").nth(1)?;
@@ -103,6 +103,9 @@ fn put(line: &str, key: &str, out: &mut Sink) -> bool {
             out.text(format!("{key}.smart_status"), if is_fine { "ok" } else { "failing" });
         }
         "critical warning" | "critical_warning" => warnings(value, key, out),
+        "device model" | "model number" | "product" => {
+            out.text(key.replacen("disk_health.", "disk.", 1) + ".model", value);
+        }
         "ata error count" => integer(value, &format!("{key}.ata_errors"), out),
         _ => match FIELDS.iter().find(|(field, _)| *field == name) {
             // `38 Celsius`, `38°C (311 Kelvin)`, `100%`, `1,234`

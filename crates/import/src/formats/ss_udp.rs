@@ -1,13 +1,18 @@
-//! `ss -uamn`: sockets of UDP with their memory. Lines come in; for each port the bytes that wait, the size
-//! of its buffer and the datagrams that found it full go out, as facts `socket.udp.<port>.…`.
+//! `ss -uamn`: sockets of UDP with their memory, and `netstat -lun` without it. Lines come in; for each port
+//! the bytes that wait, the size of its buffer and the datagrams that found it full go out, as facts
+//! `socket.udp.<port>.…`.
+
+use std::collections::BTreeMap;
 
 use linerate_model::fact::FactValue;
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
-/// The format.
+/// `ss -uamn`.
 pub(crate) struct SsUdp;
+/// `netstat -lun`.
+pub(crate) struct NetstatUdp;
 
 /// `UNCONN 212992 0 0.0.0.0:514 0.0.0.0:*`: bytes that wait, and the port.
 fn socket(line: &str) -> Option<(i64, &str)> {
@@ -18,6 +23,60 @@ fn socket(line: &str) -> Option<(i64, &str)> {
     let is_port = !port.is_empty() && port.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     sending.parse::<i64>().ok()?;
     (["UNCONN", "ESTAB"].contains(state) && is_port).then_some((waiting.parse().ok()?, port))
+}
+
+/// `udp   0      0 0.0.0.0:1900   0.0.0.0:*    17804/perl`: bytes that wait, and the port. Those of TCP are
+/// not read.
+fn socket_of_netstat(line: &str) -> Option<(i64, &str)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [protocol, waiting, sending, local, remote, ..] = words[..] else { return None };
+    let (_, port) = local.rsplit_once(':')?;
+    sending.parse::<i64>().ok()?;
+    let is_udp = ["udp", "udp6", "udplite"].contains(&protocol) && remote.contains(':');
+    let is_port = !port.is_empty() && port.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    (is_udp && is_port).then_some((waiting.parse().ok()?, port))
+}
+
+/// The heading of `netstat -l`, in whatever language: `Proto Recv-Q Send-Q …`.
+fn is_heading_of_netstat(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.next() == Some("Proto") && words.next() == Some("Recv-Q")
+}
+
+impl Reader for NetstatUdp {
+    fn name(&self) -> &'static str {
+        "netstat-u"
+    }
+
+    fn describes(&self) -> &'static str {
+        "netstat -lun: what waits in UDP sockets"
+    }
+
+    fn begins(&self, block: &Block<'_>) -> bool {
+        let first = block.first();
+        socket_of_netstat(first).is_some()
+            || is_heading_of_netstat(first) && (1..8).any(|n| socket_of_netstat(block.line(n)).is_some())
+    }
+
+    fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
+        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut taken = 0;
+        for line in block.lines {
+            let is_tcp = line.starts_with("tcp") && line.split_whitespace().count() >= 5;
+            if let Some((waiting, port)) = socket_of_netstat(line) {
+                // Several addresses of one port: the fullest.
+                let of_port = most.entry(port).or_default();
+                *of_port = waiting.max(*of_port);
+            } else if !(is_heading_of_netstat(line) || is_tcp) {
+                break;
+            }
+            taken += 1;
+        }
+        for (port, waiting) in most {
+            out.fact(format!("socket.udp.{port}.waiting_bytes"), FactValue::Int(waiting));
+        }
+        taken.max(1)
+    }
 }
 
 /// `skmem:(r212992,rb212992,t0,tb212992,f0,w0,o0,bl0,d145418)`: one number by its letters.

@@ -5,11 +5,19 @@ use linerate_model::snapshot::StorageSubject;
 use crate::context::Context;
 
 /// Transports under a replication that are no plain Ethernet.
-const TRANSPORTS: [&str; 4] = ["ipoib", "sdp", "rdma", "srp"];
+pub(super) const TRANSPORTS: [&str; 4] = ["ipoib", "sdp", "rdma", "srp"];
 
 /// The transport that is named, if any.
 pub(crate) fn transport(context: &Context) -> Option<String> {
     TRANSPORTS.iter().find(|word| context.mentions(word)).map(|word| (*word).to_owned())
+}
+
+/// The transport that the announcement above the command names, if it is one.
+pub(super) fn announced_transport(context: &Context) -> Option<String> {
+    let title = context.title.to_lowercase();
+    let mut named =
+        TRANSPORTS.iter().filter(|word| title.split(|c: char| !c.is_alphanumeric()).any(|w| w == **word));
+    named.next().filter(|_| named.next().is_none()).map(|word| (*word).to_owned())
 }
 
 /// A replica where DRBD or another replication is named, else a disk alone.

@@ -61,6 +61,11 @@ fn checked(dotted: String, value: &str) -> Option<(String, &str)> {
     fits.then_some((dotted, value))
 }
 
+/// A setting that is kept, with its value.
+pub(super) fn kept(name: String, value: &str) -> Option<(String, &str)> {
+    checked(name, value).filter(|(name, _)| is_kept(name))
+}
+
 fn is_kept(name: &str) -> bool {
     let moves = |r: &str| name.strip_prefix(r).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     name.split('.').next().is_some_and(|top| KEPT.contains(&top))

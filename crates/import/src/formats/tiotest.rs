@@ -52,7 +52,9 @@ impl Reader for Tiotest {
                 if !latency {
                     out.figure(StorageFigure {
                         what: storage_words::location(block.at),
-                        variant: storage_words::transport(block.at).unwrap_or_default(),
+                        variant: storage_words::transport(block.at)
+                            .or_else(|| storage_words::announced_transport(block.at))
+                            .unwrap_or_default(),
                         pattern,
                         bytes_per_s: rate * MEGABYTE,
                         ..StorageFigure::default()

@@ -521,3 +521,102 @@ fn routes_are_no_hosts() {
         assert!(read.imported.unwrap().pieces.is_empty(), "{line}");
     }
 }
+
+#[test]
+fn the_cache_of_a_smart_array() {
+    let read = read_one(Document::new(
+        "mail.txt",
+        "[root@arc-1 ~]# cat ticket\nController: HP P420\n\n   Cache Board Present: True\n   Cache Status: Permanently Disabled\n   \
+         Cache Status Details: Cache disabled; backup power source failed to charge to an acceptable level\n",
+    ));
+    has(&read, &[("raid.cache.state", "permanently disabled"), ("raid.bbu.state", "failed")]);
+    let text = "Smart Array P440ar in Slot 0 (Embedded)\n   Controller Status: OK\n   Cache Status: OK\n   \
+                Battery/Capacitor Status: OK\n";
+    let read =
+        read_one(Document::new("x.txt", format!("[root@arc-1 ~]# ssacli ctrl all show status\n{text}")));
+    whole(&read);
+    has(&read, &[("raid.cache.state", "ok"), ("raid.bbu.state", "ok")]);
+}
+
+#[test]
+fn quotas_and_races_and_the_model_of_a_drive() {
+    let read = read_one(Document::new(
+        "x.txt",
+        "[root@arc-1 ~]# conntrack -S\ncpu=0   \tfound=27 insert=0 insert_failed=7 drop=6 early_drop=0\n\
+         cpu=1   \tfound=3 insert=0 insert_failed=2 drop=1 early_drop=0\n",
+    ));
+    whole(&read);
+    counts(&read, &[("conntrack.insert_failed", 9), ("conntrack.drop", 7)]);
+    let read = read_one(Document::new(
+        "x.txt",
+        "[root@arc-1 ~]# btrfs quota rescan -s /mnt\nrescan operation running (current key 0)\n[root@arc-1 ~]# hdparm -I /dev/sdb | grep Model\n\
+         \tModel Number:       ST4000DM004-2CV104\n",
+    ));
+    whole(&read);
+    has(&read, &[("disk.sdb.model", "ST4000DM004-2CV104")]);
+    has(&read, &[("btrfs.quota_rescans", "1")]);
+}
+
+#[test]
+fn what_waits_in_sockets_of_netstat() {
+    let read = read_one(Document::new(
+        "x.txt",
+        "[root@arc-1 ~]# netstat -unlp\nAktive Internetverbindungen (Nur Server)\nProto Recv-Q Send-Q Lokale Adresse          \
+         Gegenadresse            Status      PID/Program name\n\
+         udp        0      0 0.0.0.0:68              0.0.0.0:*                           2580/dhclient\n\
+         udp   8390400      0 0.0.0.0:1900            0.0.0.0:*                           17804/perl\n\
+         udp        0      0 10.0.0.1:1900           0.0.0.0:*                           17804/perl\n",
+    ));
+    has(&read, &[("socket.udp.68.waiting_bytes", "0"), ("socket.udp.1900.waiting_bytes", "8390400")]);
+}
+
+#[test]
+fn times_of_requests_one_for_each_line() {
+    let lookups = "[root@arc-1 ~]# curl -w %{time_namelookup}\\n -o /dev/null -s http://store.example\n\nin a loop:\n\n\
+                   0.022099\n0.017307\n2.505759\n0.002889\n0.003336\n";
+    has(
+        &read_one(Document::new("x.txt", lookups)),
+        &[
+            ("request.lookup.count", "5"),
+            ("request.lookup.slow_percent", "20"),
+            ("request.lookup.slow_ms", "2506"),
+        ],
+    );
+    let handshakes = lookups.replace("namelookup", "appconnect");
+    has(&read_one(Document::new("x.txt", handshakes)), &[("request.handshake.slow_percent", "20")]);
+    // All alike: nothing waits for a time-out. Three numbers are no series.
+    let alike = read_one(Document::new("x.txt", "[root@arc-1 ~]# ./loop\n0.310\n0.305\n0.402\n0.299\n"));
+    has(&alike, &[("request.whole.slow_percent", "0")]);
+    assert!(
+        read_one(Document::new("x.txt", "[root@arc-1 ~]# ./loop\n0.310\n0.305\n0.402\n"))
+            .facts
+            .values()
+            .all(|facts| facts.readings.is_empty())
+    );
+}
+
+#[test]
+fn the_write_policy_of_a_perc() {
+    let read = read_one(Document::new(
+        "x.txt",
+        "[root@arc-1 ~]# omreport storage vdisk\nList of Virtual Disks in the System\n\nController PERC 5/i Integrated \
+         (Embedded)\nID                        : 0\nStatus                    : Ok\nName                      : Virtual \
+         Disk 0\nWrite Policy              : Write Through\n[root@arc-1 ~]# omreport storage battery\nBattery 0 on \
+         Controller PERC 5/i Integrated (Embedded)\n\nID                  : 0\nName                : Battery 0\nState  \
+                      : Degraded\n",
+    ));
+    whole(&read);
+    has(&read, &[("raid.vd0.cache_current", "WriteThrough"), ("raid.bbu.state", "degraded")]);
+}
+
+#[test]
+fn a_log_without_a_host_and_a_mount_that_was_cut() {
+    let log = "Mon Dec 31 10:50:03 2018 kern.err kernel: [40155.078978] e1000e 0000:00:19.0 eth0: Detected Hardware Unit \
+               Hang:\n";
+    let read = read_one(Document::new("mail.txt", log));
+    assert!(!read.facts.contains_key("kern.err") && !read.facts.contains_key("kern"), "{:?}", read.facts);
+    let bare = "[root@arc-1 ~]# tail -1 log\nneighbour: arp_cache: neighbor table overflow!\n";
+    has(&read_one(Document::new("x.txt", bare)), &[("kernel.log.neighbour_overflow", "1")]);
+    let mount = "[root@arc-1 ~]# mount | grep nfs4\nstore:/ on /mnt type nfs4 (rw,vers=4.0,rsize=1024,wsize=1024,hard\n";
+    has(&read_one(Document::new("x.txt", mount)), &[("nfs./mnt.rsize", "1024")]);
+}
