@@ -27,6 +27,9 @@ pub(crate) const FAMILIES: &[&str] = &[
     "ata.",
     "usb.",
     "socket.",
+    "btrfs.",
+    "request.",
+    "zpool.",
 ];
 
 /// The NIC that a key speaks of.

@@ -129,6 +129,7 @@ fn the_setting_of_a_cause_is_quoted_before_what_is_lost() {
 /// changed a day before, with the key that is quoted.
 const QUOTED: &[(&str, &str)] = &[
     ("accept-queue-full", "sysctl.net.core.somaxconn"),
+    ("btrfs-quotas", "btrfs.quota_groups"),
     ("casebook-d4", "audit.hadoop.meta-missing./data/1/dfs/dn"),
     ("conntrack-full", "sysctl.net.netfilter.nf_conntrack_max"),
     ("disk-pressure", "disk_limit.pressure.full_percent"),
@@ -142,6 +143,7 @@ const QUOTED: &[(&str, &str)] = &[
     ("drive-failing", "disk_health.nvme0n1.media_errors"),
     ("drive-hot", "disk_health.nvme0n1.temperature_c"),
     ("drive-lanes-narrow", "disk.nvme0n1.pcie.width"),
+    ("drive-shingled", "disk.sdb.model"),
     ("flow-control-off", "nic.eth2.pause.rx"),
     ("gluster-orphans", "audit.gluster.orphan./bricks/b1"),
     ("half-duplex", "nic.eth2.duplex"),
@@ -150,7 +152,9 @@ const QUOTED: &[(&str, &str)] = &[
     ("nfs-slots", "sysctl.sunrpc.tcp_max_slot_table_entries"),
     ("nfs-timeout-short", "nfs./home.timeo"),
     ("nfs-transfer-small", "nfs./home.wsize"),
+    ("pool-degraded", "zpool.tank.state"),
     ("sata-link-lowered", "disk.sdb.sata_limit_gbit"),
+    ("tcp-tw-recycle", "sysctl.net.ipv4.tcp_tw_recycle"),
     ("vendor-sysctl-script", "sysctl.net.core.rmem_max"),
     ("virtio-one-queue", "nic.eth2.channels.combined"),
     ("volume-degraded-shared", "disk.dm-72.failed_legs"),
