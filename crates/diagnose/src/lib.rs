@@ -94,7 +94,7 @@ pub fn diagnose_with(snapshot: &Snapshot, knowledge: &Knowledge, rules: &Rules) 
         schema: linerate_model::SCHEMA,
         run: snapshot.id.clone(),
         summary: remarks::summary(&context, &report, &judged),
-        asked: next::asked(snapshot, &remarks, &findings),
+        asked: next::asked(snapshot, knowledge.topics(), &remarks, &findings),
         remarks,
         advice: advice::of(&context.facts, &context.cells, &report, &findings),
         findings,

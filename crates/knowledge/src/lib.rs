@@ -1,5 +1,6 @@
 //! The causes and the profiles: one TOML file each, embedded from `knowledge/AREA/` and
-//! `knowledge/profiles/`, extendable at run time; and the classes of dropped packets in `knowledge/drops/`.
+//! `knowledge/profiles/`, extendable at run time; the classes of dropped packets in `knowledge/drops/`; and
+//! the topics of texts, `knowledge/topics.toml`.
 //!
 //! Text comes in, checked causes and profiles go out; a bad file is an error with its line and a hint, never
 //! a panic.
@@ -14,6 +15,7 @@ pub mod keys;
 pub mod placeholder;
 pub mod profile;
 mod schema;
+mod topics;
 
 use include_dir::{Dir, File};
 
@@ -23,6 +25,7 @@ pub use schema::{
     Cause, CauseProof, CauseSymptom, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit,
     NicRole, Op, Prior, RemedyPlan, SettingPlan, StandingCount, SuspectKind,
 };
+pub use topics::Topic;
 
 /// The files of causes: those in the folders of areas.
 fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
@@ -31,10 +34,11 @@ fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
     BUILTIN.dirs().filter(move |folder| !is_other(folder)).flat_map(Dir::files)
 }
 
-/// All causes, by id.
+/// All causes, by id, and the topics of texts.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     causes: Vec<Cause>,
+    topics: Vec<Topic>,
 }
 
 impl Knowledge {
@@ -42,7 +46,7 @@ impl Knowledge {
     pub fn builtin() -> Result<Self, KnowledgeError> {
         let mut files: Vec<_> = files_of_causes().collect();
         files.sort_by_key(|f| f.path());
-        let mut knowledge = Self::default();
+        let mut knowledge = Self { topics: topics::builtin()?, ..Self::default() };
         for file in files {
             knowledge.add(&file.path().display().to_string(), utf8(file)?)?;
         }
@@ -75,6 +79,12 @@ impl Knowledge {
     /// All causes in the order of their ids.
     pub fn causes(&self) -> impl Iterator<Item = &Cause> {
         self.causes.iter()
+    }
+
+    /// All topics in their order.
+    #[must_use]
+    pub fn topics(&self) -> &[Topic] {
+        &self.topics
     }
 
     /// One cause.

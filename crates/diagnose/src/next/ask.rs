@@ -1,20 +1,19 @@
-//! Which command decides what imported evidence leaves open: by the findings, by the symptoms, by the words
-//! of the text (`topics`). One line of a table for each. Each command has a reader in the import, and what
-//! stands in the text already is not asked for.
+//! Which command decides what imported evidence leaves open: by the findings and the symptoms, one line of a
+//! table for each, and by the words of the text (`knowledge/topics.toml`). Each command has a reader in the
+//! import, and what stands in the text already is not asked for.
 //!
 //! In: the account of the import, symptoms, findings. Out: at most three commands, the one that
 //! decides first.
 
 use std::collections::BTreeSet;
 
+use linerate_knowledge::Topic;
 use linerate_model::fact::{HostFacts, pattern_fits};
 use linerate_model::finding::{Direction, Finding, Metric, Suspect};
 use linerate_model::imported::{Imported, Missing};
 use linerate_model::remark::{DiskRemark, Remark};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::symptom::Sign;
-
-use super::topics::{DISKS, PHY, TOPICS, Topic};
 
 /// Most commands that are asked for.
 const ASKED_MAX: usize = 3;
@@ -42,8 +41,8 @@ enum When {
     Remark(fn(&Remark) -> bool),
     /// A key that was read of the text fits one of these patterns.
     Key(&'static [&'static str]),
-    /// A sign of a transfer in a text about a topic.
-    SignOf(fn(&Sign) -> bool, &'static Topic),
+    /// A sign of a transfer in a text about the topic of this name, which has what is asked for.
+    SignOf(fn(&Sign) -> bool, &'static str),
 }
 use When::{Finding as F, Key as K, Remark as R, Sign as S, SignOf as O};
 
@@ -95,6 +94,7 @@ type Line = (When, &'static str, &'static [&'static str], &'static str);
 
 #[rustfmt::skip]
 const TABLE: &[Line] = &[
+    (O(is_of_a_link, "phy"), "", &[], ""),
     (S(|s| matches!(s, Sign::Burst { .. })), "what limits it once the burst is over", &["tc -s qdisc show dev NIC", "ethtool -S NIC | grep allowance", "iperf3 -c PEER -t 60 -i 1"], "on {from}"),
     (S(is_one_cpu), "which CPU serves the stream", &["cat /proc/interrupts", "mpstat -P ALL 1"], "on {to}, twice during a transfer"),
     (S(|s| matches!(s, Sign::Window { .. })), "what keeps the window small", &["sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem", "ss -ti"], "at both ends, during a transfer; a larger `-w`"),
@@ -109,7 +109,6 @@ const TABLE: &[Line] = &[
     (F(is_overlay), "how the NIC splits packets of tunnels", &["ethtool -k NIC | grep udp_tnl"], "on {to} and on a machine that is fine"),
     (S(|s| matches!(s, Sign::OneDirection { .. })), "offloads and errors of the slow direction", &["ethtool -k NIC", "ethtool -S NIC"], "on {to} and on {from}"),
     (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", &["ping -M do -c 3 -s 1472 {to}", "ip -d link", "nstat -az", "ethtool -S NIC"], "on {from}, and on each device of the path"),
-    (O(|s| matches!(s, Sign::Unanswered { .. } | Sign::Resent { .. }), &PHY), PHY.what, PHY.commands, PHY.at),
     (S(|s| matches!(s, Sign::Unanswered { .. })), "where packets are dropped", &["ip -s link", "ethtool -S NIC", "nstat -az"], "on {from} and {to}"),
     (S(|s| matches!(s, Sign::SlowAnswers { .. })), "what holds the packets back", &["iw dev DEV station dump", "tc -s qdisc show dev NIC", "ethtool -S NIC"], "on {from}; `iw` where the link is wifi"),
     (R(|r| matches!(r, Remark::Disk(DiskRemark::SlowWrites { .. }))), "waits of each drive while it writes", &["iostat -x 1", "smartctl -a /dev/DRIVE", "hdparm -W /dev/DRIVE"], "on the machine with the drives, during the writes"),
@@ -121,9 +120,12 @@ const TABLE: &[Line] = &[
     (R(|r| matches!(r, Remark::SentAgain { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
     (F(|f| f.responses.first() == Some(&Metric::PathMtu)), "the MTU of each device of the path", &["ip -d link"], "on each host and hypervisor of the path"),
     (K(&["ata.*.log.*", "ata.*.link_power"]), "power saving of the link to the drive, and its health", &["grep . /sys/class/scsi_host/host*/link_power_management_policy", "smartctl -a /dev/DRIVE"], "as root"),
+    (K(&["raid.vd*.cache_current", "raid.cache.state"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host; of old ones `megacli -AdpBbuCmd -aALL`"),
     (K(&["usb.*", "disk.*.log.uas_abort"]), "speed and driver of the device on USB", &["lsusb -t", "dmesg", "smartctl -a /dev/DRIVE"], ""),
     (K(&["socket.bad_checksums"]), "whether the NIC of the sender fills in wrong checksums", &["ethtool -k NIC | grep checksum", "ethtool -i NIC", "nstat -az | grep Csum"], "on the sender, and on the machine below it; the last one on the receiver"),
     (K(&["socket.message_too_long", "socket.packets_cut"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path, inside and below the tunnel"),
+    (K(&["request.handshake.slow_ms", "request.answer.slow_ms"]), "whether large packets arrive", &["ping -M do -c 3 -s 1372 HOST", "ip -d link"], "inside and on the host below"),
+    (K(&["request.lookup.slow_ms"]), "whether lookups of names are lost on their path", &["conntrack -S", "nstat -az | grep Udp"], "on the host of the client, during lookups"),
     (S(Sign::is_fault), "which CPU serves the stream", &["mpstat -P ALL 1", "ss -ti"], "on {to} and {from}, during a transfer"),
 ];
 
@@ -140,12 +142,14 @@ const HEALTH: &[&str] = &[
 /// and keys, one of them read of its whole output: the head of a report is no answer. What already stands
 /// in the text is not asked for; commands that show a moment, such as `mpstat`, are.
 const ANSWERS: &[(&str, &str, &[&str])] = &[
+    ("btrfs qgroup", "", &["btrfs.*"]),
     ("cat /etc/fstab", "", &["mount.*"]),
     ("cat /proc/drbd", "", &["drbd.*.connection"]),
     ("cat /proc/net/bonding/", "", &["nic.*.bond.mode"]),
     ("cat /proc/self/mountstats", "", &["nfs.*.calls"]),
     ("cat /sys/class/net/ib0/mode", "", &["nic.*.ipoib_mode"]),
     ("cat /sys/devices/system/cpu/", "", &["cpu.governor"]),
+    ("conntrack -S", "", &["conntrack.*"]),
     ("cpupower idle-info", "", &["cpu.idle_latency_us"]),
     ("drbdadm dump", "", &["drbd.*.net.*"]),
     ("drbdsetup show", "", &["drbd.*.net.*"]),
@@ -155,6 +159,7 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
     ("ethtool -a", "", &["nic.*.pause.*"]),
     ("ethtool -g", "", &["nic.*.ring.*"]),
     ("ethtool -i", "", &["nic.*.driver"]),
+    ("ethtool -l", "", &["nic.*.channels.*"]),
     ("ethtool -k", "", &["nic.*.feature.*"]),
     ("ethtool NIC", "", &["nic.*.speed_mbit"]),
     ("findmnt", "", &["mount.*"]),
@@ -176,6 +181,7 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
     ("smartctl", "", HEALTH),
     ("ss -uamn", "", &["socket.udp.*"]),
     ("storcli", "", &["raid.bbu.state"]),
+    ("sysctl -a | grep rp_filter", "", &["sysctl.net.ipv4.conf.*.rp_filter"]),
     ("sysctl -a | grep bridge-nf-call", "", &["sysctl.net.bridge.*"]),
     ("sysctl net.core.rmem_max", "", &["sysctl.net.core.rmem_max"]),
     ("sysctl net.ipv4.neigh.", "", &["sysctl.net.ipv4.neigh.*"]),
@@ -184,10 +190,10 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Every command of the tables, with keys, one of them read of its output, where it has facts.
-pub fn commands() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    let of_topics = TOPICS.iter().flat_map(|topic| topic.commands);
-    let all = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).chain(of_topics);
-    all.map(|command| (*command, answer(command).map_or(&[][..], |(_, keys)| keys)))
+pub fn commands(topics: &[Topic]) -> impl Iterator<Item = (&str, &'static [&'static str])> {
+    let of_topics = topics.iter().flat_map(|topic| &topic.commands).map(String::as_str);
+    let all = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).copied().chain(of_topics);
+    all.map(|command| (command, answer(command).map_or(&[][..], |(_, keys)| keys)))
 }
 
 /// Format and keys of the answer of a command.
@@ -213,6 +219,14 @@ fn is_known(snapshot: &Snapshot, command: &str, ends: &[String; 2], is_of_any: b
 /// Whether a host has a value whose key fits a pattern.
 fn has_key(facts: &HostFacts, pattern: &str) -> bool {
     facts.readings.keys().chain(facts.counters.keys()).any(|key| pattern_fits(pattern, key))
+}
+
+/// What a link that negotiated badly, or a NIC that is overrun, shows.
+fn is_of_a_link(sign: &Sign) -> bool {
+    matches!(
+        sign,
+        Sign::Unanswered { .. } | Sign::Resent { .. } | Sign::BelowLink { .. } | Sign::NoPort { .. }
+    )
 }
 
 fn is_one_cpu(sign: &Sign) -> bool {
@@ -252,23 +266,32 @@ fn is_block(remark: &Remark) -> bool {
 }
 
 /// The commands, for imported evidence only.
-pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding]) -> Vec<Missing> {
+pub(crate) fn asked(
+    snapshot: &Snapshot,
+    topics: &[Topic],
+    remarks: &[Remark],
+    findings: &[Finding],
+) -> Vec<Missing> {
     let Some(imported) = &snapshot.imported else { return Vec::new() };
     let mut found: Vec<(usize, Missing)> = Vec::new();
-    let words = Words::of(imported);
-    let of_disks = is_of_disks(snapshot, &words);
+    let words = Words::of(&imported.words);
+    let of_disks = is_of_disks(snapshot, topics, &words);
+    let topics = Weighed::all(topics, imported, &words);
     for (when, what, commands, at) in TABLE {
-        let Some((weight, ends)) = applies(when, snapshot, &words, remarks, findings) else { continue };
-        let asked = Asked { what, commands, at, ends, is_of_any: matches!(when, K(..)) };
-        found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
+        let Some((weight, ends)) = applies(when, snapshot, &topics, remarks, findings) else { continue };
+        let asked = if let O(_, id) = when {
+            topics.iter().find(|t| t.topic.id == *id).map(|t| Asked::of(t.topic, ends))
+        } else {
+            let commands = commands.to_vec();
+            Some(Asked { what, commands, at, ends, is_of_any: matches!(when, K(..)) })
+        };
+        found.extend(asked.and_then(|asked| asked.open(snapshot)).map(|missing| (weight, missing)));
     }
-    for topic in TOPICS {
-        let weight = topic.weight(|known| words.count(known));
-        if weight == 0 || of_disks && topic.commands.iter().any(|command| is_of_networks(command)) {
+    for Weighed { topic, weight } in topics {
+        if of_disks && topic.commands.iter().any(|command| is_of_networks(command)) {
             continue;
         }
-        let Topic { what, commands, at, .. } = topic;
-        let asked = Asked { what, commands, at, ends: unknown_ends(), is_of_any: true };
+        let asked = Asked::of(topic, unknown_ends());
         found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
@@ -291,14 +314,20 @@ pub(crate) fn asked(snapshot: &Snapshot, remarks: &[Remark], findings: &[Finding
 /// A line of a table that applies.
 struct Asked<'a> {
     what: &'a str,
-    commands: &'a [&'a str],
+    commands: Vec<&'a str>,
     at: &'a str,
     ends: [String; 2],
     /// A host of the text that has the answer is enough.
     is_of_any: bool,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    /// What a topic asks for.
+    fn of(topic: &'a Topic, ends: [String; 2]) -> Self {
+        let commands = topic.commands.iter().map(String::as_str).collect();
+        Self { what: &topic.what, commands, at: &topic.at, ends, is_of_any: true }
+    }
+
     /// What of it does not stand in the text.
     fn open(self, snapshot: &Snapshot) -> Option<Missing> {
         let commands = self.commands.iter().copied();
@@ -318,26 +347,49 @@ fn unknown_ends() -> [String; 2] {
     ["the sender".to_owned(), "the receiver".to_owned()]
 }
 
+/// A topic that a text is about, and how much.
+struct Weighed<'a> {
+    topic: &'a Topic,
+    weight: usize,
+}
+
+impl<'a> Weighed<'a> {
+    /// All of them: those whose subject the text rules out are none.
+    fn all(topics: &'a [Topic], imported: &Imported, words: &Words<'_>) -> Vec<Self> {
+        let out = Words::of(&imported.ruled_out);
+        let known = |word: &str| topics.iter().any(|t| is_word_of(word, t.rare.iter().chain(&t.plain)));
+        let is_out = |topic: &Topic| {
+            let subject = topic.what.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+            subject.into_iter().any(|word| out.has(&word) && !words.has(&word) && known(&word))
+        };
+        let weighed = topics.iter().map(|topic| {
+            let weight = topic.weight(|known| known.iter().filter(|word| words.has(word)).count());
+            Self { topic, weight }
+        });
+        weighed.filter(|t| t.weight > 0 && !is_out(t.topic)).collect()
+    }
+}
+
+/// Whether a word stands in a list of a topic.
+fn is_word_of<'a>(word: &str, mut list: impl Iterator<Item = &'a String>) -> bool {
+    list.any(|known| known.strip_suffix('*').map_or(known == word, |stem| word.starts_with(stem)))
+}
+
 /// Words of a text, and the parts of those with hyphens.
 struct Words<'a>(BTreeSet<&'a str>);
 
 impl<'a> Words<'a> {
-    fn of(imported: &'a Imported) -> Self {
-        let parts = imported.words.iter().flat_map(|word| word.split('-').chain([word.as_str()]));
+    fn of(words: &'a [String]) -> Self {
+        let parts = words.iter().flat_map(|word| word.split('-').chain([word.as_str()]));
         Self(parts.filter(|part| !part.is_empty()).collect())
     }
 
-    /// Whether the text has a word of the table.
+    /// Whether the text has a word of a table.
     fn has(&self, word: &str) -> bool {
         match word.strip_suffix('*') {
             Some(stem) => self.0.range(stem..).next().is_some_and(|next| next.starts_with(stem)),
             None => self.0.contains(word) || self.0.contains(format!("{word}s").as_str()),
         }
-    }
-
-    /// How many of them.
-    fn count(&self, words: &[&str]) -> usize {
-        words.iter().filter(|word| self.has(word)).count()
     }
 }
 
@@ -348,20 +400,23 @@ fn is_of_networks(command: &str) -> bool {
 }
 
 /// Whether a text is about the disks of a machine alone.
-fn is_of_disks(snapshot: &Snapshot, words: &Words<'_>) -> bool {
+fn is_of_disks(snapshot: &Snapshot, topics: &[Topic], words: &Words<'_>) -> bool {
     let has = |pattern: &str| snapshot.facts.values().any(|facts| has_key(facts, pattern));
-    let speaks = DISKS.iter().any(|known| words.count(known) > 0)
+    let of_disks = topics.iter().filter(|topic| topic.of_disks);
+    let speaks = of_disks.flat_map(|topic| topic.rare.iter().chain(&topic.plain)).any(|word| words.has(word))
         || has("disk.*")
         || has("ata.*")
+        || has("raid.*")
         || !snapshot.storage.is_empty();
-    speaks && words.count(NETWORKS) == 0 && snapshot.samples.is_empty() && !has("nic.*")
+    let of_networks = NETWORKS.iter().any(|word| words.has(word));
+    speaks && !of_networks && snapshot.samples.is_empty() && !has("nic.*")
 }
 
 /// Whether a line applies: how much, and between which ends.
 fn applies(
     when: &When,
     snapshot: &Snapshot,
-    words: &Words<'_>,
+    topics: &[Weighed<'_>],
     remarks: &[Remark],
     findings: &[Finding],
 ) -> Option<(usize, [String; 2])> {
@@ -373,9 +428,9 @@ fn applies(
     };
     match when {
         S(fits) => signed(fits),
-        O(fits, topic) => {
-            let weight = topic.weight(|known| words.count(known));
-            signed(fits).filter(|_| weight > 0).map(|(sign, ends)| (sign + weight, ends))
+        O(fits, id) => {
+            let topic = topics.iter().find(|weighed| weighed.topic.id == *id)?;
+            signed(fits).map(|(sign, ends)| (sign + topic.weight, ends))
         }
         F(fits) => findings.iter().find(|f| fits(f)).map(|f| {
             let name = match first_suspect(f).0 {
@@ -409,6 +464,10 @@ mod tests {
 
     use super::*;
 
+    fn knowledge() -> linerate_knowledge::Knowledge {
+        linerate_knowledge::Knowledge::builtin().expect("it is sound")
+    }
+
     fn of(words: &[&str], sign: Option<Sign>) -> Vec<String> {
         let words = words.iter().map(|w| (*w).to_owned()).collect();
         let missing = vec![Missing { what: "w".to_owned(), command: "usual".to_owned() }];
@@ -416,7 +475,7 @@ mod tests {
         let snapshot = Snapshot { imported: Some(Box::new(imported)), ..Snapshot::default() };
         let symptom = |sign| Symptom { from: "a".into(), to: "b".into(), layer: Layer::Underlay, sign };
         let remarks: Vec<Remark> = sign.map(|s| Remark::Symptom(symptom(s))).into_iter().collect();
-        asked(&snapshot, &remarks, &[]).into_iter().map(|m| m.command).collect()
+        asked(&snapshot, knowledge().topics(), &remarks, &[]).into_iter().map(|m| m.command).collect()
     }
 
     #[test]
@@ -464,6 +523,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_text_rules_out_is_not_asked_for() {
+        let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let of = |words: &[&str], ruled_out: &[&str]| {
+            let (words, ruled_out) = (list(words), list(ruled_out));
+            let imported = Imported { words, ruled_out, ..Imported::default() };
+            let snapshot = Snapshot { imported: Some(Box::new(imported)), ..Snapshot::default() };
+            asked(&snapshot, knowledge().topics(), &[], &[]).remove(0).command
+        };
+        let words = ["bridge", "container", "docker0", "ixgbe"];
+        assert!(of(&words, &[]).contains("ip -d link"));
+        assert!(of(&words, &["mtu", "packets"]).contains("ethtool -k"));
+        // A word that no topic has rules nothing out.
+        assert!(of(&words, &["packets"]).contains("ip -d link"));
+    }
+
+    #[test]
     fn what_stands_in_the_text_is_not_asked_for() {
         let key = "nic.bond0.bond.mode".to_owned();
         let facts = HostFacts {
@@ -476,7 +551,7 @@ mod tests {
             facts: [("a".to_owned(), facts)].into(),
             ..Snapshot::default()
         };
-        let asked = asked(&snapshot, &[], &[]);
+        let asked = asked(&snapshot, knowledge().topics(), &[], &[]);
         assert_eq!(asked[0].command, "`nstat -az; ss -ti`", "{asked:?}");
     }
 }

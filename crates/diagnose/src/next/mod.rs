@@ -3,7 +3,6 @@
 mod ask;
 mod decide;
 mod longer;
-mod topics;
 
 pub(crate) use ask::asked;
 pub use ask::commands;

@@ -71,16 +71,19 @@ fn every_command_of_the_knowledge_runs_as_it_is_printed() {
             seen += 1;
             is_taken(command).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         }
-        // A check is a command as a whole.
-        let check =
-            |line: &str| Some(line.strip_prefix("check = \"linerate ")?.strip_suffix('"')?.to_owned());
-        for command in text.lines().filter_map(check) {
+        // A check is a command as a whole, and so is what a topic asks for.
+        let whole = ["check = \"linerate ", "commands = [\"linerate "];
+        let command = |line: &str| {
+            let rest = whole.iter().find_map(|head| line.strip_prefix(head))?;
+            rest.split('"').next().map(str::to_owned)
+        };
+        for command in text.lines().filter_map(command) {
             seen += 1;
             is_taken(&format!("linerate {command}"))
                 .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         }
         // Outside of backticks nothing can be checked.
-        let bare = text.replace("`linerate ", "").replace("check = \"linerate ", "");
+        let bare = whole.iter().fold(text.replace("`linerate ", ""), |text, head| text.replace(head, ""));
         assert!(!bare.contains("linerate "), "{}: a command without backticks", file.display());
     }
     assert!(seen >= 3, "only {seen} commands were found");
