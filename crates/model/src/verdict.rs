@@ -321,6 +321,9 @@ pub struct Unseen {
     /// What imported evidence lacks, with the command for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Missing>,
+    /// What is asked for after it, where nothing was found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_then: Vec<Missing>,
     /// Lines of imported files that were not understood.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unread_lines: u64,

@@ -192,7 +192,7 @@ pub fn choices(diagnosis: &Diagnosis) -> Vec<(Layer, GridMetric)> {
         .into_iter()
         .flat_map(|layer| {
             let others = others(layer).filter(|(layer, metric)| has(*layer, *metric));
-            std::iter::once((layer, throughput(diagnosis, layer))).chain(others).collect::<Vec<_>>()
+            std::iter::once((layer, first_metric(diagnosis, layer))).chain(others).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -204,18 +204,22 @@ fn layers(diagnosis: &Diagnosis) -> Vec<Layer> {
     layers
 }
 
-/// How throughput of a layer is shown.
-fn throughput(diagnosis: &Diagnosis, layer: Layer) -> GridMetric {
-    let is_known = diagnosis.cells.iter().any(|c| c.layer == layer && c.ceiling.bps.is_some());
-    if is_known { GridMetric::Share } else { GridMetric::Rate }
+/// What the first matrix of a layer shows: throughput, or idle RTTs where nothing but those was read.
+fn first_metric(diagnosis: &Diagnosis, layer: Layer) -> GridMetric {
+    let any = |is: fn(&Cell) -> bool| diagnosis.cells.iter().any(|c| c.layer == layer && is(c));
+    if !any(|c| c.throughput_bps.is_some()) && any(|c| c.rtt_idle_us.is_some()) {
+        return GridMetric::Other(Metric::RttIdle);
+    }
+    if any(|c| c.ceiling.bps.is_some()) { GridMetric::Share } else { GridMetric::Rate }
 }
 
 /// All matrices worth drawing: throughput of every layer, and every other response in which a finding shows.
 pub fn grids(diagnosis: &Diagnosis, inventory: &Inventory) -> Vec<Grid> {
     let mut grids = Vec::new();
     for layer in layers(diagnosis) {
-        grids.extend(grid(diagnosis, inventory, layer, throughput(diagnosis, layer)));
-        for response in OTHERS {
+        let metric = first_metric(diagnosis, layer);
+        grids.extend(grid(diagnosis, inventory, layer, metric));
+        for response in OTHERS.into_iter().filter(|other| metric != GridMetric::Other(*other)) {
             let first = |f: &linerate_model::finding::Finding| f.responses.first() == Some(&response);
             if diagnosis.findings.iter().any(first) {
                 grids.extend(grid(diagnosis, inventory, layer, GridMetric::Other(response)));

@@ -104,6 +104,9 @@ fn first_map(snapshot: &Snapshot, grid: &Grid, verdict: &Verdict) -> Markup {
 fn beside(verdict: &Verdict) -> Markup {
     html! {
         @if let Some(text) = verdict::not_seen(&verdict.unseen) { p.small { b { "Not seen: " } (unbroken(&text)) } }
+        @for missing in &verdict.unseen.asked_then {
+            p.small { b { "Then: " } (unbroken(&format!("{}: {}", missing.what, missing.command))) }
+        }
         @if let Some(text) = verdict::harmless_text(verdict) { p.small { (text) ": " a href="#evidence" { "evidence" } } }
     }
 }

@@ -201,8 +201,8 @@ fn cause(item: &VerdictItem, was_read: bool, columns: usize) -> Option<String> {
     };
     if was_read {
         // The title stands in the first line.
-        let reading =
-            first_line::readings(evidence).or_else(|| readings(true, true).chain(readings(false, true)).next());
+        let reading = first_line::readings(evidence)
+            .or_else(|| readings(true, true).chain(readings(false, true)).next());
         let Some(reading) = reading else { return Some(format!("read only ({word})")) };
         let most = columns.saturating_sub(word.len() + 3);
         return Some(format!("{} ({word})", quoting(&names::cut(&reading, most), &clauses, most)));
@@ -315,6 +315,8 @@ pub(crate) fn effect_text(difference: &Difference, width: usize) -> Option<Strin
 
 /// How the line of what could not be seen begins.
 const NOT_SEEN: &str = "Not seen: ";
+/// How the lines of what is asked for after it begin.
+const THEN: &str = "Then:     ";
 /// Before what tests at a share of each link can show.
 const PACED: &str = "Gentle: ";
 
@@ -329,7 +331,10 @@ pub(crate) fn harmless_text(verdict: &Verdict) -> Option<String> {
 
 fn unseen(unseen: &Unseen, style: Style) -> Vec<String> {
     let Some(text) = not_seen(unseen) else { return Vec::new() };
-    wrap(&format!("{NOT_SEEN}{text}"), style.width).iter().map(|part| style.dim(part)).collect()
+    let further =
+        unseen.asked_then.iter().map(|missing| format!("{THEN}{}: {}", missing.what, missing.command));
+    let lines = std::iter::once(format!("{NOT_SEEN}{text}")).chain(further);
+    lines.flat_map(|line| wrap(&line, style.width)).map(|part| style.dim(&part)).collect()
 }
 
 /// What could not be seen, and what to do.

@@ -4,7 +4,6 @@
 pub(crate) mod command;
 mod first_line;
 mod lines;
-
 mod outcome;
 mod sign;
 
@@ -47,6 +46,7 @@ pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
     findings.extend(signs);
     let findings = both_sides(findings);
     let overall = findings.is_empty().then_some(diagnosis.summary.overall);
+    let further = diagnosis.asked.iter().skip(1).filter(|_| overall.is_some());
     Verdict {
         findings,
         overall,
@@ -58,6 +58,7 @@ pub fn of(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Verdict {
             untested: diagnosis.summary.untested.clone(),
             gaps: gaps(snapshot, diagnosis),
             asked: diagnosis.asked.first().map(|missing| asked(snapshot, missing)),
+            asked_then: further.map(|missing| asked(snapshot, missing)).collect(),
             unread_lines: snapshot.imported.as_ref().map_or(0, |imported| imported.unread_lines),
         },
     }

@@ -85,6 +85,10 @@ pub fn whole(diagnosis: &Diagnosis) -> String {
                 Remark::Ports(classes) => Some(format!("; {}", remark::ports(classes))),
                 _ => None,
             });
+            let is_silent = diagnosis.cells.iter().all(|cell| cell.throughput_bps.is_none());
+            if is_silent && !diagnosis.cells.is_empty() {
+                return format!("{UNKNOWN}: no throughput was read");
+            }
             let pairs: BTreeSet<(&str, &str)> =
                 diagnosis.cells.iter().map(|c| (c.from.as_str(), c.to.as_str())).collect();
             let first = match pairs.len() {
