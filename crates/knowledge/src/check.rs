@@ -3,6 +3,7 @@
 use linerate_model::change::Risk;
 use linerate_model::fact::check_key;
 use linerate_model::writable::writable;
+use serde::de::DeserializeOwned;
 
 use super::error::KnowledgeError;
 use super::features;
@@ -20,6 +21,21 @@ const WEIGHT_MAX: f64 = 20.0;
 /// Line (1-based) of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     text.bytes().take(byte).filter(|b| *b == b'\n').count() + 1
+}
+
+/// The value of a file; a text that is none is an error with its line.
+pub(super) fn parse<T: DeserializeOwned>(file: &str, text: &str, hint: &str) -> Result<T, KnowledgeError> {
+    toml::from_str(text).map_err(|error| KnowledgeError {
+        file: file.to_owned(),
+        line: error.span().map_or(0, |span| line_of(text, span.start)),
+        problem: error.message().replace('\n', " "),
+        hint: hint.to_owned(),
+    })
+}
+
+/// Whether a text is an id: lower case, digits and dashes.
+pub(super) fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 /// The first thing that is wrong with a cause.

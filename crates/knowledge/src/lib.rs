@@ -55,12 +55,8 @@ impl Knowledge {
 
     /// Adds one file: its name for messages, and its text.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), KnowledgeError> {
-        let mut cause: Cause = toml::from_str(text).map_err(|error| KnowledgeError {
-            file: file.to_owned(),
-            line: error.span().map_or(0, |span| check::line_of(text, span.start)),
-            problem: error.message().replace('\n', " "),
-            hint: "knowledge/README.md lists every field with its values".to_owned(),
-        })?;
+        let hint = "knowledge/README.md lists every field with its values";
+        let mut cause: Cause = check::parse(file, text, hint)?;
         check::cause(file, text, &cause, &self.causes)?;
         if let Some(remedy) = &mut cause.remedy {
             // A file may know of more risk than its settings have, never of less.

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::builtin::{BUILTIN, utf8};
-use super::check::line_of;
+use super::check::{is_id, line_of, parse};
 use super::error::KnowledgeError;
 
 /// The file below `knowledge/`.
@@ -61,9 +61,8 @@ impl Topic {
     /// The first flaw, and what to do.
     fn flaw(&self, before: &[Self]) -> Option<(String, &'static str)> {
         let Self { id, rare, plain, broad, .. } = self;
-        let is_id = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let is_word = |word: &String| !word.is_empty() && *word == word.to_lowercase() && !word.contains(' ');
-        if id.is_empty() || !id.bytes().all(is_id) {
+        if !is_id(id) {
             return Some((format!("invalid id: `{id}`"), "lower-case letters, digits and dashes"));
         }
         if before.iter().any(|other| other.id == *id) {
@@ -94,20 +93,11 @@ pub(super) fn builtin() -> Result<Vec<Topic>, KnowledgeError> {
 
 /// Topics of a text.
 fn read(file: &str, text: &str) -> Result<Vec<Topic>, KnowledgeError> {
-    let flaw = |line: usize, problem: String, hint: &str| KnowledgeError {
-        file: file.to_owned(),
-        line,
-        problem,
-        hint: hint.to_owned(),
-    };
-    let all: Topics = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(text, span.start));
-        flaw(line, error.message().replace('\n', " "), "the head of knowledge/topics.toml lists every field")
-    })?;
+    let all: Topics = parse(file, text, "the head of knowledge/topics.toml lists every field")?;
     for (at, topic) in all.topic.iter().enumerate() {
         if let Some((problem, hint)) = topic.flaw(&all.topic[..at]) {
             let line = text.find(&format!("id = \"{}\"", topic.id)).map_or(1, |at| line_of(text, at));
-            return Err(flaw(line, problem, hint));
+            return Err(KnowledgeError { file: file.to_owned(), line, problem, hint: hint.to_owned() });
         }
     }
     Ok(all.topic)

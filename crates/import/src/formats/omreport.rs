@@ -1,19 +1,12 @@
 //! `omreport storage vdisk` and `omreport storage battery`: write policy of the virtual drives of a PERC, and
 //! its battery. Lines come in, facts `raid.…` go out.
 
+use super::storage_words::field;
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
 /// The format.
 pub(crate) struct Omreport;
-
-/// `Write Policy              : Write Through`: name and value.
-fn field(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once(" : ").or_else(|| line.split_once(": "))?;
-    let name = name.trim();
-    let is_name = name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b" -".contains(&b));
-    (is_name && !name.is_empty()).then(|| (name, value.trim()))
-}
 
 /// Whether a line begins a list of the tool.
 fn is_heading(line: &str) -> bool {

@@ -1,6 +1,7 @@
 //! `ssacli ctrl all show status` and its older names: the write cache of a Smart Array controller, and what
 //! keeps it over a power loss. Lines come in, facts `raid.…` go out.
 
+use super::storage_words::field;
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
 
@@ -15,13 +16,9 @@ const BEGINS: [&str; 4] =
 /// Words of the details for a cache that is off because of its battery or capacitor.
 const POWER: [&str; 3] = ["backup power", "battery", "capacitor"];
 
-/// `Cache Status: Permanently Disabled`: name in small letters, and value.
-fn field(line: &str) -> Option<(String, String)> {
-    let (name, value) = line.split_once(':')?;
-    let name = name.trim().to_lowercase();
-    let is_name =
-        name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b" /()-_".contains(&b));
-    (is_name && !name.is_empty()).then(|| (name, value.trim().to_lowercase()))
+/// A field in small letters.
+fn small(line: &str) -> Option<(String, String)> {
+    field(line).map(|(name, value)| (name.to_lowercase(), value.to_lowercase()))
 }
 
 impl Reader for Ssacli {
@@ -34,7 +31,7 @@ impl Reader for Ssacli {
     }
 
     fn begins(&self, block: &Block<'_>) -> bool {
-        let named = field(block.first()).is_some_and(|(name, _)| BEGINS.contains(&name.as_str()));
+        let named = small(block.first()).is_some_and(|(name, _)| BEGINS.contains(&name.as_str()));
         named || block.at.command.is(&TOOLS) && block.first().starts_with("Smart Array ")
     }
 
@@ -42,7 +39,7 @@ impl Reader for Ssacli {
         let mut taken = 1;
         for (at, line) in block.lines.iter().enumerate() {
             let text = line.trim();
-            let Some((name, value)) = field(line) else {
+            let Some((name, value)) = small(line) else {
                 if text.is_empty() || text.starts_with("Smart Array ") {
                     continue;
                 }

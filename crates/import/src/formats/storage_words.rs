@@ -7,6 +7,15 @@ use crate::context::Context;
 /// Transports under a replication that are no plain Ethernet.
 pub(super) const TRANSPORTS: [&str; 4] = ["ipoib", "sdp", "rdma", "srp"];
 
+/// `Cache Status: Permanently Disabled` of the tools of a controller: name and value.
+pub(super) fn field(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim();
+    let is_name =
+        name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b" /()-_".contains(&b));
+    (is_name && !name.is_empty()).then(|| (name, value.trim()))
+}
+
 /// The transport that is named, if any.
 pub(crate) fn transport(context: &Context) -> Option<String> {
     TRANSPORTS.iter().find(|word| context.mentions(word)).map(|word| (*word).to_owned())

@@ -9,7 +9,7 @@ use linerate_model::fact::pattern_fits;
 use serde::Deserialize;
 
 use super::builtin::{BUILTIN, utf8};
-use super::check::line_of;
+use super::check::{is_id, line_of, parse};
 use super::error::KnowledgeError;
 use super::keys::FAMILIES;
 
@@ -88,20 +88,11 @@ impl DropClasses {
 
     /// Adds one file: its name for messages, and its text.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), KnowledgeError> {
-        let flaw = |line: usize, problem: String, hint: &str| KnowledgeError {
-            file: file.to_owned(),
-            line,
-            problem,
-            hint: hint.to_owned(),
-        };
-        let area: Area = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(0, |span| line_of(text, span.start));
-            flaw(line, error.message().replace('\n', " "), "knowledge/README.md lists every field")
-        })?;
+        let area: Area = parse(file, text, "knowledge/README.md lists every field")?;
         for class in area.class {
             let line = text.find(&format!("\"{}\"", class.id)).map_or(1, |at| line_of(text, at));
             if let Some((problem, hint)) = self.flaw(&class) {
-                return Err(flaw(line, problem, hint));
+                return Err(KnowledgeError { file: file.to_owned(), line, problem, hint: hint.to_owned() });
             }
             self.0.push(class);
         }
@@ -111,7 +102,7 @@ impl DropClasses {
     /// The first flaw of a class, and what to do.
     fn flaw(&self, class: &DropClass) -> Option<(String, &'static str)> {
         let DropClass { id, title, .. } = class;
-        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        if !is_id(id) {
             return Some((format!("invalid id: `{id}`"), "lower-case letters, digits and dashes"));
         }
         if self.0.iter().any(|other| other.id == *id) {

@@ -5,7 +5,7 @@ use linerate_model::change::Risk;
 use linerate_model::fact::check_key;
 use linerate_model::writable::writable;
 
-use super::super::check::line_of;
+use super::super::check::{is_id, line_of};
 use super::super::error::KnowledgeError;
 use super::super::keys::FAMILIES;
 use super::schema::{HostCondition, Profile, ProfileSetting};
@@ -38,7 +38,7 @@ pub(super) fn profile(
 
 fn head(profile: &Profile, others: &[Profile]) -> Result<(), Flaw> {
     let id = &profile.id;
-    if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+    if !is_id(id) {
         let hint = "lower-case letters, digits and dashes, such as `esnet-transfer-100g`";
         return Err(flaw("id", format!("invalid id: `{id}`"), hint));
     }

@@ -9,7 +9,7 @@ mod schema;
 use include_dir::{Dir, File};
 
 use super::builtin::{BUILTIN, utf8};
-use super::check::line_of;
+use super::check::parse;
 use super::error::KnowledgeError;
 
 pub use schema::{
@@ -39,12 +39,8 @@ impl Profiles {
 
     /// Adds one file: its name for messages, and its text. Returns the profile.
     pub fn add(&mut self, file: &str, text: &str) -> Result<&Profile, KnowledgeError> {
-        let profile: Profile = toml::from_str(text).map_err(|error| KnowledgeError {
-            file: file.to_owned(),
-            line: error.span().map_or(0, |span| line_of(text, span.start)),
-            problem: error.message().replace('\n', " "),
-            hint: "knowledge/profiles/README.md lists every field with its values".to_owned(),
-        })?;
+        let hint = "knowledge/profiles/README.md lists every field with its values";
+        let profile: Profile = parse(file, text, hint)?;
         check::profile(file, text, &profile, &self.profiles)?;
         let at = self.profiles.partition_point(|other| other.id < profile.id);
         self.profiles.insert(at, profile);
