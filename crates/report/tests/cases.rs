@@ -143,7 +143,7 @@ const QUOTED: &[(&str, &str)] = &[
     ("drive-failing", "disk_health.nvme0n1.media_errors"),
     ("drive-hot", "disk_health.nvme0n1.temperature_c"),
     ("drive-lanes-narrow", "disk.nvme0n1.pcie.width"),
-    ("drive-shingled", "disk.sdb.model"),
+    ("drive-shingled", "storage.sdb.model"),
     ("flow-control-off", "nic.eth2.pause.rx"),
     ("gluster-orphans", "audit.gluster.orphan./bricks/b1"),
     ("half-duplex", "nic.eth2.duplex"),

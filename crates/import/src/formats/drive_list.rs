@@ -86,7 +86,7 @@ impl Reader for HdparmModel {
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         if let Some(model) = model(block.first()) {
             let drive = smart::drive(block).unwrap_or_else(|| smart::UNNAMED.to_owned());
-            out.text(format!("disk.{drive}.model"), model);
+            out.text(format!("storage.{drive}.model"), model);
         }
         1
     }

@@ -104,7 +104,7 @@ fn put(line: &str, key: &str, out: &mut Sink) -> bool {
         }
         "critical warning" | "critical_warning" => warnings(value, key, out),
         "device model" | "model number" | "product" => {
-            out.text(key.replacen("disk_health.", "disk.", 1) + ".model", value);
+            out.text(key.replacen("disk_health.", "storage.", 1) + ".model", value);
         }
         "ata error count" => integer(value, &format!("{key}.ata_errors"), out),
         _ => match FIELDS.iter().find(|(field, _)| *field == name) {

@@ -1,5 +1,5 @@
 //! Models of drives in a sentence or a line of a log: `bought a WD40EFAX`. A line comes in, a fact
-//! `disk.<model>.model` goes out for each.
+//! `storage.<model>.model` goes out for each.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
@@ -48,7 +48,7 @@ impl Reader for StatedModels {
 
     fn read(&self, block: &Block<'_>, out: &mut Sink) -> usize {
         for model in models(block.first()) {
-            out.text(format!("disk.{model}.model"), model);
+            out.text(format!("storage.{model}.model"), model);
         }
         1
     }

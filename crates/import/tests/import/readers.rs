@@ -553,7 +553,7 @@ fn quotas_and_races_and_the_model_of_a_drive() {
          \tModel Number:       ST4000DM004-2CV104\n",
     ));
     whole(&read);
-    has(&read, &[("disk.sdb.model", "ST4000DM004-2CV104")]);
+    has(&read, &[("storage.sdb.model", "ST4000DM004-2CV104")]);
     has(&read, &[("btrfs.quota_rescans", "1")]);
 }
 
