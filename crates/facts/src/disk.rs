@@ -58,6 +58,11 @@ impl Fact for Disks {
                 "Legs of an array or volume that are being filled, named as those that failed; of a replica of DRBD the devices of its own side. Volumes need root, and DRBD 9 its debugfs.",
             ),
             fact(
+                "disk.*.checked_legs",
+                "list",
+                "Legs of an array or volume that are read from end to end and compared, as after `checkarray`.",
+            ),
+            fact(
                 "disk.*.*",
                 "by name",
                 "max_sectors_kb, logical_block_bytes, minimum_io_bytes, optimal_io_bytes, model, md_level, md_layout, md_chunk_bytes, md_degraded, dm_kind.",
@@ -142,7 +147,9 @@ impl Fact for Disks {
 /// What is wrong with the legs of a device.
 fn legs(root: &Root, name: &str, folder: &str, out: &mut Readings) {
     let legs = disk_legs::of(root, name, folder);
-    for (fact, legs) in [("failed_legs", legs.failed), ("rebuilding_legs", legs.rebuilding)] {
+    let lists =
+        [("failed_legs", legs.failed), ("rebuilding_legs", legs.rebuilding), ("checked_legs", legs.checked)];
+    for (fact, legs) in lists {
         if !legs.is_empty() {
             out.put(format!("disk.{}.{fact}", name.replace('.', "/")), FactValue::List(legs));
         }

@@ -1,8 +1,8 @@
-//! Facts `disk.<dev>.failed_legs` and `disk.<dev>.rebuilding_legs`: which legs of an array of md or a volume
-//! of LVM have failed, and which of them, or of the own side of a replica of DRBD, are being filled with what
-//! they have to hold.
+//! Facts `disk.<dev>.failed_legs`, `rebuilding_legs` and `checked_legs`: which legs of an array of md or a
+//! volume of LVM have failed, which of them, or of the own side of a replica of DRBD, are being filled with
+//! what they have to hold, and which are read from end to end to compare them.
 //!
-//! In: `/sys/block/<md>/md`, what the device mapper says of a volume, `/proc/drbd`, debugfs. Out: names of
+//! In: `/sys/block/<md>/md`, what the device mapper reports of a volume, `/proc/drbd`, debugfs. Out: names of
 //! the kernel where it still tells them, places in the array (from 0) where it does not. Nothing for an array
 //! that is whole, or that is none.
 
@@ -21,6 +21,8 @@ const PEERS_MAX: usize = 32;
 /// What an array does while data are looked at or laid out anew, or while it was told to wait: nothing is
 /// filled then, whatever the share is.
 const NOT_FILLING: [&str; 4] = ["check", "repair", "reshape", "frozen"];
+/// What an array does while all its legs are compared.
+const CHECKING: [&str; 2] = ["check", "repair"];
 
 /// Legs of a device that are not as they should be.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(super) struct Legs {
     pub(super) failed: Vec<String>,
     /// Those that are being filled.
     pub(super) rebuilding: Vec<String>,
+    /// Those that are compared with each other.
+    pub(super) checked: Vec<String>,
 }
 
 /// Legs of a device by its name and its folder in `/sys/block`.
@@ -54,7 +58,7 @@ pub(super) fn of(root: &Root, name: &str, folder: &str) -> Legs {
 /// Legs of an array of md.
 fn of_array(root: &Root, folder: &str) -> Legs {
     let array = Array { root, folder };
-    Legs { failed: array.failed(), rebuilding: array.rebuilding() }
+    Legs { failed: array.failed(), rebuilding: array.rebuilding(), checked: array.checked() }
 }
 
 struct Array<'a> {
@@ -94,15 +98,27 @@ impl Array<'_> {
     /// `recover` fills single legs, `resync` brings all of them in line with each other (`admin-guide/md.rst`
     /// of the kernel).
     fn rebuilding(&self) -> Vec<String> {
-        let action = self.root.line(&format!("{}/md/sync_action", self.folder)).unwrap_or_default();
-        if !["recover", "resync"].contains(&action.as_str()) {
-            return Vec::new();
+        match self.action().as_str() {
+            "resync" => self.members(),
+            "recover" => self.members().into_iter().filter(|drive| !self.says(drive, "in_sync")).collect(),
+            _ => Vec::new(),
         }
+    }
+
+    fn checked(&self) -> Vec<String> {
+        if CHECKING.contains(&self.action().as_str()) { self.members() } else { Vec::new() }
+    }
+
+    fn action(&self) -> String {
+        self.root.line(&format!("{}/md/sync_action", self.folder)).unwrap_or_default()
+    }
+
+    /// Drives with a slot that have not failed: a spare without one waits for its turn.
+    fn members(&self) -> Vec<String> {
         let mut drives = self.drives();
         drives.retain(|drive| {
-            // A spare without a place waits for its turn.
-            let has_place = self.root.number(&format!("{}/md/dev-{drive}/slot", self.folder)).is_ok();
-            has_place && !self.says(drive, "faulty") && (action == "resync" || !self.says(drive, "in_sync"))
+            let has_slot = self.root.number(&format!("{}/md/dev-{drive}/slot", self.folder)).is_ok();
+            has_slot && !self.says(drive, "faulty")
         });
         drives
     }
@@ -117,7 +133,7 @@ fn is_move(name: &str) -> bool {
     number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Legs of a volume by its number; nothing where the device mapper does not say.
+/// Legs of a volume by its number; nothing where the device mapper does not report it.
 fn of_volume(number: &str) -> Legs {
     let parsed = number.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     let Some((major, minor)) = parsed else { return Legs::default() };
@@ -130,9 +146,11 @@ fn of_targets(targets: &[DmTarget]) -> Legs {
     for shown in targets.iter().filter_map(Said::of) {
         legs.failed.extend(shown.places(|_, sign| shown.is_dead(sign)));
         legs.rebuilding.extend(shown.rebuilding());
+        legs.checked.extend(shown.checked());
     }
-    legs.failed.dedup();
-    legs.rebuilding.dedup();
+    for list in [&mut legs.failed, &mut legs.rebuilding, &mut legs.checked] {
+        list.dedup();
+    }
     legs
 }
 
@@ -175,6 +193,12 @@ impl<'a> Said<'a> {
     fn places(&self, is_wanted: impl Fn(usize, char) -> bool) -> Vec<String> {
         let legs = self.signs.chars().enumerate();
         legs.filter(|(at, sign)| is_wanted(*at, *sign)).map(|(at, _)| at.to_string()).collect()
+    }
+
+    /// All legs that live, while they are compared.
+    fn checked(&self) -> Vec<String> {
+        let is_checked = CHECKING.contains(&self.action);
+        self.places(|_, sign| is_checked && !self.is_dead(sign))
     }
 
     /// Legs that are not in sync while not all is; older kernels do not say which, and a mirror is copied
@@ -282,8 +306,12 @@ mod tests {
         assert_eq!(rebuilding("mirror", "2 253:0 253:1 133/1188 1 AA 1 core"), ["1"]);
         assert_eq!(rebuilding("mirror", "2 253:0 253:1 1188/1188 1 AA 1 core"), [""; 0]);
         for quiet in ["100/100 idle", "50/100 check", "50/100 repair", "50/100 reshape", "50/100 frozen"] {
-            assert_eq!(rebuilding("raid", &format!("raid10 4 AAAA {quiet} 0 0 -")), [""; 0], "{quiet}");
+            let state = format!("raid10 4 AAAA {quiet} 0 0 -");
+            assert_eq!(rebuilding("raid", &state), [""; 0], "{quiet}");
+            let checked = of_targets(&[target("raid", &state)]).checked.len();
+            assert_eq!(checked, if quiet.ends_with("check") || quiet.ends_with("repair") { 4 } else { 0 });
         }
+        assert_eq!(of_targets(&[target("raid", "raid1 2 AD 50/100 check 0 0 -")]).checked, ["0"]);
     }
 
     /// While `pvmove` runs its target is a mirror that is not in sync: `2 253:0 253:1 133/1188 1 AA 1 core`.
@@ -326,7 +354,7 @@ mod tests {
     fn an_array_names_the_drive_that_takes_the_place_of_another() {
         let tree = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| put(&tree, path, text);
-        let legs = || of(&Root::recorded(tree.path()), "md0", "/sys/block/md0").rebuilding;
+        let legs = || of(&Root::recorded(tree.path()), "md0", "/sys/block/md0");
         let drives = [("sda", "in_sync", "0"), ("sdb", "spare", "1"), ("sdc", "spare", "none")];
         for (drive, state, slot) in drives {
             put(&format!("dev-{drive}/state"), &format!("{state}\n"));
@@ -336,7 +364,9 @@ mod tests {
             [("idle", &[]), ("check", &[]), ("recover", &["sdb"]), ("resync", &["sda", "sdb"])];
         for (action, rebuilding) in wanted {
             put("sync_action", &format!("{action}\n"));
-            assert_eq!(legs(), rebuilding, "{action}");
+            assert_eq!(legs().rebuilding, rebuilding, "{action}");
+            let checked: &[&str] = if action == "check" { &["sda", "sdb"] } else { &[] };
+            assert_eq!(legs().checked, checked, "{action}");
         }
     }
 
