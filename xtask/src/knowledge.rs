@@ -49,11 +49,23 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// Facts that no node reads, but `linerate diagnose` gives (`crates/import/src/formats/drbd.rs`,
-/// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`, `megaraid.rs`, `kernel_log.rs`, `lsusb.rs`).
+/// `drbd_show.rs`, `gluster_log.rs`, `audit.rs`, `megaraid.rs`, `kernel_log.rs`, `lsusb.rs`, `sentences.rs`).
 fn is_imported(keys: &Value) -> bool {
     let families = [
-        "drbd.", "gluster.", "audit.", "raid.", "ata.", "usb.", "btrfs.", "request.", "zpool.", "socket.",
+        "drbd.",
+        "gluster.",
+        "audit.",
+        "raid.",
+        "ata.",
+        "usb.",
+        "btrfs.",
+        "request.",
+        "zpool.",
+        "socket.",
         "storage.",
+        "sentence.",
+        "cpu.quota.",
+        "nic.*.wifi.",
     ];
     array(keys).iter().filter_map(Value::as_str).all(|key| families.iter().any(|f| key.starts_with(f)))
 }

@@ -30,6 +30,7 @@ pub(crate) const FAMILIES: &[&str] = &[
     "btrfs.",
     "request.",
     "zpool.",
+    "sentence.",
 ];
 
 /// The NIC that a key speaks of.

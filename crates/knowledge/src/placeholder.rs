@@ -83,7 +83,7 @@ impl Placeholder {
 }
 
 /// Programs with which a command of a fix begins.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "cpupower",
     "drbdadm",
     "echo",
@@ -91,6 +91,7 @@ const PROGRAMS: [&str; 13] = [
     "gluster",
     "hdparm",
     "ip",
+    "iw",
     "linerate",
     "mount",
     "sysctl",

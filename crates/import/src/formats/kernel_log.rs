@@ -72,7 +72,7 @@ const OF_USB: [(&str, &str); 4] = [
 ];
 
 /// Events of the host.
-const OF_HOST: [(&str, &str); 11] = [
+const OF_HOST: [(&str, &str); 12] = [
     ("table full, dropping packet", "conntrack_full"),
     ("possible syn flooding", "syn_flooding"),
     ("neighbour table overflow", "neighbour_overflow"),
@@ -84,6 +84,7 @@ const OF_HOST: [(&str, &str); 11] = [
     ("soft lockup", "soft_lockup"),
     ("not responding, still trying", "nfs_not_responding"),
     ("out of memory: kill", "oom_kill"),
+    ("blocked for more than", "hung_task"),
 ];
 
 /// Longest line without a stamp that is checked, bytes.
@@ -176,6 +177,11 @@ fn event(message: &str, counts: &mut Counts, out: &mut Sink) -> bool {
         }
     }
     if narrow(&lower, message, out) {
+        return true;
+    }
+    // `clocksource: Switched to clocksource hpet`
+    if let Some((_, clock)) = lower.split_once("switched to clocksource ") {
+        out.text("cpu.clocksource", clock.split_whitespace().next().unwrap_or_default());
         return true;
     }
     if let Some((disk, (_, name))) =

@@ -8,7 +8,9 @@ mod audit;
 mod bad_checksum;
 mod bonding;
 mod btrfs;
+mod cgroup_cpu;
 mod conntrack;
+mod counted_rules;
 mod cpu_power;
 mod cpu_use;
 mod dd;
@@ -48,6 +50,7 @@ mod lspci;
 mod lsusb;
 mod lvm;
 mod matrix;
+mod mdstat;
 mod megaraid;
 mod modinfo;
 mod mounts;
@@ -64,6 +67,7 @@ mod ping;
 mod qdisc;
 mod request_times;
 mod sar_net;
+mod sentences;
 mod slurm_nodes;
 mod smart;
 mod softnet;
@@ -145,10 +149,13 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &netstat::ProcNet,
     &netstat::NetstatI,
     &firewall::Firewall,
+    &counted_rules::CountedRules,
     &tcpretrans::Tcpretrans,
     &lvm::Lvm,
+    &mdstat::Mdstat,
     &btrfs::Btrfs,
     &conntrack::Conntrack,
+    &cgroup_cpu::CgroupCpu,
     &request_times::RequestTimes,
     &dmsetup::Dmsetup,
     &megaraid::Megaraid,
@@ -171,6 +178,7 @@ pub(crate) const READERS: &[&dyn Reader] = &[
     &nccl::Nccl,
     &kernel_log::KernelLog,
     &too_long::TooLong,
+    &sentences::Sentences,
     &bad_checksum::BadChecksum,
     &etc_hosts::EtcHosts,
     &hostname::Hostname,

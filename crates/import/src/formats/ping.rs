@@ -2,7 +2,10 @@
 //! in, one test goes out. A large one without `-M do` may be fragmented: its arrival proves nothing, its loss
 //! is a lost probe.
 
+use std::net::Ipv4Addr;
+
 use linerate_model::fact::FactValue;
+use linerate_model::inventory::Layer;
 use linerate_model::kind::{MtuPlan, RttPlan, TestKind};
 use linerate_model::path_mtu::MtuProbe;
 use linerate_model::sample::{Measurement, Outcome};
@@ -229,13 +232,30 @@ fn put(answers: &Answers, (from, to): (String, String), bytes: u32, block: &Bloc
             _ => (kind, Outcome::NothingThrough { reason: format!("none of {sent} pings was answered") }),
         }
     };
-    let layer = block.at.layer();
+    let layer = if is_outside(&to) { Layer::Underlay } else { block.at.layer() };
     out.sample(Raw { from, to, layer, kind, outcome, flow: None, start_ms: 0, variant: None });
+}
+
+/// Whether an address is one of the internet, which is in no overlay: those of examples may be in one.
+fn is_outside(address: &str) -> bool {
+    address.parse::<Ipv4Addr>().is_ok_and(|ip| {
+        let is_shared = ip.octets()[0] == 100 && ip.octets()[1] & 0xc0 == 64;
+        let is_own = ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_documentation();
+        !is_own && !is_shared
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_the_internet_are_in_no_overlay() {
+        assert!(["9.9.9.9", "1.1.1.1"].iter().all(|address| is_outside(address)));
+        let own =
+            ["10.244.1.7", "172.16.0.1", "192.168.2.1", "100.64.0.9", "192.0.2.7", "127.0.0.1", "arc-1", ""];
+        assert!(!own.iter().any(|address| is_outside(address)));
+    }
 
     #[test]
     fn titles_of_both_families() {

@@ -35,6 +35,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "            CPU0       CPU1\n 56:  1990338          0   PCI-MSI 5767168-edge      eth0-rx-0\n",
     ),
     (
+        "cat /proc/net/softnet_stat",
+        "0000049d 00000000 00000074 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000\n",
+    ),
+    (
         "cat /proc/self/mountstats",
         "device store:/data mounted on /data with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=65536,proto=tcp,timeo=600\n\tper-op statistics\n\t        READ: 1000 1020 0 100 200 300 400 500 0\n",
     ),
@@ -152,6 +156,36 @@ const EXAMPLES: &[(&str, &str)] = &[
         "storcli /c0 show all",
         "Status = Success\nBBU_Info :\n========\n\n------------------------\nModel State  Temp Mode\n------------------------\nBBU   Failed 38C  -\n------------------------\n",
     ),
+    ("sysctl ", "net.core.somaxconn = 4096\nvm.dirty_ratio = 20\n"),
+    (
+        "arping -c 3 HOST",
+        "ARPING 192.0.2.7 from 192.0.2.9 eth0\nUnicast reply from 192.0.2.7 [02:00:00:00:00:07]  0.7ms\nUnicast reply from 192.0.2.7 [02:00:00:00:00:08]  0.9ms\nSent 2 probes (1 broadcast(s))\nReceived 2 response(s)\n",
+    ),
+    (
+        "cat /proc/mdstat",
+        "Personalities : [raid1]\nmd0 : active raid1 sdb1[1] sda1[0]\n      976630464 blocks super 1.2 [2/2] [UU]\n\nunused devices: <none>\n",
+    ),
+    (
+        "grep . /sys/block/DRIVE/queue/",
+        "/sys/block/sdb/queue/nr_requests:256\n/sys/block/sdb/queue/scheduler:[mq-deadline] none\n",
+    ),
+    (
+        "lvs -a",
+        "  LV    VG  Attr       LSize   Pool Origin Data%  Meta%  Move Log Cpy%Sync Convert\n  home  vg0 -wi-ao---- 100.00g\n",
+    ),
+    (
+        "numactl -H",
+        "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 64000 MB\nnode 0 free: 1000 MB\nnode 1 cpus: 2 3\nnode 1 size: 64000 MB\nnode 1 free: 900 MB\nnode distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n",
+    ),
+    (
+        "scontrol show node",
+        "NodeName=arc-1 Arch=x86_64 CoresPerSocket=8\n   State=IDLE+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1\n   Reason=mount missing [root@2026-11-20T10:00:00]\n",
+    ),
+    (
+        "sinfo -lN",
+        "NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON\narc-1          1      main     drained 16     2:8:1  64000        0      1   (null) mount missing\n",
+    ),
+    ("ss -s", "Total: 210\nTCP:   1200 (estab 100, closed 1000, orphaned 0, timewait 990)\n"),
     ("sysctl -a | grep rp_filter", "net.ipv4.conf.all.rp_filter = 1\n"),
     ("sysctl -a | grep bridge-nf-call", "net.bridge.bridge-nf-call-iptables = 1\n"),
     ("sysctl net.core.rmem_max", "net.core.rmem_max = 212992\n"),
@@ -199,7 +233,7 @@ pub(super) fn sessions() -> impl Iterator<Item = Document> {
 #[test]
 fn what_is_asked_for_is_read() {
     let mut lost = Vec::new();
-    let knowledge = linerate_knowledge::Knowledge::builtin().unwrap();
+    let knowledge = crate::knowledge();
     for (command, keys) in linerate_diagnose::commands_asked(knowledge.topics()) {
         // Its own report has a format of its own, which other tests read.
         if command.starts_with("linerate ") {

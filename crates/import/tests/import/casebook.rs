@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use linerate_cases as case;
-use linerate_knowledge::Knowledge;
 use linerate_model::snapshot::Snapshot;
 
 use super::{file, read_one};
@@ -19,7 +18,7 @@ fn differences(name: &str, snapshot: Snapshot, before: Option<Snapshot>) -> Vec<
     let mut case = demanded(name);
     case.snapshot = snapshot;
     case.before = before;
-    let diagnosis = linerate_report::words::written(case::diagnose(&case, &Knowledge::builtin().unwrap()));
+    let diagnosis = linerate_report::words::written(case::diagnose(&case, crate::knowledge()));
     case::check(&case, &diagnosis)
 }
 

@@ -2,7 +2,6 @@
 //! long, pings and writes that take seconds. None of it is passed as fine, and none is called certain.
 
 use linerate_import::Document;
-use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
 use linerate_model::finding::Diagnosis;
 
@@ -13,7 +12,7 @@ const CLAIMED: f64 = 0.7;
 
 fn diagnosed(text: &str) -> Diagnosis {
     let snapshot = read_one(Document::new("mail.txt", text));
-    linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap()))
+    linerate_report::words::written(linerate_diagnose::diagnose(&snapshot, crate::knowledge()))
 }
 
 /// The first cause of the first finding, which is possible and no more.
@@ -204,7 +203,7 @@ fn no_transport_leads_to_a_host_without_a_name() {
         "/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 480M\n    \
          |__ Port 4: Dev 3, If 0, Class=Mass Storage, Driver=uas, 480M\n",
     ));
-    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, crate::knowledge());
     let verdict = linerate_report::verdict::of(&snapshot, &linerate_report::words::written(diagnosis));
     let check = verdict.findings[0].check.as_ref().unwrap();
     assert_eq!(check.command, "lsusb -t");

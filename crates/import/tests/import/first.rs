@@ -1,7 +1,6 @@
 //! What a stranger is asked first: texts with words of many topics, one of them the right one.
 
 use linerate_import::{Document, ImportOptions, read};
-use linerate_knowledge::Knowledge;
 use linerate_model::inventory::Layer;
 
 use super::read_one;
@@ -13,7 +12,7 @@ fn first(text: &str) -> String {
 
 fn asked(text: &str) -> Vec<String> {
     let snapshot = read_one(Document::new("mail.txt", text));
-    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, crate::knowledge());
     diagnosis.asked.into_iter().map(|missing| missing.command).collect()
 }
 
@@ -112,7 +111,7 @@ fn a_table_of_no_known_network_is_asked_about_before_a_setting_is_called_harmles
     let first = |title: &str, layer: Option<Layer>| {
         let options = ImportOptions { layer, ..ImportOptions::default() };
         let snapshot = read(&[Document::new("mail.txt", text(title))], &options);
-        let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+        let diagnosis = linerate_diagnose::diagnose(&snapshot, crate::knowledge());
         diagnosis.findings[0].causes.first().map(|cause| cause.id.clone())
     };
     let overlay = "nic-gro-hw-overlay";

@@ -604,7 +604,7 @@ fn a_replica_in_trouble_is_a_finding() {
         );
         let read = table(&text);
         whole(&read);
-        let found = linerate_diagnose::diagnose(&read, &linerate_knowledge::Knowledge::builtin().unwrap());
+        let found = linerate_diagnose::diagnose(&read, crate::knowledge());
         found.findings.into_iter().map(|f| f.causes[0].id.clone()).collect::<Vec<_>>()
     };
     let none: [&str; 0] = [];

@@ -3,13 +3,12 @@
 
 use linerate_diagnose::diagnose;
 use linerate_import::{Document, ImportOptions, read};
-use linerate_knowledge::Knowledge;
 use linerate_model::finding::{Diagnosis, Suspect};
 use linerate_report::words::written;
 
 fn diagnosed(texts: &[&str]) -> Diagnosis {
     let documents = [Document::new("session.txt", texts.concat())];
-    written(diagnose(&read(&documents, &ImportOptions::default()), &Knowledge::builtin().unwrap()))
+    written(diagnose(&read(&documents, &ImportOptions::default()), crate::knowledge()))
 }
 
 fn first_cause(diagnosis: &Diagnosis) -> (&str, f64) {

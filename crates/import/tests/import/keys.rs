@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use linerate_import::{Document, ImportOptions};
-use linerate_knowledge::Knowledge;
 use linerate_model::fact::pattern_fits;
 
 use super::{asked, bytes, files};
@@ -18,6 +17,8 @@ const BESIDE: &[(&str, &str)] = &[
     ("cpu.idle_driver", "shown beside cpu.idle_latency_us"),
     ("cpu.numa.*", "the nodes that other keys name"),
     ("disk.*.log.*", "the reason behind counts of the same drive"),
+    ("disk.*.md_degraded", "shown; the legs that failed have a key of their own"),
+    ("disk.*.md_level", "shown"),
     ("disk.*.rotational", "chooses which drives are compared"),
     ("disk.*.stat.*", "becomes rates and waits of drives"),
     ("docker.network.*", "shown; the MTU of a network is that of its devices"),
@@ -47,7 +48,6 @@ const BESIDE: &[(&str, &str)] = &[
     ("nic.*.stat.*", "counters that are compared between hosts"),
     ("nic.*.state", "shown"),
     ("nic.*.wifi.bitrate_mbit", "shown; a low one has a key of its own"),
-    ("nic.*.wifi.power_save", "shown"),
     ("nic.*.wifi.signal_dbm", "shown; a weak one has a key of its own"),
     ("nic.*.txqueuelen", "compared between hosts"),
     ("pci.*", "handed to the NIC or the drive of that address"),
@@ -86,7 +86,7 @@ fn keys() -> BTreeSet<String> {
 
 #[test]
 fn each_key_is_asked_for_or_has_a_reason() {
-    let knowledge = Knowledge::builtin().unwrap();
+    let knowledge = crate::knowledge();
     let is_used = |key: &str| knowledge.causes().any(|cause| cause.asks_for(key));
     let is_listed = |key: &str| BESIDE.iter().any(|(pattern, _)| pattern_fits(pattern, key));
     let keys = keys();

@@ -21,12 +21,20 @@ mod tables;
 mod texts;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use linerate_import::{Document, ImportOptions, read};
+use linerate_knowledge::Knowledge;
 use linerate_model::fact::FactValue;
 use linerate_model::imported::Imported;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 use linerate_model::snapshot::Snapshot;
+
+/// The knowledge of the program, read once: unoptimised that takes half a second.
+fn knowledge() -> &'static Knowledge {
+    static BUILTIN: LazyLock<Knowledge> = LazyLock::new(|| Knowledge::builtin().unwrap());
+    &BUILTIN
+}
 
 /// Folder of the fixtures.
 fn files() -> PathBuf {

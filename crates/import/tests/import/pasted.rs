@@ -179,8 +179,8 @@ fn what_is_missing_has_its_command() {
 /// First cause and its probability, of a text.
 fn first(text: &str) -> Option<(String, f64)> {
     let snapshot = read(&[Document::new("x.txt", text)], &ImportOptions::default());
-    let knowledge = linerate_knowledge::Knowledge::builtin().unwrap();
-    let finding = linerate_diagnose::diagnose(&snapshot, &knowledge).findings.into_iter().next()?;
+    let knowledge = crate::knowledge();
+    let finding = linerate_diagnose::diagnose(&snapshot, knowledge).findings.into_iter().next()?;
     finding.causes.first().map(|cause| (cause.id.clone(), cause.probability))
 }
 

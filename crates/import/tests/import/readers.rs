@@ -408,6 +408,51 @@ fn pools_of_zfs() {
     counts(&read, &[("zpool.tank.sda.errors", 3), ("zpool.tank.sdb.errors", 0)]);
 }
 
+#[test]
+fn rules_that_were_counted() {
+    let read = typed("iptables -L -t nat | wc -l", "164757\n");
+    has(&read, &[("firewall.prerouting.rules", "164757")]);
+    for command in ["iptables -L | grep -c x | wc -l", "ls | wc -l"] {
+        assert!(
+            typed(command, "164757\n").facts.values().all(|facts| facts.readings.is_empty()),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn quotas_of_cgroups() {
+    let read = typed("cat cpu.stat", "nr_periods 5312\nnr_throttled 34\nthrottled_time 4021\n");
+    has(&read, &[("cpu.quota.periods", "5312"), ("cpu.quota.throttled", "34")]);
+}
+
+#[test]
+fn arrays_of_md() {
+    let text = "Personalities : [raid1] [raid6] [raid5] [raid4] [raid10]\n\
+                md2 : active raid5 sdd3[3] sdc3[1](F) sdb3[0] sde3[4](S)\n\
+                \x20     1932506048 blocks super 1.2 level 5, 512k chunk, algorithm 2 [3/2] [U_U]\n\
+                \x20     [>....................]  recovery =  1.6% (15423100/976630464) finish=80.0min speed=200000K/sec\n\
+                \x20     bitmap: 3/15 pages [12KB], 65536KB chunk\n\n\
+                md_d1 : active (auto-read-only) raid1 nvme1n1p2[1] nvme0n1p2[0]\n\
+                \x20     976630464 blocks super 1.2 [2/2] [UU]\n\
+                \x20     [=>...................]  check =  9.1% (89000000/976630464) finish=300.1min speed=97000K/sec\n\n\
+                md3 : inactive sdf1[2](S)\n      5242880 blocks super 1.2\n\nunused devices: <none>\n";
+    let read = read_one(Document::new("x.txt", format!("[root@arc-1 ~]# cat /proc/mdstat\n{text}")));
+    whole(&read);
+    has(
+        &read,
+        &[
+            ("disk.md2.md_level", "raid5"),
+            ("disk.md2.md_degraded", "1"),
+            ("disk.md2.failed_legs", "sdc3"),
+            ("disk.md2.rebuilding_legs", "sdd3 sdb3"),
+            ("disk.md_d1.md_degraded", "0"),
+            ("disk.md_d1.checked_legs", "nvme1n1p2 nvme0n1p2"),
+        ],
+    );
+    assert!(!read.facts["arc-1"].readings.contains_key("disk.md3.md_degraded"));
+}
+
 /// Reads a session of arc-1.
 fn typed(command: &str, output: &str) -> Snapshot {
     read_one(Document::new("x.txt", format!("[root@arc-1 ~]# {command}\n{output}")))

@@ -2,7 +2,6 @@
 //! others.
 
 use linerate_import::Document;
-use linerate_knowledge::Knowledge;
 use linerate_model::kind::UdpPlan;
 use linerate_model::sample::Outcome;
 use linerate_model::snapshot::Snapshot;
@@ -28,7 +27,7 @@ fn rates(snapshot: &Snapshot) -> Vec<(String, String, f64)> {
 /// What the report prints of a text.
 fn printed(text: &str) -> String {
     let snapshot = read(text);
-    let diagnosis = linerate_report::words::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_report::words::diagnose(&snapshot, crate::knowledge());
     linerate_report::text::page(&snapshot, &diagnosis, linerate_report::heat::Style::default())
 }
 
@@ -121,7 +120,7 @@ fn a_result_without_names_is_that_of_the_only_other_pair() {
 fn wrong_checksums_and_errors_of_the_phy_are_read() {
     let text = "The tunnel stalls:\n\n    192.0.2.7.8472 > 192.0.2.9.8472: [bad udp cksum 0x1c2d -> 0x0a4f!] OTV, flags [I] (0x08)\n";
     let snapshot = read(text);
-    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, crate::knowledge());
     assert!(diagnosis.asked[0].command.contains("ethtool -k NIC | grep checksum"), "{:?}", diagnosis.asked);
     let text = "gw:~# ethtool -S eth0\nNIC statistics:\n     tx_packets: 900000\n     phy_receive_errors: 52011\n     phy_idle_errors: 255\n";
     assert!(printed(text).contains("errors of the PHY"), "{}", printed(text));

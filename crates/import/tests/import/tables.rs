@@ -192,7 +192,7 @@ fn one_slow_cell_of_a_table_is_in_the_first_sentence() {
     let rows: Vec<String> = (1..=5).map(row).collect();
     let text = format!("from (Mbit/s),h1,h2,h3,h4,h5\n{}\n", rows.join("\n"));
     let read = table(&text);
-    let found = linerate_report::words::diagnose(&read, &linerate_knowledge::Knowledge::builtin().unwrap());
+    let found = linerate_report::words::diagnose(&read, crate::knowledge());
     assert!(
         found.headline.ends_with("suspected and not tested again: traffic from h3 to h5"),
         "{}",

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use linerate_import::Document;
-use linerate_knowledge::Knowledge;
 use serde_json::Value;
 
 use super::read_one;
@@ -85,7 +84,7 @@ struct Answer {
 fn answer(text: &Pasted) -> Answer {
     let snapshot = read_one(Document::new(format!("{}.txt", text.name), text.text.clone()));
     let is_read = snapshot.imported.as_ref().is_some_and(|i| !i.pieces.is_empty());
-    let diagnosis = linerate_diagnose::diagnose(&snapshot, &Knowledge::builtin().unwrap());
+    let diagnosis = linerate_diagnose::diagnose(&snapshot, crate::knowledge());
     let diagnosis = serde_json::to_value(linerate_report::words::written(diagnosis)).unwrap();
     let findings = diagnosis["findings"].as_array().cloned().unwrap_or_default();
     let mut written = Vec::new();

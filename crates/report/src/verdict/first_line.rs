@@ -185,6 +185,7 @@ fn setting(key: &str) -> String {
 /// A reading, without its host; `peers` with what the others have.
 pub(super) fn reading(clue: &Clue, peers: bool) -> Option<String> {
     match clue {
+        Clue::Read(hit) if hit.key.starts_with("sentence.") => Some(format!("its log has `{}`", hit.value)),
         Clue::Read(hit) => {
             let others = hit.peers.as_ref().filter(|others| peers && **others != hit.value);
             let others = others.map_or(String::new(), |others| format!(", peers: {}", value_of(others)));
