@@ -125,6 +125,10 @@ const TABLE: &[Line] = &[
     (K(&["socket.bad_checksums"]), "whether the NIC of the sender fills in wrong checksums", &["ethtool -k NIC | grep checksum", "ethtool -i NIC", "nstat -az | grep Csum"], "on the sender, and on the machine below it; the last one on the receiver"),
     (K(&["socket.message_too_long", "socket.packets_cut"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path, inside and below the tunnel"),
     (K(&["request.handshake.slow_ms", "request.answer.slow_ms"]), "whether large packets arrive", &["ping -M do -c 3 -s 1372 HOST", "ip -d link"], "inside and on the host below"),
+    (K(&["nic.*.log.link_down"]), "what the link negotiates, and what it counts", &["ethtool --show-eee NIC", "ethtool -S NIC", "ethtool NIC"], "at both ends of the cable; then once with EEE off, and with another cable and port"),
+    (K(&["nic.*.pause.*"]), "what the NIC drops without flow control", &["ethtool -S NIC"], "at both ends of the cable, and the port of the switch"),
+    (K(&["nic.*.ring.rx"]), "whether the ring of the NIC runs over, and what it sends for it", &["ethtool -S NIC", "ethtool -a NIC", "cat /proc/net/softnet_stat"], "twice while it is slow: what grows"),
+    (K(&["kernel.log.hung_task"]), "what the tasks that hang wait for", &["dmesg", "iostat -x 1", "smartctl -a /dev/DRIVE"], "while they hang, as root"),
     (K(&["request.lookup.slow_ms"]), "whether lookups of names are lost on their path", &["conntrack -S", "nstat -az | grep Udp"], "on the host of the client, during lookups"),
     (S(Sign::is_fault), "which CPU serves the stream", &["mpstat -P ALL 1", "ss -ti"], "on {to} and {from}, during a transfer"),
 ];
@@ -146,6 +150,8 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
     ("cat /etc/fstab", "", &["mount.*"]),
     ("cat /proc/drbd", "", &["drbd.*.connection"]),
     ("cat /proc/net/bonding/", "", &["nic.*.bond.mode"]),
+    ("cat /proc/mdstat", "", &["disk.*.md_level"]),
+    ("cat /proc/net/softnet_stat", "", &["softnet.*"]),
     ("cat /proc/self/mountstats", "", &["nfs.*.calls"]),
     ("cat /sys/class/net/ib0/mode", "", &["nic.*.ipoib_mode"]),
     ("cat /sys/devices/system/cpu/", "", &["cpu.governor"]),
@@ -173,10 +179,12 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
     ("iptables-save", "", &["firewall.*"]),
     ("iw dev DEV get power_save", "", &["nic.*.wifi.power_save"]),
     ("iw dev DEV station dump", "", &["nic.*.wifi.*"]),
+    ("lvs", "", &["lvm.*"]),
     ("lspci", "", &["pci.*.pcie.*"]),
     ("lsusb", "", &["usb.*.speed_mbit"]),
     ("nfsstat -m", "", &["nfs.*.rsize"]),
     ("nft list ruleset", "", &["firewall.*"]),
+    ("numactl", "", &["cpu.numa_nodes"]),
     ("nvme smart-log", "", HEALTH),
     ("smartctl", "", HEALTH),
     ("ss -uamn", "", &["socket.udp.*"]),
@@ -204,7 +212,7 @@ fn answer(command: &str) -> Option<(&'static str, &'static [&'static str])> {
 
 /// Whether the output of a command stands in the text: of each of the ends, or of the only host there is.
 fn is_known(snapshot: &Snapshot, command: &str, ends: &[String; 2], is_of_any: bool) -> bool {
-    let Some((format, keys)) = answer(command) else { return false };
+    let Some((format, keys)) = answer(command) else { return is_of_settings(snapshot, command) };
     let mut pieces = snapshot.imported.iter().flat_map(|imported| &imported.pieces);
     if !format.is_empty() && !pieces.any(|piece| piece.format == format) {
         return false;
@@ -214,6 +222,13 @@ fn is_known(snapshot: &Snapshot, command: &str, ends: &[String; 2], is_of_any: b
         return snapshot.facts.values().any(has);
     }
     ends.iter().all(|end| snapshot.facts.get(end).is_some_and(has))
+}
+
+/// Whether one of the settings that `sysctl NAME…` shows was read.
+fn is_of_settings(snapshot: &Snapshot, command: &str) -> bool {
+    let names = command.strip_prefix("sysctl ").into_iter().flat_map(str::split_whitespace);
+    let keys: Vec<String> = names.map(|name| format!("sysctl.{name}")).collect();
+    snapshot.facts.values().any(|facts| keys.iter().any(|key| facts.readings.contains_key(key.as_str())))
 }
 
 /// Whether a host has a value whose key fits a pattern.
@@ -283,7 +298,7 @@ pub(crate) fn asked(
             topics.iter().find(|t| t.topic.id == *id).map(|t| Asked::of(t.topic, ends))
         } else {
             let commands = commands.to_vec();
-            Some(Asked { what, commands, at, ends, is_of_any: matches!(when, K(..)) })
+            Some(Asked { what, commands, by_eye: &[], at, ends, is_of_any: matches!(when, K(..)) })
         };
         found.extend(asked.and_then(|asked| asked.open(snapshot)).map(|missing| (weight, missing)));
     }
@@ -315,6 +330,8 @@ pub(crate) fn asked(
 struct Asked<'a> {
     what: &'a str,
     commands: Vec<&'a str>,
+    /// Commands whose output never stands in a text as something that was read.
+    by_eye: &'a [String],
     at: &'a str,
     ends: [String; 2],
     /// A host of the text that has the answer is enough.
@@ -325,14 +342,15 @@ impl<'a> Asked<'a> {
     /// What a topic asks for.
     fn of(topic: &'a Topic, ends: [String; 2]) -> Self {
         let commands = topic.commands.iter().map(String::as_str).collect();
-        Self { what: &topic.what, commands, at: &topic.at, ends, is_of_any: true }
+        Self { what: &topic.what, commands, by_eye: &topic.by_eye, at: &topic.at, ends, is_of_any: true }
     }
 
     /// What of it does not stand in the text.
     fn open(self, snapshot: &Snapshot) -> Option<Missing> {
         let commands = self.commands.iter().copied();
-        let open: Vec<&str> =
+        let mut open: Vec<&str> =
             commands.filter(|command| !is_known(snapshot, command, &self.ends, self.is_of_any)).collect();
+        open.extend(self.by_eye.iter().map(String::as_str));
         if open.is_empty() {
             return None;
         }
@@ -531,7 +549,7 @@ mod tests {
             let snapshot = Snapshot { imported: Some(Box::new(imported)), ..Snapshot::default() };
             asked(&snapshot, knowledge().topics(), &[], &[]).remove(0).command
         };
-        let words = ["bridge", "container", "docker0", "ixgbe"];
+        let words = ["bridge", "container", "containerd", "ixgbe"];
         assert!(of(&words, &[]).contains("ip -d link"));
         assert!(of(&words, &["mtu", "packets"]).contains("ethtool -k"));
         // A word that no topic has rules nothing out.
