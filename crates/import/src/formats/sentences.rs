@@ -1,5 +1,5 @@
 //! Sentences of kernels and programs that name a cause by themselves, wherever they stand: in a log, a
-//! terminal or a mail. Lines come in; a fact `sentence.<cause>` goes out, with the words that were found.
+//! terminal or a mail. Lines come in; a fact `sentence.<name>` goes out, with the words that were found.
 //!
 //! To add one: a line in `SENTENCES`, and a file of the cause with an indicator `sentence.<name>`.
 
