@@ -43,7 +43,7 @@ impl Reader for Omreport {
                         out.text("raid.bbu.state", "failed");
                     }
                     "Write Policy" => {
-                        out.text(format!("raid.vd{drive}.cache_current"), &value.replace(' ', ""));
+                        out.text(format!("raid.vd{drive}.cache_policy"), &value.replace(' ', ""));
                     }
                     _ => {}
                 }

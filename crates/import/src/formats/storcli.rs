@@ -93,7 +93,7 @@ impl Reader for Storcli {
             } else if let Some((number, state, cache)) = virtual_drive(line).filter(|_| part == Part::Drives)
             {
                 out.text(format!("raid.vd{number}.state"), state);
-                out.text(format!("raid.vd{number}.cache_current"), policy(cache));
+                out.text(format!("raid.vd{number}.cache_policy"), policy(cache));
             } else if !is_asked && part == Part::Other && !text.contains(':') {
                 break;
             }

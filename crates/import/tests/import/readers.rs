@@ -651,7 +651,7 @@ fn the_write_policy_of_a_perc() {
                       : Degraded\n",
     ));
     whole(&read);
-    has(&read, &[("raid.vd0.cache_current", "WriteThrough"), ("raid.bbu.state", "degraded")]);
+    has(&read, &[("raid.vd0.cache_policy", "WriteThrough"), ("raid.bbu.state", "degraded")]);
 }
 
 #[test]
