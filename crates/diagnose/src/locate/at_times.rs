@@ -214,8 +214,10 @@ fn with_best(
         }
         return found;
     }
-    // That these tests say nothing for it takes nothing away from what others say.
-    let always = |l: &Located| steady(l, tests, rows, cells).max(0.0);
+    // That these tests do not support it takes nothing away from the others. Transfers at one limit are no
+    // loss that is always there, and are more evidence than bad ones.
+    let is_limit = |l: &Located| l.at_limit() && tests.kind.response == Metric::Throughput;
+    let always = |l: &Located| if is_limit(l) { l.score } else { steady(l, tests, rows, cells).max(0.0) };
     let others: f64 = found
         .iter()
         .filter(|l| !l.unconfirmed && bad_here(l))

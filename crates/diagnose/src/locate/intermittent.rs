@@ -23,17 +23,39 @@ struct Transfers<'r> {
     rates: &'r [&'r [f64]],
     /// Bit/s; `None` for cells that do not count.
     expected: Vec<Option<f64>>,
+    /// The same of cells between neighbours, whose rate is only known from others and scatters by itself:
+    /// they count where they are at the limit of the others, far below what they reach.
+    inside: Vec<Option<f64>>,
 }
 
 impl<'r> Transfers<'r> {
-    /// Those between neighbours, whose rate is only known from others and scatters by itself, are left out.
     fn new(rows: &[Row], rates: &'r [&'r [f64]], rules: &'r LocateRules) -> Self {
-        let mut expected = vec![None; rates.len()];
-        for row in rows.iter().filter(|r| r.response == Metric::Throughput && r.effect_min <= rules.limit_min)
-        {
-            expected[row.cell] = Some(row.expected);
+        let [mut expected, mut inside] = [vec![None; rates.len()], vec![None; rates.len()]];
+        for row in rows.iter().filter(|r| r.response == Metric::Throughput) {
+            let known = if row.effect_min <= rules.limit_min { &mut expected } else { &mut inside };
+            known[row.cell] = Some(row.expected);
         }
-        Self { rules, rates, expected }
+        Self { rules, rates, expected, inside }
+    }
+
+    /// How many transfers of a cell between neighbours are at a rate, bit/s, which is far below theirs.
+    fn inside_at(&self, cell: usize, limit_bps: f64) -> usize {
+        let rules = self.rules;
+        let Some(expected) = self.inside[cell] else { return 0 };
+        let is_there = |rate: &&f64| {
+            (expected / rate.max(1.0)).log2() >= rules.collapsed
+                && (*rate / limit_bps).log2().abs() <= rules.limit_sigmas * rules.limit_sigma
+        };
+        self.rates[cell].iter().filter(is_there).count()
+    }
+
+    /// The middle of the rates of transfers that are low, bit/s.
+    fn low_bps(&self, cells: impl Iterator<Item = usize>) -> f64 {
+        let bps = |cell: usize| {
+            let expected = self.expected[cell].unwrap_or(0.0);
+            self.of(cell).filter(|y| is_low(*y, self.rules)).map(move |y| expected * (-y).exp2())
+        };
+        median(&cells.flat_map(bps).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// Losses of the transfers of a cell, doublings.
@@ -150,9 +172,13 @@ fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
         return None;
     }
     let cells = || column.parts.iter().flatten().copied();
-    let all: Vec<f64> = cells().flat_map(|cell| by_cell.of(cell)).collect();
+    let mut all: Vec<f64> = cells().flat_map(|cell| by_cell.of(cell)).collect();
+    let level = median(&all.iter().copied().filter(|y| is_low(*y, rules)).collect::<Vec<_>>())?;
+    let limit_bps = by_cell.low_bps(cells());
+    let inside: Vec<usize> =
+        cells().flat_map(|cell| vec![cell; by_cell.inside_at(cell, limit_bps)]).collect();
+    all.extend(inside.iter().map(|_| level));
     let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y, rules)).collect();
-    let level = median(&low)?;
     let share = low.len() as f64 / all.len() as f64;
     let gain = |y: f64| {
         let [at, good] = [y - level, y]
@@ -168,7 +194,7 @@ fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
         share,
         counts: [low.len(), all.len() - low.len()],
         alike: low.iter().filter(|y| (**y - level).abs() <= rules.limit_sigmas * rules.limit_sigma).count(),
-        bad: cells().filter(|cell| by_cell.is_bad(*cell)).collect(),
+        bad: cells().filter(|cell| by_cell.is_bad(*cell)).chain(inside).collect(),
         level,
     })
 }
@@ -244,7 +270,37 @@ mod tests {
         let [located] = &found[..] else { panic!("{found:?}") };
         assert_eq!(located.column.suspect, Suspect::Group("a".into()));
         assert_eq!(located.rows, [0, 1, 2]);
-        assert_eq!(located.gains[0].0, Metric::TwoState);
+        assert!(located.at_limit());
+    }
+
+    #[test]
+    fn traffic_between_neighbours_counts_where_it_is_at_the_same_limit() {
+        let low = 0.3 * FULL;
+        let column = Column {
+            suspect: Suspect::Host("a".into()),
+            direction: Direction::Rx,
+            parts: vec![vec![0, 1, 2]],
+            penalty: 2.8,
+        };
+        let row = |cell: usize| Row {
+            cell,
+            response: Metric::Throughput,
+            kind: Kind { layer: Layer::Underlay, shared_groups: usize::from(cell == 2) },
+            y: 0.0,
+            sigma: 0.3,
+            effect_min: if cell == 2 { 1.0 } else { 0.2 },
+            common: 0.0,
+            expected: if cell == 2 { 80.0 * FULL } else { FULL },
+            measured: FULL,
+        };
+        let rows: Vec<Row> = (0..3).map(row).collect();
+        let of = |inside: f64| {
+            let rates: [&[f64]; 3] = [&[low, FULL, FULL], &[FULL, low, low], &[inside]];
+            instead(Vec::new(), std::slice::from_ref(&column), &rows, &rates)
+        };
+        let [at_limit, apart] = [of(1.05 * low), of(9.0 * low)];
+        assert_eq!((&at_limit[0].rows[..], &apart[0].rows[..]), (&[0, 1, 2][..], &[0, 1][..]));
+        assert!(at_limit[0].score > apart[0].score + 3.0, "{at_limit:?} {apart:?}");
     }
 
     #[test]

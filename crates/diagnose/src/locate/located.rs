@@ -29,6 +29,13 @@ pub(crate) struct Located {
     pub values: Option<[f64; 2]>,
 }
 
+impl Located {
+    /// Whether its transfers jump between what is expected and one limit.
+    pub(super) fn at_limit(&self) -> bool {
+        self.values.is_some() && self.gains.first().is_some_and(|(metric, _)| *metric == Metric::TwoState)
+    }
+}
+
 /// What else explains nearly as much of nearly the same bad cells, where single tests were looked at. `of`
 /// gives score and bad cells of a column.
 pub(super) fn alike<'f>(
