@@ -3,57 +3,11 @@
 //! In: cells with the state of their connections. Out: remarks. An option counts as lost where both hosts
 //! have it switched on and a transfer between them went without it.
 
-use linerate_model::load::{AgreedOptions, TcpEnd};
-use linerate_model::remark::{Remark, TcpOption};
+use linerate_model::remark::Remark;
 
 use crate::context::Context;
 use crate::evidence::{CellEvidence, Facts};
-
-/// An option, how it shows in a connection, and the sysctl with the values of a sender and of a receiver that
-/// have it switched on: a receiver agrees to ECN also with 2, but asks for it only with 1.
-struct Switch {
-    option: TcpOption,
-    agreed: fn(&TcpEnd, &AgreedOptions) -> bool,
-    key: &'static str,
-    sender: &'static [f64],
-    receiver: &'static [f64],
-}
-
-const SWITCHES: [Switch; 4] = [
-    Switch {
-        option: TcpOption::Sack,
-        agreed: |_, options| options.sack,
-        key: "sysctl.net.ipv4.tcp_sack",
-        sender: &[1.0],
-        receiver: &[1.0],
-    },
-    Switch {
-        option: TcpOption::Ecn,
-        agreed: |_, options| options.ecn,
-        key: "sysctl.net.ipv4.tcp_ecn",
-        sender: &[1.0],
-        receiver: &[1.0, 2.0],
-    },
-    Switch {
-        option: TcpOption::Timestamps,
-        agreed: |_, options| options.timestamps,
-        key: "sysctl.net.ipv4.tcp_timestamps",
-        sender: &[1.0, 2.0],
-        receiver: &[1.0, 2.0],
-    },
-    Switch {
-        option: TcpOption::WindowScale,
-        agreed: |end, _| end.wscale != (0, 0),
-        key: "sysctl.net.ipv4.tcp_window_scaling",
-        sender: &[1.0],
-        receiver: &[1.0],
-    },
-];
-
-/// Ends of the transfers of a cell that report their options, at the sender.
-fn ends<'c>(cell: &'c CellEvidence<'_>) -> impl Iterator<Item = &'c TcpEnd> {
-    cell.measured().filter_map(|(_, m)| m.tx.as_ref()?.tcp.as_ref()).filter(|end| end.agreed.is_some())
-}
+use crate::metrics::{SWITCHES, Switch, ends};
 
 /// Options that paths take out, and pairs whose segments are marked.
 pub(crate) fn remarks(context: &Context<'_>) -> Vec<Remark> {
@@ -64,20 +18,12 @@ pub(crate) fn remarks(context: &Context<'_>) -> Vec<Remark> {
 
 fn lost(context: &Context<'_>, switch: &Switch) -> Option<Remark> {
     let facts = &context.facts;
-    let is_on = |host: &str, values: &[f64]| {
-        facts.number(host, switch.key).is_some_and(|value| values.contains(&value))
-    };
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     let mut kept: Vec<(&str, &str)> = Vec::new();
     for cell in &context.cells {
-        if !is_on(cell.from, switch.sender) || !is_on(cell.to, switch.receiver) {
-            continue;
-        }
-        let agreed: Vec<bool> =
-            ends(cell).filter_map(|end| Some((switch.agreed)(end, end.agreed.as_ref()?))).collect();
-        let (with, without) = (agreed.iter().any(|has| *has), agreed.iter().any(|has| !has));
-        let list = if without && !with { &mut pairs } else { &mut kept };
-        if !agreed.is_empty() && !list.contains(&(cell.from, cell.to)) {
+        let Some(is_out) = switch.is_taken_out(facts, cell) else { continue };
+        let list = if is_out { &mut pairs } else { &mut kept };
+        if !list.contains(&(cell.from, cell.to)) {
             list.push((cell.from, cell.to));
         }
     }
@@ -112,10 +58,12 @@ mod tests {
 
     use linerate_knowledge::Knowledge;
     use linerate_model::fact::{FactValue, HostFacts};
+    use linerate_model::finding::{Diagnosis, Metric};
     use linerate_model::inventory::{Host, Layer, TransportSpec};
     use linerate_model::kind::TcpPlan;
-    use linerate_model::load::LoadReport;
+    use linerate_model::load::{AgreedOptions, LoadReport, TcpEnd};
     use linerate_model::plan::Test;
+    use linerate_model::remark::TcpOption;
     use linerate_model::sample::{Measurement, Outcome, Sample};
     use linerate_model::snapshot::Snapshot;
 
@@ -130,9 +78,9 @@ mod tests {
         Sample { test, start_ms: 0, outcome: Outcome::Measured(Box::new(measured)), tx_counters, rx_counters }
     }
 
-    /// Three hosts; the connections between the first two go without SACK; `sack` is what the second
-    /// one has set.
-    fn seen(sack: i64, marks: u64) -> Vec<Remark> {
+    /// Three hosts, whose connections go without SACK where `is_out` holds for sender and receiver;
+    /// `sack` is what the second one has set.
+    fn diagnosed(sack: i64, marks: u64, is_out: fn(&str, &str) -> bool) -> Diagnosis {
         let mut snapshot = Snapshot::default();
         for name in ["a", "b", "c"] {
             snapshot.inventory.hosts.push(Host {
@@ -151,12 +99,32 @@ mod tests {
             snapshot.facts.insert(name.into(), facts);
         }
         for (from, to) in [("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")] {
-            let options = AgreedOptions { sack: from == "c" || to == "c", ..AgreedOptions::default() };
+            let options = AgreedOptions { sack: !is_out(from, to), ..AgreedOptions::default() };
             let delivered_ce = if (from, to) == ("a", "c") { marks } else { 0 };
             let end = TcpEnd { agreed: Some(options), delivered: 50_000, delivered_ce, ..TcpEnd::default() };
             snapshot.samples.push(transfer(from, to, end));
         }
-        crate::diagnose(&snapshot, &Knowledge::default()).remarks
+        crate::diagnose(&snapshot, &Knowledge::default())
+    }
+
+    /// The same with the connections between the first two.
+    fn seen(sack: i64, marks: u64) -> Vec<Remark> {
+        diagnosed(sack, marks, |from, to| from != "c" && to != "c").remarks
+    }
+
+    #[test]
+    fn a_host_whose_connections_all_lose_an_option_is_a_finding() {
+        let lost = |from: &str, to: &str| from == "b" || to == "b";
+        let found = diagnosed(1, 0, lost).findings;
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert!(
+            finding.affected.len() == 4 && finding.affected.iter().all(|(a, b)| lost(a, b)),
+            "{finding:?}"
+        );
+        assert_eq!(finding.responses, [Metric::TcpOptions]);
+        // Switched off there it is a setting; and all of them have it.
+        assert_eq!(diagnosed(0, 0, lost).findings, []);
+        assert_eq!(diagnosed(1, 0, |_, _| false).findings, []);
     }
 
     #[test]

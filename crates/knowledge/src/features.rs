@@ -21,6 +21,7 @@ pub const NAMES: &[&str] = &[
     "steadiness",
     "two_state",
     "wscale_off",
+    "options_off",
     "mss_cut",
     "wait_share",
     "core_busy_tx",
@@ -45,7 +46,8 @@ pub const NAMES: &[&str] = &[
 
 /// Features that measure a mechanism rather than its effect on the path: what an end of a connection reports
 /// about itself, and the probe that asks for packets. The others show that something is lost, not by what.
-pub const SPECIFIC: &[&str] = &["wscale_off", "mss_cut", "wait_share", "small_loss", "others_share"];
+pub const SPECIFIC: &[&str] =
+    &["wscale_off", "options_off", "mss_cut", "wait_share", "small_loss", "others_share"];
 
 /// The pattern of keys of a feature that is the growth of counters.
 #[must_use]

@@ -55,6 +55,8 @@ pub enum Metric {
     PathMtu,
     /// Throughput that jumps between two levels.
     TwoState,
+    /// Options of TCP that both ends have on and their connections go without.
+    TcpOptions,
     /// Storage or replication figures.
     Storage,
     /// A setting that differs or is wrong without a measured effect.

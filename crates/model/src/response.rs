@@ -18,6 +18,7 @@ impl Metric {
             Self::CpuCost => "CPU cost",
             Self::PathMtu => "path MTU",
             Self::TwoState => "bimodal throughput",
+            Self::TcpOptions => "TCP options",
             Self::Storage => "storage throughput",
             Self::Setting => "setting",
         }
@@ -27,7 +28,7 @@ impl Metric {
     pub fn unit(self) -> MetricUnit {
         match self {
             Self::Throughput | Self::TwoState => MetricUnit::BitPerSecond,
-            Self::Loss | Self::Reordering | Self::Setting => MetricUnit::Share,
+            Self::Loss | Self::Reordering | Self::TcpOptions | Self::Setting => MetricUnit::Share,
             Self::PathMtu => MetricUnit::Bytes,
             Self::Retransmits => MetricUnit::PerSecond,
             Self::RttIdle | Self::RttLoaded | Self::Stalls => MetricUnit::Micros,
@@ -38,7 +39,7 @@ impl Metric {
 
     /// Whether a higher value is better.
     pub fn more_is_better(self) -> bool {
-        matches!(self, Self::Throughput | Self::TwoState | Self::PathMtu | Self::Storage)
+        matches!(self, Self::Throughput | Self::TwoState | Self::PathMtu | Self::TcpOptions | Self::Storage)
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) fn judge<'a, 'k>(
     let rules = &context.facts.rules.attribute;
     let layer = layer_scope(context, &located);
     let mut responses: Vec<Metric> = located.gains.iter().map(|(r, _)| *r).collect();
-    // Two levels say more than the lower of them as a throughput.
-    responses.sort_by_key(|r| *r != Metric::TwoState);
+    // Two levels outrank the lower of them as a throughput, and what is lost outranks what was agreed.
+    responses.sort_by_key(|r| (*r == Metric::TcpOptions, *r != Metric::TwoState));
     let mut columns = vec![(located.column.clone(), located.score)];
     for (column, score) in &located.alternatives {
         if !columns.iter().any(|(c, _)| is_alias(&context.facts, c, column)) {

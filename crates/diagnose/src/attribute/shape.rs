@@ -248,6 +248,12 @@ fn tests<'c, 'a: 'c>(
         .filter(|(_, s, _)| s.test.kind.get().is_some_and(TcpPlan::is_single))
 }
 
+/// How many of SACK and timestamps a connection goes without.
+fn options_off(m: &Measurement) -> Option<f64> {
+    let agreed = m.tx.as_ref()?.tcp.as_ref()?.agreed.as_ref()?;
+    Some(f64::from(u8::from(!agreed.sack)) + f64::from(u8::from(!agreed.timestamps)))
+}
+
 fn tcp_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &[&CellEvidence<'_>]) {
     let rules = &all.attribute;
     let of = |cells: &[&CellEvidence<'_>], value: &dyn Fn(&Measurement) -> Option<f64>| {
@@ -296,6 +302,7 @@ fn tcp_values(all: &Rules, shape: &mut Shape, bad: &[&CellEvidence<'_>], good: &
             Some(f64::from(u8::from(tcp.wscale == (0, 0))))
         }),
     );
+    put(shape, "options_off", of(bad, &options_off));
     put(
         shape,
         "steadiness",

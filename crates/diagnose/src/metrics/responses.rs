@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use linerate_model::finding::{Cell, Metric};
 use linerate_model::kind::{RttPlan, TcpPlan, UdpPlan};
 use linerate_model::path_mtu::MtuProbe;
+use linerate_model::remark::TcpOption;
 use linerate_model::sample::{Measurement, Outcome, Sample};
 
+use super::options::SWITCHES;
 use crate::ceilings::Ports;
 use crate::evidence::{CellEvidence, Facts, Kind, Single, is_of_probes, rtt_spread, series, tcp_values};
 use crate::rules::MetricRules;
@@ -174,6 +176,7 @@ pub(crate) fn rows(
     }
     rows.extend(path_mtu(facts, cells));
     rows.extend(two_state(cells, report, &facts.rules.metrics));
+    rows.extend(tcp_options(facts, cells));
     rows.extend(held_back(facts, cells));
     rows
 }
@@ -529,6 +532,30 @@ fn path_mtu(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
             })
         })
         .collect()
+}
+
+/// A row of each cell whose ends have options on; none where all agree. A connection whose first segment was
+/// lost goes on without ECN, which the kernel then takes for the reason.
+fn tcp_options(facts: &Facts<'_>, cells: &[CellEvidence<'_>]) -> Vec<Row> {
+    let rules = &facts.rules.metrics;
+    let row = |(number, cell): (usize, &CellEvidence<'_>)| {
+        let asked = SWITCHES.iter().filter(|switch| switch.option != TcpOption::Ecn);
+        let taken: Vec<bool> = asked.filter_map(|switch| switch.is_taken_out(facts, cell)).collect();
+        let out = taken.iter().filter(|is_out| **is_out).count();
+        (!taken.is_empty()).then(|| Row {
+            cell: number,
+            response: Metric::TcpOptions,
+            kind: cell.kind,
+            y: if out > 0 { rules.yes } else { 0.0 },
+            sigma: rules.yes_sigma,
+            effect_min: rules.yes_effect_min,
+            common: 0.0,
+            expected: 1.0,
+            measured: 1.0 - out as f64 / taken.len() as f64,
+        })
+    };
+    let rows: Vec<Row> = cells.iter().enumerate().filter_map(row).collect();
+    if rows.iter().all(|row| row.y == 0.0) { Vec::new() } else { rows }
 }
 
 /// Software links inside one machine share its CPUs and jump for that reason alone: only cells with a ceiling

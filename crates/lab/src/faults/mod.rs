@@ -105,6 +105,7 @@ pub static ALL: &[&dyn Fault] = &[
     &uplink::POLICED_TUNNEL,
     &tunnel::FILTERED,
     &syn_options::WINDOW_SCALE,
+    &syn_options::SACK,
     &syn_options::SEGMENT,
     &between_groups::SlowBetweenGroups,
 ];

@@ -25,6 +25,18 @@ pub(super) static WINDOW_SCALE: SynOptions = SynOptions {
     change: "reset tcp option window",
 };
 
+/// Selective acknowledgements are taken out.
+pub(super) static SACK: SynOptions = SynOptions {
+    about: FaultInfo::hypervisor(
+        "sack-stripped",
+        "tcp-option-stripped",
+        "a device before a hypervisor takes SACK out of what opens a connection",
+        &[Direction::Both],
+    )
+    .in_the_network(),
+    change: "reset tcp option sack-perm",
+};
+
 /// The segment size is made small.
 pub(super) static SEGMENT: SynOptions = SynOptions {
     about: FaultInfo::hypervisor(

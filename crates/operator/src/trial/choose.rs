@@ -281,7 +281,7 @@ fn affected<'a>(
         Metric::PathMtu if cell.share.is_none_or(|s| s < THROUGHPUT_SUFFERS) => {
             Ok((cell, Metric::Throughput))
         }
-        Metric::Setting => Ok((cell, Metric::Throughput)),
+        Metric::Setting | Metric::TcpOptions => Ok((cell, Metric::Throughput)),
         other => Ok((cell, other)),
     }
 }

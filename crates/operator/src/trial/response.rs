@@ -82,7 +82,7 @@ fn measured(response: Metric, m: &Measurement) -> Option<f64> {
     match response {
         Metric::Throughput => m.throughput_bps,
         // It is read; the throughput is what a change of it is measured by.
-        Metric::Setting => None,
+        Metric::Setting | Metric::TcpOptions => None,
         Metric::TwoState => low_level(m).or(m.throughput_bps),
         Metric::Loss => m.loss,
         Metric::Reordering => Some(m.reordered? + m.duplicated.unwrap_or(0.0)),

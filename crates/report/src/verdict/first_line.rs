@@ -73,6 +73,7 @@ fn what(loss: &VerdictLoss, cause: Option<&VerdictCause>) -> String {
         (Metric::Reordering, _) => format!("{subject}: {measured} of datagrams out of order or twice"),
         (Metric::TwoState, _) => format!("{subject}: throughput jumps between {expected} and {measured}"),
         (Metric::PathMtu, _) => format!("{subject}: packets of {measured} pass, of {expected} do not"),
+        (Metric::TcpOptions, _) => format!("{subject}: connections lose an option of TCP"),
         (Metric::Stalls, _) => format!("{subject}: stalls of {measured}"),
         (Metric::Setting, _) => format!("{subject}: held back in {measured} of its tests"),
         (metric, _) => format!("{subject}: {} {measured}, {expected} elsewhere", metric.label()),

@@ -56,6 +56,9 @@ pub fn loss(finding: &Finding) -> String {
         Metric::PathMtu => {
             format!("packets above {measured} do not arrive, although {expected} should fit")
         }
+        Metric::TcpOptions => {
+            "new connections go without an option of TCP that both ends have switched on".to_owned()
+        }
         Metric::Setting if !finding.affected.is_empty() => format!(
             "the host was held back during {measured} of the tests there, which made many of them worthless"
         ),
