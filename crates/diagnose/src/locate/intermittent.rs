@@ -51,11 +51,8 @@ impl<'r> Transfers<'r> {
 
     /// The middle of the rates of transfers that are low, bit/s.
     fn low_bps(&self, cells: impl Iterator<Item = usize>) -> f64 {
-        let bps = |cell: usize| {
-            let expected = self.expected[cell].unwrap_or(0.0);
-            self.of(cell).filter(|y| is_low(*y, self.rules)).map(move |y| expected * (-y).exp2())
-        };
-        median(&cells.flat_map(bps).collect::<Vec<_>>()).unwrap_or(0.0)
+        let low = |cell: usize| self.of(cell).zip(self.rates[cell]).filter(|(y, _)| is_low(*y, self.rules));
+        median(&cells.flat_map(low).map(|(_, bps)| *bps).collect::<Vec<_>>()).unwrap_or(0.0)
     }
 
     /// Losses of the transfers of a cell, doublings.
@@ -134,7 +131,9 @@ fn explained<'l>(found: impl Iterator<Item = &'l Located>, mut by_cell: Transfer
         total += besides(located);
         if let Some(fit) = fit(&located.column, &by_cell) {
             total += fit.score;
-            fit.bad.iter().for_each(|cell| by_cell.expected[*cell] = None);
+            for cell in fit.bad {
+                (by_cell.expected[cell], by_cell.inside[cell]) = (None, None);
+            }
         }
     }
     total
@@ -175,8 +174,8 @@ fn fit(column: &Column, by_cell: &Transfers<'_>) -> Option<Fit> {
     let mut all: Vec<f64> = cells().flat_map(|cell| by_cell.of(cell)).collect();
     let level = median(&all.iter().copied().filter(|y| is_low(*y, rules)).collect::<Vec<_>>())?;
     let limit_bps = by_cell.low_bps(cells());
-    let inside: Vec<usize> =
-        cells().flat_map(|cell| vec![cell; by_cell.inside_at(cell, limit_bps)]).collect();
+    let at_limit = |cell| std::iter::repeat_n(cell, by_cell.inside_at(cell, limit_bps));
+    let inside: Vec<usize> = cells().flat_map(at_limit).collect();
     all.extend(inside.iter().map(|_| level));
     let low: Vec<f64> = all.iter().copied().filter(|y| is_low(*y, rules)).collect();
     let share = low.len() as f64 / all.len() as f64;
