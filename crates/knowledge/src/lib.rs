@@ -25,7 +25,7 @@ pub use schema::{
     Cause, CauseProof, CauseSymptom, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit,
     NicRole, Op, Prior, RemedyPlan, SettingPlan, StandingCount, SuspectKind,
 };
-pub use topics::Topic;
+pub use topics::{BY_EYE, Topic, Topics};
 
 /// The files of causes: those in the folders of areas.
 fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
@@ -38,7 +38,7 @@ fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     causes: Vec<Cause>,
-    topics: Vec<Topic>,
+    topics: Topics,
 }
 
 impl Knowledge {
@@ -79,7 +79,7 @@ impl Knowledge {
 
     /// All topics in their order.
     #[must_use]
-    pub fn topics(&self) -> &[Topic] {
+    pub fn topics(&self) -> &Topics {
         &self.topics
     }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::builtin::{BUILTIN, utf8};
 use super::check::{is_id, line_of, parse};
 use super::error::KnowledgeError;
+use super::keys::FAMILIES;
 
 /// The file below `knowledge/`.
 const FILE: &str = "topics.toml";
@@ -22,6 +23,22 @@ const BROAD: usize = 1;
 const LEAST: usize = 2;
 /// All words that are not rare together.
 const COMMON_MAX: usize = RARE - 1;
+/// Weight of what was read of a text, over that of all its words.
+const KEY: usize = 500;
+/// Most commands of a topic: people do not read longer lists.
+const COMMANDS_MAX: usize = 3;
+/// Stands before a command whose output is for people: the import has no reader for it.
+pub const BY_EYE: &str = "by eye: ";
+
+/// What a text complains of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Complaint {
+    /// What does not arrive.
+    Lost,
+    /// What arrives too slowly.
+    Slow,
+}
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -34,14 +51,16 @@ pub struct Topic {
     pub of_disks: bool,
     /// What is asked for.
     pub what: String,
-    /// The commands, the one that decides first.
-    pub commands: Vec<String>,
-    /// Further commands, whose output is for people: the import has no reader for them.
-    #[serde(default)]
-    pub by_eye: Vec<String>,
+    /// What a text about it complains of, if of one thing.
+    pub when: Option<Complaint>,
+    /// The commands as the file has them, the one that decides first.
+    commands: Vec<String>,
     /// Where they run, and what decides.
     #[serde(default)]
     pub at: String,
+    /// Patterns of keys: a text with one of them is about it.
+    #[serde(default)]
+    pub keys: Vec<String>,
     /// Words that hardly stand in a text about anything else. A word with `*` is a beginning.
     #[serde(default)]
     pub rare: Vec<String>,
@@ -54,8 +73,18 @@ pub struct Topic {
 }
 
 impl Topic {
+    /// The commands, the one that decides first.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(|command| command.strip_prefix(BY_EYE).unwrap_or(command))
+    }
+
+    /// Those whose output the import reads.
+    pub fn commands_read(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(String::as_str).filter(|command| !command.starts_with(BY_EYE))
+    }
+
     /// How much a text is about it, by a count of the words of a list that it has; 0: not at all.
-    pub fn weight(&self, count: impl Fn(&[String]) -> usize) -> usize {
+    fn weight(&self, count: impl Fn(&[String]) -> usize) -> usize {
         let common = PLAIN * count(&self.plain) + BROAD * count(&self.broad);
         let weight = RARE * count(&self.rare) + common.min(COMMON_MAX);
         if weight < LEAST { 0 } else { weight }
@@ -78,24 +107,69 @@ impl Topic {
         if let Some(word) = words.clone().find(|word| !is_word(word)) {
             return Some((format!("`{word}` is no word"), "small letters, without spaces"));
         }
-        words.next().is_none().then(|| (format!("topic `{id}` has no words"), "give `rare` or `plain`"))
+        if self.commands.len() > COMMANDS_MAX {
+            let found = self.commands.len();
+            return Some((format!("topic `{id}` asks for {found} commands"), "keep the three that decide"));
+        }
+        if let Some(key) = self.keys.iter().find(|key| !FAMILIES.iter().any(|head| key.starts_with(head))) {
+            return Some((
+                format!("`{key}` is no key of a fact"),
+                "ARCHITECTURE.md has the vocabulary of keys",
+            ));
+        }
+        (words.next().is_none() && self.keys.is_empty())
+            .then(|| (format!("topic `{id}` has no words"), "give `rare`, `plain` or `keys`"))
     }
 }
 
-/// The file.
-#[derive(Deserialize)]
+/// All topics, in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Topics {
+pub struct Topics {
+    /// Words of a text about what does not arrive.
+    #[serde(default)]
+    lost: Vec<String>,
+    /// Words of a text about what arrives too slowly.
+    #[serde(default)]
+    slow: Vec<String>,
     topic: Vec<Topic>,
 }
 
-/// The topics that come with the program, in their order.
-pub(super) fn builtin() -> Result<Vec<Topic>, KnowledgeError> {
-    BUILTIN.get_file(FILE).map_or(Ok(Vec::new()), |file| read(FILE, utf8(file)?))
+impl Topics {
+    /// Each topic, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &Topic> {
+        self.topic.iter()
+    }
+
+    /// The topics that a text is about and how much, by a count of the words of a list that it has, and by
+    /// whether a key of a topic was read.
+    pub fn weighed(
+        &self,
+        count: impl Fn(&[String]) -> usize,
+        is_read: impl Fn(&Topic) -> bool,
+    ) -> impl Iterator<Item = (&Topic, usize)> {
+        let complaint = match (count(&self.lost) > 0, count(&self.slow) > 0) {
+            (true, false) => Some(Complaint::Lost),
+            (false, true) => Some(Complaint::Slow),
+            _ => None,
+        };
+        let is_of_other = move |topic: &Topic| complaint.is_some_and(|c| topic.when.is_some_and(|w| w != c));
+        let weighed = self.topic.iter().map(move |topic| {
+            let weight = topic.weight(&count);
+            let words = if is_of_other(topic) { weight / 2 } else { weight };
+            (topic, if is_read(topic) { KEY + words } else { words })
+        });
+        weighed.filter(|(_, weight)| *weight > 0)
+    }
+}
+
+/// The topics that come with the program.
+pub(super) fn builtin() -> Result<Topics, KnowledgeError> {
+    BUILTIN.get_file(FILE).map_or(Ok(Topics::default()), |file| read(FILE, utf8(file)?))
 }
 
 /// Topics of a text.
-fn read(file: &str, text: &str) -> Result<Vec<Topic>, KnowledgeError> {
+fn read(file: &str, text: &str) -> Result<Topics, KnowledgeError> {
     let all: Topics = parse(file, text, "the head of knowledge/topics.toml lists every field")?;
     for (at, topic) in all.topic.iter().enumerate() {
         if let Some((problem, hint)) = topic.flaw(&all.topic[..at]) {
@@ -103,7 +177,7 @@ fn read(file: &str, text: &str) -> Result<Vec<Topic>, KnowledgeError> {
             return Err(KnowledgeError { file: file.to_owned(), line, problem, hint: hint.to_owned() });
         }
     }
-    Ok(all.topic)
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -114,8 +188,9 @@ mod tests {
     fn first(words: &[&str]) -> String {
         let count = |known: &[String]| words.iter().filter(|word| known.iter().any(|k| k == *word)).count();
         let topics = builtin().unwrap();
-        let heaviest = topics.iter().rev().max_by_key(|topic| topic.weight(count));
-        heaviest.filter(|topic| topic.weight(count) > 0).map_or(String::new(), |topic| topic.id.clone())
+        let mut heaviest: Vec<_> = topics.weighed(count, |_| false).collect();
+        heaviest.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+        heaviest.first().map_or(String::new(), |(topic, _)| topic.id.clone())
     }
 
     #[test]
@@ -133,11 +208,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_is_asked_of_rules_and_what_is_slow_of_offloads() {
+        assert_eq!(first(&["antrea", "timed"]), "container-paths");
+        assert_eq!(first(&["antrea", "bandwidth"]), "overlay-offloads");
+    }
+
+    #[test]
     fn a_flaw_has_its_line() {
         let topic = |id: &str, words: &str| {
             format!("[[topic]]\nid = \"{id}\"\nwhat = \"x\"\ncommands = [\"y\"]\nplain = [{words}]\n")
         };
-        assert_eq!(read("x", &topic("a", "\"b\"")).unwrap().len(), 1);
+        assert_eq!(read("x", &topic("a", "\"b\"")).unwrap().iter().count(), 1);
         for (text, line, problem) in [
             (topic("a", "\"b\"") + &topic("a", "\"b\""), 2, "taken"),
             (topic("a", "\"B\""), 2, "`B` is no word"),
@@ -148,6 +229,8 @@ mod tests {
                 2,
                 "nothing",
             ),
+            (topic("a", "\"b\"").replace("[\"y\"]", "[\"y\", \"y\", \"y\", \"y\"]"), 2, "4 commands"),
+            (topic("a", "\"b\"") + "keys = [\"eth0.mtu\"]\n", 2, "no key of a fact"),
             ("[[topic]]\nwhom = 1\n".to_owned(), 2, "whom"),
         ] {
             let error = read("x", &text).unwrap_err();

@@ -1,13 +1,12 @@
 //! Which command decides what imported evidence leaves open: by the findings and the symptoms, one line of a
-//! table for each, and by the words of the text (`knowledge/topics.toml`). Each command has a reader in the
-//! import, and what stands in the text already is not asked for.
+//! table for each, and by what was read and the words of the text (`knowledge/topics.toml`). What stands in
+//! the text already is not asked for.
 //!
-//! In: the account of the import, symptoms, findings. Out: at most three commands, the one that
-//! decides first.
+//! In: the account of the import, symptoms, findings. Out: at most three lines, the one that decides first.
 
 use std::collections::BTreeSet;
 
-use linerate_knowledge::Topic;
+use linerate_knowledge::{BY_EYE, Topic, Topics};
 use linerate_model::fact::{HostFacts, pattern_fits};
 use linerate_model::finding::{Direction, Finding, Metric, Suspect};
 use linerate_model::imported::{Imported, Missing};
@@ -15,7 +14,7 @@ use linerate_model::remark::{DiskRemark, Remark};
 use linerate_model::snapshot::Snapshot;
 use linerate_model::symptom::Sign;
 
-/// Most commands that are asked for.
+/// Most lines that are asked for, of at most three commands each.
 const ASKED_MAX: usize = 3;
 /// What is asked for where no line of the table applies: what is missing, and the command.
 const FIRST: [&str; 2] = [
@@ -27,9 +26,8 @@ const LAYER: [&str; 2] = [
     "which network the table is of: the hosts' own, or one inside a tunnel; it is taken for the hosts' own",
     "`linerate diagnose --layer overlay FILE`, if it was measured inside containers or a tunnel",
 ];
-/// Weight of a sign over that of a key, and of a key over that of all words.
+/// Weight of a sign over that of every topic.
 const SIGN: usize = 1000;
-const KEY: usize = 900;
 
 /// When a line of the table applies.
 enum When {
@@ -39,12 +37,10 @@ enum When {
     Finding(fn(&Finding) -> bool),
     /// Another remark.
     Remark(fn(&Remark) -> bool),
-    /// A key that was read of the text fits one of these patterns.
-    Key(&'static [&'static str]),
     /// A sign of a transfer in a text about the topic of this name, which has what is asked for.
     SignOf(fn(&Sign) -> bool, &'static str),
 }
-use When::{Finding as F, Key as K, Remark as R, Sign as S, SignOf as O};
+use When::{Finding as F, Remark as R, Sign as S, SignOf as O};
 
 /// Words of texts about networks.
 const NETWORKS: &[&str] = &[
@@ -89,7 +85,8 @@ const NETWORKS: &[&str] = &[
 const OF_NETWORKS: &[&str] =
     &["ethtool", "iperf3", "ping ", "ip ", "iw ", "ss -", "nstat", "tc ", "linerate survey"];
 
-/// A line: when, what, commands, and where they run; `{to}` and `{from}` are the ends, where they are known.
+/// A line: when, what, at most three commands, and where they run; `{to}` and `{from}` are the ends, where
+/// they are known.
 type Line = (When, &'static str, &'static [&'static str], &'static str);
 
 #[rustfmt::skip]
@@ -104,12 +101,12 @@ const TABLE: &[Line] = &[
     (R(|r| is_outlier(r, "disk.")), "health and waits of its drives", &["smartctl -a /dev/DRIVE", "iostat -x 1"], "on {to}"),
     (R(|r| is_outlier(r, "")), "what it does beside the others", &["mpstat -P ALL 1", "nstat -az", "iostat -x 1"], "on {to}"),
     (R(|r| matches!(r, Remark::Node { reason, .. } if reason.is_empty())), "why it was taken out", &["scontrol show node {to}"], "its reason; `slurmd -C` on {to} prints what slurm.conf may claim of it"),
-    (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", &["findmnt", "cat /etc/fstab", "dmesg"], "on {to}"),
+    (R(|r| matches!(r, Remark::Node { .. })), "why it was taken out", &["by eye: journalctl -u slurmd", "findmnt", "dmesg"], "on {to}"),
     (F(into_group), "offloads of the NIC behind which it is slow", &["ethtool -k NIC", "ethtool -i NIC"], "on {to} and on a machine that is fine"),
     (R(is_block), "offloads of the NIC of the machine below", &["ethtool -k NIC"], "on the machine under {to} and on one that is fine"),
     (F(is_overlay), "how the NIC splits packets of tunnels", &["ethtool -k NIC | grep udp_tnl"], "on {to} and on a machine that is fine"),
     (S(|s| matches!(s, Sign::OneDirection { .. })), "offloads and errors of the slow direction", &["ethtool -k NIC", "ethtool -S NIC"], "on {to} and on {from}"),
-    (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", &["ping -M do -c 3 -s 1472 {to}", "ip -d link", "nstat -az", "ethtool -S NIC"], "on {from}, and on each device of the path"),
+    (S(|s| matches!(s, Sign::Standstill { .. })), "whether large packets arrive", &["ping -M do -c 3 -s 1472 {to}", "ip -d link", "ethtool -S NIC"], "on {from}, and on each device of the path"),
     (S(|s| matches!(s, Sign::Unanswered { .. })), "where packets are dropped", &["ip -s link", "ethtool -S NIC", "nstat -az"], "on {from} and {to}"),
     (S(|s| matches!(s, Sign::SlowAnswers { .. })), "what holds the packets back", &["iw dev DEV station dump", "tc -s qdisc show dev NIC", "ethtool -S NIC"], "on {from}; `iw` where the link is wifi"),
     (R(|r| matches!(r, Remark::Disk(DiskRemark::SlowWrites { .. }))), "waits of each drive while it writes", &["iostat -x 1", "smartctl -a /dev/DRIVE", "hdparm -W /dev/DRIVE"], "on the machine with the drives, during the writes"),
@@ -120,17 +117,6 @@ const TABLE: &[Line] = &[
     (S(|s| matches!(s, Sign::Resent { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to} and {from}, before and after a transfer"),
     (R(|r| matches!(r, Remark::SentAgain { .. })), "where packets are dropped", &["ethtool -S NIC", "ethtool -g NIC", "nstat -az"], "on {to}, before and after a transfer"),
     (F(|f| f.responses.first() == Some(&Metric::PathMtu)), "the MTU of each device of the path", &["ip -d link"], "on each host and hypervisor of the path"),
-    (K(&["ata.*.log.*", "ata.*.link_power"]), "power saving of the link to the drive, and its health", &["grep . /sys/class/scsi_host/host*/link_power_management_policy", "smartctl -a /dev/DRIVE"], "as root"),
-    (K(&["raid.vd*.cache_current", "raid.vd*.cache_policy", "raid.cache.state"]), "cache and battery of the controller", &["storcli /c0 show all", "iostat -x 1"], "on the host; of old ones `megacli -AdpBbuCmd -aALL`"),
-    (K(&["usb.*", "disk.*.log.uas_abort"]), "speed and driver of the device on USB", &["lsusb -t", "dmesg", "smartctl -a /dev/DRIVE"], ""),
-    (K(&["socket.bad_checksums"]), "whether the NIC of the sender fills in wrong checksums", &["ethtool -k NIC | grep checksum", "ethtool -i NIC", "nstat -az | grep Csum"], "on the sender, and on the machine below it; the last one on the receiver"),
-    (K(&["socket.message_too_long", "socket.packets_cut"]), "the MTU of each device of the path", &["ip -d link", "ping -M do -c 3 -s 1372 HOST"], "on each host of the path, inside and below the tunnel"),
-    (K(&["request.handshake.slow_ms", "request.answer.slow_ms"]), "whether large packets arrive", &["ping -M do -c 3 -s 1372 HOST", "ip -d link"], "inside and on the host below"),
-    (K(&["nic.*.log.link_down"]), "what the link negotiates, and what it counts", &["ethtool --show-eee NIC", "ethtool -S NIC", "ethtool NIC"], "at both ends of the cable; then once with EEE off, and with another cable and port"),
-    (K(&["nic.*.pause.*"]), "what the NIC drops without flow control", &["ethtool -S NIC"], "at both ends of the cable, and the port of the switch"),
-    (K(&["nic.*.ring.rx"]), "whether the ring of the NIC runs over, and what it sends for it", &["ethtool -S NIC", "ethtool -a NIC", "cat /proc/net/softnet_stat"], "twice while it is slow: what grows"),
-    (K(&["kernel.log.hung_task"]), "what the tasks that hang wait for", &["dmesg", "iostat -x 1", "smartctl -a /dev/DRIVE"], "while they hang, as root"),
-    (K(&["request.lookup.slow_ms"]), "whether lookups of names are lost on their path", &["conntrack -S", "nstat -az | grep Udp"], "on the host of the client, during lookups"),
     (S(Sign::is_fault), "which CPU serves the stream", &["mpstat -P ALL 1", "ss -ti"], "on {to} and {from}, during a transfer"),
 ];
 
@@ -199,10 +185,16 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Every command of the tables, with keys, one of them read of its output, where it has facts.
-pub fn commands(topics: &[Topic]) -> impl Iterator<Item = (&str, &'static [&'static str])> {
-    let of_topics = topics.iter().flat_map(|topic| &topic.commands).map(String::as_str);
-    let all = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).copied().chain(of_topics);
+pub fn commands(topics: &Topics) -> impl Iterator<Item = (&str, &'static [&'static str])> {
+    let of_topics = topics.iter().flat_map(Topic::commands_read);
+    let of_table = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).copied();
+    let all = of_table.filter(|command| !command.starts_with(BY_EYE)).chain(of_topics);
     all.map(|command| (command, answer(command).map_or(&[][..], |(_, keys)| keys)))
+}
+
+/// A command as it is typed.
+fn plain(command: &str) -> &str {
+    command.strip_prefix(BY_EYE).unwrap_or(command)
 }
 
 /// Format and keys of the answer of a command.
@@ -284,46 +276,42 @@ fn is_block(remark: &Remark) -> bool {
 /// The commands, for imported evidence only.
 pub(crate) fn asked(
     snapshot: &Snapshot,
-    topics: &[Topic],
+    topics: &Topics,
     remarks: &[Remark],
     findings: &[Finding],
 ) -> Vec<Missing> {
     let Some(imported) = &snapshot.imported else { return Vec::new() };
-    let mut found: Vec<(usize, Missing)> = Vec::new();
+    let mut found: Vec<(usize, Asked<'_>)> = Vec::new();
     let words = Words::of(&imported.words);
     let of_disks = is_of_disks(snapshot, topics, &words);
-    let topics = Weighed::all(topics, imported, &words);
+    let topics = weighed(topics, imported, snapshot, &words);
     for (when, what, commands, at) in TABLE {
-        let Some((weight, ends)) = applies(when, snapshot, &topics, remarks, findings) else { continue };
+        let Some((weight, ends)) = applies(when, &topics, remarks, findings) else { continue };
         let asked = if let O(_, id) = when {
-            topics.iter().find(|t| t.topic.id == *id).map(|t| Asked::of(t.topic, ends))
+            topics.iter().find(|(topic, _)| topic.id == *id).map(|(topic, _)| Asked::of(topic, ends))
         } else {
-            let commands = commands.to_vec();
-            Some(Asked { what, commands, by_eye: &[], at, ends, is_of_any: matches!(when, K(..)) })
+            let commands = commands.iter().map(|command| plain(command)).collect();
+            Some(Asked { what, commands, at, ends, is_of_any: false })
         };
-        found.extend(asked.and_then(|asked| asked.open(snapshot)).map(|missing| (weight, missing)));
+        found.extend(asked.map(|asked| (weight, asked)));
     }
-    for Weighed { topic, weight } in topics {
-        if of_disks && topic.commands.iter().any(|command| is_of_networks(command)) {
+    for (topic, weight) in topics {
+        if of_disks && topic.commands().any(is_of_networks) {
             continue;
         }
-        let asked = Asked::of(topic, unknown_ends());
-        found.extend(asked.open(snapshot).map(|missing| (weight, missing)));
+        found.push((weight, Asked::of(topic, unknown_ends())));
     }
     found.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let mut asked = open(snapshot, found.into_iter().map(|(_, asked)| asked));
     if imported.layer_unknown && !findings.is_empty() {
         let layer = Missing { what: LAYER[0].to_owned(), command: LAYER[1].to_owned() };
-        found.insert(found.len().min(1), (SIGN, layer));
+        asked.insert(asked.len().min(1), layer);
     }
-    let mut asked: Vec<Missing> = Vec::new();
     let words_alone = imported.missing.is_empty() && !imported.words.is_empty() && !of_disks;
     let first = words_alone.then(|| Missing { what: FIRST[0].to_owned(), command: FIRST[1].to_owned() });
     let missing = imported.missing.iter().filter(|missing| !(of_disks && is_of_networks(&missing.command)));
-    for missing in found.into_iter().map(|(_, m)| m).chain(missing.cloned()).chain(first) {
-        if asked.len() < ASKED_MAX && asked.iter().all(|a| a.what != missing.what) {
-            asked.push(missing);
-        }
-    }
+    asked.extend(missing.cloned().chain(first));
+    asked.truncate(ASKED_MAX);
     asked
 }
 
@@ -331,8 +319,6 @@ pub(crate) fn asked(
 struct Asked<'a> {
     what: &'a str,
     commands: Vec<&'a str>,
-    /// Commands whose output never stands in a text as something that was read.
-    by_eye: &'a [String],
     at: &'a str,
     ends: [String; 2],
     /// A host of the text that has the answer is enough.
@@ -342,51 +328,59 @@ struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// What a topic asks for.
     fn of(topic: &'a Topic, ends: [String; 2]) -> Self {
-        let commands = topic.commands.iter().map(String::as_str).collect();
-        Self { what: &topic.what, commands, by_eye: &topic.by_eye, at: &topic.at, ends, is_of_any: true }
+        let commands = topic.commands().collect();
+        Self { what: &topic.what, commands, at: &topic.at, ends, is_of_any: true }
     }
 
-    /// What of it does not stand in the text.
-    fn open(self, snapshot: &Snapshot) -> Option<Missing> {
-        let commands = self.commands.iter().copied();
-        let mut open: Vec<&str> =
-            commands.filter(|command| !is_known(snapshot, command, &self.ends, self.is_of_any)).collect();
-        open.extend(self.by_eye.iter().map(String::as_str));
-        if open.is_empty() {
-            return None;
-        }
-        let [from, to] = self.ends;
-        let command = format!("`{}` {}", open.join("; "), self.at);
-        let command = command.trim_end().replace("{from}", &from).replace("{to}", &to);
-        Some(Missing { what: self.what.to_owned(), command })
+    /// In words.
+    fn missing(&self) -> Missing {
+        let [from, to] = &self.ends;
+        let command = format!("`{}` {}", self.commands.join("; "), self.at);
+        let command = command.trim_end().replace("{from}", from).replace("{to}", to);
+        Missing { what: self.what.to_owned(), command }
     }
+}
+
+/// What of each question does not stand in the text, and is not asked for before it.
+fn open<'a>(snapshot: &Snapshot, all: impl Iterator<Item = Asked<'a>>) -> Vec<Missing> {
+    let mut before = BTreeSet::new();
+    let mut open: Vec<Missing> = Vec::new();
+    for mut asked in all {
+        if open.len() == ASKED_MAX || open.iter().any(|missing| missing.what == asked.what) {
+            continue;
+        }
+        let is_known = |command: &str| is_known(snapshot, command, &asked.ends, asked.is_of_any);
+        let commands = asked.commands.iter().copied();
+        asked.commands = commands.filter(|c| !before.contains(c) && !is_known(c)).collect();
+        if !asked.commands.is_empty() {
+            before.extend(asked.commands.iter().copied());
+            open.push(asked.missing());
+        }
+    }
+    open
 }
 
 fn unknown_ends() -> [String; 2] {
     ["the sender".to_owned(), "the receiver".to_owned()]
 }
 
-/// A topic that a text is about, and how much.
-struct Weighed<'a> {
-    topic: &'a Topic,
-    weight: usize,
-}
-
-impl<'a> Weighed<'a> {
-    /// All of them: those whose subject the text rules out are none.
-    fn all(topics: &'a [Topic], imported: &Imported, words: &Words<'_>) -> Vec<Self> {
-        let out = Words::of(&imported.ruled_out);
-        let known = |word: &str| topics.iter().any(|t| is_word_of(word, t.rare.iter().chain(&t.plain)));
-        let is_out = |topic: &Topic| {
-            let subject = topic.what.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-            subject.into_iter().any(|word| out.has(&word) && !words.has(&word) && known(&word))
-        };
-        let weighed = topics.iter().map(|topic| {
-            let weight = topic.weight(|known| known.iter().filter(|word| words.has(word)).count());
-            Self { topic, weight }
-        });
-        weighed.filter(|t| t.weight > 0 && !is_out(t.topic)).collect()
-    }
+/// The topics that a text is about, and how much. One with a subject that the text rules out needs a key.
+fn weighed<'a>(
+    topics: &'a Topics,
+    imported: &Imported,
+    snapshot: &Snapshot,
+    words: &Words<'_>,
+) -> Vec<(&'a Topic, usize)> {
+    let out = Words::of(&imported.ruled_out);
+    let known = |word: &str| topics.iter().any(|t| is_word_of(word, t.rare.iter().chain(&t.plain)));
+    let is_out = |topic: &Topic| {
+        let subject = topic.what.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+        subject.into_iter().any(|word| out.has(&word) && !words.has(&word) && known(&word))
+    };
+    let count = |known: &[String]| known.iter().filter(|word| words.has(word)).count();
+    let has = |key: &String| snapshot.facts.values().any(|facts| has_key(facts, key));
+    let weighed = topics.weighed(count, |topic| topic.keys.iter().any(has));
+    weighed.filter(|(topic, _)| topic.keys.iter().any(has) || !is_out(topic)).collect()
 }
 
 /// Whether a word stands in a list of a topic.
@@ -419,7 +413,7 @@ fn is_of_networks(command: &str) -> bool {
 }
 
 /// Whether a text is about the disks of a machine alone.
-fn is_of_disks(snapshot: &Snapshot, topics: &[Topic], words: &Words<'_>) -> bool {
+fn is_of_disks(snapshot: &Snapshot, topics: &Topics, words: &Words<'_>) -> bool {
     let has = |pattern: &str| snapshot.facts.values().any(|facts| has_key(facts, pattern));
     let of_disks = topics.iter().filter(|topic| topic.of_disks);
     let speaks = of_disks.flat_map(|topic| topic.rare.iter().chain(&topic.plain)).any(|word| words.has(word))
@@ -434,8 +428,7 @@ fn is_of_disks(snapshot: &Snapshot, topics: &[Topic], words: &Words<'_>) -> bool
 /// Whether a line applies: how much, and between which ends.
 fn applies(
     when: &When,
-    snapshot: &Snapshot,
-    topics: &[Weighed<'_>],
+    topics: &[(&Topic, usize)],
     remarks: &[Remark],
     findings: &[Finding],
 ) -> Option<(usize, [String; 2])> {
@@ -448,8 +441,8 @@ fn applies(
     match when {
         S(fits) => signed(fits),
         O(fits, id) => {
-            let topic = topics.iter().find(|weighed| weighed.topic.id == *id)?;
-            signed(fits).map(|(sign, ends)| (sign + topic.weight, ends))
+            let (_, weight) = topics.iter().find(|(topic, _)| topic.id == *id)?;
+            signed(fits).map(|(sign, ends)| (sign + weight, ends))
         }
         F(fits) => findings.iter().find(|f| fits(f)).map(|f| {
             let name = match first_suspect(f).0 {
@@ -468,10 +461,6 @@ fn applies(
             Remark::Blocks { from, to } => (SIGN, [from.join(", "), to.join(", ")]),
             _ => (SIGN, unknown_ends()),
         }),
-        K(patterns) => {
-            let has = |pattern: &&str| snapshot.facts.values().any(|facts| has_key(facts, pattern));
-            patterns.iter().any(has).then(|| (KEY, unknown_ends()))
-        }
     }
 }
 

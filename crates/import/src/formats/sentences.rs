@@ -1,7 +1,8 @@
 //! Sentences of kernels and programs that name a cause by themselves, wherever they stand: in a log, a
 //! terminal or a mail. Lines come in; a fact `sentence.<name>` goes out, with the words that were found.
 //!
-//! To add one: a line in `SENTENCES`, and a file of the cause with an indicator `sentence.<name>`.
+//! To add one: a line in `SENTENCES`, and a file of the cause with an indicator `sentence.<name>`, or a topic
+//! with that key.
 
 use crate::reader::{Block, Reader};
 use crate::sink::Sink;
@@ -16,6 +17,7 @@ const SENTENCES: &[(&str, &[&str])] = &[
     ("no_local_port", &["eaddrnotavail", "connect"]),
     ("ipv6_unanswered", &["syn-sent", "[2"]),
     ("own_address", &["received packet on", "with own address as source address"]),
+    ("bond_member_down", &["link status down for", "interface"]),
     ("no_lacp_partner", &["no 802.3ad response from the link partner"]),
     ("redirect", &["icmp_seq=", "redirect", "new nexthop"]),
     ("redirect", &["icmp redirect", " to host "]),

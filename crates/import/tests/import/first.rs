@@ -29,7 +29,7 @@ fn loss_at_a_small_board_is_asked_of_its_phy() {
         "A gateway with an i.MX6 and a KSZ9031 as PHY loses frames at a plain switch. See\nhttps://forum.example.org/storage/raid-controller-cache, too.\n\ngw:~# uname -a\nLinux gw 5.15.71 #1 SMP PREEMPT armv7l GNU/Linux\ngw:~# ping -q -c 1000 192.0.2.1\n{LOSS}\n-- \nStorage and Drive Systems\n"
     );
     let first = first(&text);
-    for part in ["dmesg", "ethtool NIC", "ethtool -S NIC", "ethtool -a NIC", "--show-eee"] {
+    for part in ["ethtool NIC", "ethtool -S NIC", "--show-eee"] {
         assert!(first.contains(part), "{first}");
     }
     let plain = asked(&format!("gw:~# ping -q -c 1000 192.0.2.1\n{LOSS}"));

@@ -72,7 +72,7 @@ fn every_command_of_the_knowledge_runs_as_it_is_printed() {
             is_taken(command).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         }
         // A check is a command as a whole, and so is what a topic asks for.
-        let whole = ["check = \"linerate ", "commands = [\"linerate ", "by_eye = [\"linerate "];
+        let whole = ["check = \"linerate ", "commands = [\"linerate ", "commands = [\"by eye: linerate "];
         let command = |line: &str| {
             let rest = whole.iter().find_map(|head| line.strip_prefix(head))?;
             rest.split('"').next().map(str::to_owned)
