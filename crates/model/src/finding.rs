@@ -347,7 +347,7 @@ pub struct Diagnosis {
     /// Tuning advice, computed; "leave it" among it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
-    /// What imported evidence lacks, at most three commands, the one that decides first.
+    /// What imported evidence lacks, at most three questions, the one that decides first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Missing>,
     /// What could not be seen; that layers were not measured is added by the report.

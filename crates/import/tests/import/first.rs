@@ -37,6 +37,21 @@ fn loss_at_a_small_board_is_asked_of_its_phy() {
 }
 
 #[test]
+fn a_bond_that_takes_its_members_down_is_asked_of_its_state() {
+    let text = "The network of this server breaks after a minute.\n\n[  131.479939] uplink: link status down for interface eno4, disabling it in 200 ms\n[  131.488827] uplink: link status down for interface eno3, disabling it in 200 ms\n";
+    assert!(first(text).contains("/proc/net/bonding/bond0"), "{}", first(text));
+}
+
+#[test]
+fn what_pods_lose_is_asked_of_rules_before_offloads() {
+    let text = |trouble: &str| format!("Three k3s nodes with flannel. Pods of one node {trouble}\n");
+    let lost = first(&text("cannot reach those of the others, requests end with a timeout."));
+    assert!(lost.contains("iptables-save") && !lost.contains("ethtool -k"), "{lost}");
+    let slow = first(&text("get a throughput of 40 Mbit/s from those of the others."));
+    assert!(slow.contains("ethtool -k"), "{slow}");
+}
+
+#[test]
 fn what_docker_lists_of_itself_is_no_topic() {
     let info = "$ docker info\nServer:\n Storage Driver: overlay2\n Kernel Version: 6.1.0-cloud\n Network: bridge host macvlan null overlay\n Log: fluentd gelf syslog\n Docker Root Dir: /var/lib/docker\n";
     let text = format!("The host downloads with 900 Mbit/s, each container with 3 only.\n\n{info}");
