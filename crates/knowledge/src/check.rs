@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::KnowledgeError;
 use super::features;
-use super::keys::FAMILIES;
+use super::keys::is_fact;
 use super::placeholder::Placeholder;
 use super::schema::{
     BY_HAND_MAX, Cause, Condition, FixTarget, Op, RemedyPlan, SHORT_MAX, SettingPlan, StandingCount,
@@ -85,7 +85,7 @@ pub(super) fn cause(file: &str, text: &str, cause: &Cause, others: &[Cause]) -> 
         .chain(&cause.accompanies)
         .chain(&cause.mismatch);
     for key in keys {
-        if !check_key(key) || !FAMILIES.iter().any(|k| key.starts_with(k)) {
+        if !is_fact(key) {
             return Err(wrong(
                 key,
                 format!("`{key}` is no key of a fact"),

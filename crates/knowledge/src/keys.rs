@@ -1,9 +1,10 @@
 //! The vocabulary of keys of facts: their families and their parts.
 
+use linerate_model::fact::check_key;
 pub use linerate_model::fact::{bare, pattern_fits};
 
 /// Beginnings of the keys of facts.
-pub(crate) const FAMILIES: &[&str] = &[
+const FAMILIES: &[&str] = &[
     "sysctl.",
     "nic.",
     "cpu.",
@@ -32,6 +33,11 @@ pub(crate) const FAMILIES: &[&str] = &[
     "zpool.",
     "sentence.",
 ];
+
+/// Whether something is a key of a fact, or a pattern of such keys.
+pub(crate) fn is_fact(key: &str) -> bool {
+    check_key(key) && FAMILIES.iter().any(|family| key.starts_with(family))
+}
 
 /// The NIC that a key speaks of.
 #[must_use]

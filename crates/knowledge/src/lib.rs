@@ -25,7 +25,7 @@ pub use schema::{
     Cause, CauseProof, CauseSymptom, Condition, FactSide, FactTest, FeatureTest, FixTarget, LayerFit,
     NicRole, Op, Prior, RemedyPlan, SettingPlan, StandingCount, SuspectKind,
 };
-pub use topics::{BY_EYE, Topic, Topics};
+pub use topics::{Topic, Topics, is_read, typed};
 
 /// The files of causes: those in the folders of areas.
 fn files_of_causes() -> impl Iterator<Item = &'static File<'static>> {

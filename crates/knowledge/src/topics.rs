@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::builtin::{BUILTIN, utf8};
 use super::check::{is_id, line_of, parse};
 use super::error::KnowledgeError;
-use super::keys::FAMILIES;
+use super::keys::is_fact;
 
 /// The file below `knowledge/`.
 const FILE: &str = "topics.toml";
@@ -28,7 +28,19 @@ const KEY: usize = 500;
 /// Most commands of a topic: people do not read longer lists.
 const COMMANDS_MAX: usize = 3;
 /// Stands before a command whose output is for people: the import has no reader for it.
-pub const BY_EYE: &str = "by eye: ";
+const BY_EYE: &str = "by eye: ";
+
+/// A command of a table as it is typed.
+#[must_use]
+pub fn typed(command: &str) -> &str {
+    command.strip_prefix(BY_EYE).unwrap_or(command)
+}
+
+/// Whether the import has a reader for what a command of a table prints.
+#[must_use]
+pub fn is_read(command: &str) -> bool {
+    !command.starts_with(BY_EYE)
+}
 
 /// What a text complains of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -75,12 +87,12 @@ pub struct Topic {
 impl Topic {
     /// The commands, the one that decides first.
     pub fn commands(&self) -> impl Iterator<Item = &str> {
-        self.commands.iter().map(|command| command.strip_prefix(BY_EYE).unwrap_or(command))
+        self.commands.iter().map(|command| typed(command))
     }
 
     /// Those whose output the import reads.
     pub fn commands_read(&self) -> impl Iterator<Item = &str> {
-        self.commands.iter().map(String::as_str).filter(|command| !command.starts_with(BY_EYE))
+        self.commands.iter().map(String::as_str).filter(|command| is_read(command))
     }
 
     /// How much a text is about it, by a count of the words of a list that it has; 0: not at all.
@@ -111,7 +123,7 @@ impl Topic {
             let found = self.commands.len();
             return Some((format!("topic `{id}` asks for {found} commands"), "keep the three that decide"));
         }
-        if let Some(key) = self.keys.iter().find(|key| !FAMILIES.iter().any(|head| key.starts_with(head))) {
+        if let Some(key) = self.keys.iter().find(|key| !is_fact(key)) {
             return Some((
                 format!("`{key}` is no key of a fact"),
                 "ARCHITECTURE.md has the vocabulary of keys",
@@ -146,7 +158,7 @@ impl Topics {
     pub fn weighed(
         &self,
         count: impl Fn(&[String]) -> usize,
-        is_read: impl Fn(&Topic) -> bool,
+        has_key: impl Fn(&Topic) -> bool,
     ) -> impl Iterator<Item = (&Topic, usize)> {
         let complaint = match (count(&self.lost) > 0, count(&self.slow) > 0) {
             (true, false) => Some(Complaint::Lost),
@@ -157,7 +169,7 @@ impl Topics {
         let weighed = self.topic.iter().map(move |topic| {
             let weight = topic.weight(&count);
             let words = if is_of_other(topic) { weight / 2 } else { weight };
-            (topic, if is_read(topic) { KEY + words } else { words })
+            (topic, if has_key(topic) { KEY + words } else { words })
         });
         weighed.filter(|(_, weight)| *weight > 0)
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_knowledge::{BY_EYE, Topic, Topics};
+use linerate_knowledge::{Topic, Topics, is_read, typed};
 use linerate_model::fact::{HostFacts, pattern_fits};
 use linerate_model::finding::{Direction, Finding, Metric, Suspect};
 use linerate_model::imported::{Imported, Missing};
@@ -188,13 +188,8 @@ const ANSWERS: &[(&str, &str, &[&str])] = &[
 pub fn commands(topics: &Topics) -> impl Iterator<Item = (&str, &'static [&'static str])> {
     let of_topics = topics.iter().flat_map(Topic::commands_read);
     let of_table = TABLE.iter().flat_map(|(_, _, commands, _)| *commands).copied();
-    let all = of_table.filter(|command| !command.starts_with(BY_EYE)).chain(of_topics);
+    let all = of_table.filter(|command| is_read(command)).chain(of_topics);
     all.map(|command| (command, answer(command).map_or(&[][..], |(_, keys)| keys)))
-}
-
-/// A command as it is typed.
-fn plain(command: &str) -> &str {
-    command.strip_prefix(BY_EYE).unwrap_or(command)
 }
 
 /// Format and keys of the answer of a command.
@@ -290,7 +285,7 @@ pub(crate) fn asked(
         let asked = if let O(_, id) = when {
             topics.iter().find(|(topic, _)| topic.id == *id).map(|(topic, _)| Asked::of(topic, ends))
         } else {
-            let commands = commands.iter().map(|command| plain(command)).collect();
+            let commands = commands.iter().map(|command| typed(command)).collect();
             Some(Asked { what, commands, at, ends, is_of_any: false })
         };
         found.extend(asked.map(|asked| (weight, asked)));
@@ -379,8 +374,8 @@ fn weighed<'a>(
     };
     let count = |known: &[String]| known.iter().filter(|word| words.has(word)).count();
     let has = |key: &String| snapshot.facts.values().any(|facts| has_key(facts, key));
-    let weighed = topics.weighed(count, |topic| topic.keys.iter().any(has));
-    weighed.filter(|(topic, _)| topic.keys.iter().any(has) || !is_out(topic)).collect()
+    let was_read = |topic: &Topic| topic.keys.iter().any(has);
+    topics.weighed(count, was_read).filter(|(topic, _)| !is_out(topic) || was_read(topic)).collect()
 }
 
 /// Whether a word stands in a list of a topic.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::builtin::{BUILTIN, utf8};
 use super::check::{is_id, line_of, parse};
 use super::error::KnowledgeError;
-use super::keys::FAMILIES;
+use super::keys::is_fact;
 
 /// Folder of the classes below `knowledge/`.
 pub(super) const FOLDER: &str = "drops";
@@ -120,7 +120,6 @@ impl DropClasses {
         if let Some(other) = self.0.iter().find(is_shared) {
             return Some((format!("`{id}` and `{}` have a reason in common", other.id), "one class each"));
         }
-        let is_fact = |key: &&String| FAMILIES.iter().any(|family| key.starts_with(family));
         if let Some(key) = class.facts.iter().find(|key| !is_fact(key)) {
             return Some((format!("`{key}` is no key of a fact"), "docs/reference/facts.md lists them"));
         }

@@ -2,12 +2,11 @@
 //! value each.
 
 use linerate_model::change::Risk;
-use linerate_model::fact::check_key;
 use linerate_model::writable::writable;
 
 use super::super::check::{is_id, line_of};
 use super::super::error::KnowledgeError;
-use super::super::keys::FAMILIES;
+use super::super::keys::is_fact;
 use super::schema::{HostCondition, Profile, ProfileSetting};
 
 /// Characters of a title: it has one line of a table of 100 columns.
@@ -143,7 +142,7 @@ fn facts(setting: &ProfileSetting) -> Result<(), Flaw> {
         HostCondition::RttUsMin(_) => None,
     });
     for key in setting.to_fact.iter().chain(&setting.to_first_cpu_of).chain(of_conditions) {
-        if !check_key(key) || !FAMILIES.iter().any(|family| key.starts_with(family)) {
+        if !is_fact(key) {
             let hint = "docs/reference/facts.md lists them";
             return Err(flaw(key, format!("`{key}` is no key of a fact"), hint));
         }
