@@ -5,6 +5,7 @@ export PATH=/usr/sbin:/usr/bin DM_DISABLE_UDEV=1
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
+ln -s /proc/self/fd /dev/fd
 mkdir -p /dev/pts /dev/shm /sys/fs/cgroup /etc/dropbear /root/.ssh
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /run
