@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use crate::error::{LabError, Result};
@@ -65,11 +65,17 @@ impl Console {
         }
     }
 
-    fn error(&self, name: &str, what: &str) -> LabError {
+    /// Its last lines, for an error about the guest, and whether it has ended.
+    pub(super) fn last(&self) -> String {
+        let has_ended = matches!(self.ready.try_recv(), Err(TryRecvError::Disconnected));
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n  ");
-        LabError::Unknown(format!("guest {name} {what}; its console ended with\n  {last}"))
+        format!("its console{}\n  {last}", if has_ended { " ended with" } else { ", still open, shows last" })
+    }
+
+    fn error(&self, name: &str, what: &str) -> LabError {
+        LabError::Unknown(format!("guest {name} {what}; {}", self.last()))
     }
 }

@@ -240,6 +240,11 @@ impl Guest {
         Ok((key, port))
     }
 
+    /// What its console printed last, for an error about it.
+    pub(super) fn console(&self) -> String {
+        self.machine.as_ref().map_or_else(|| "it is off".to_owned(), |machine| machine.console.last())
+    }
+
     /// Sends a line to qemu's monitor and reads up to the next prompt.
     fn monitor(&self, line: &str) -> Result<String> {
         let path = self.folder.join("monitor.sock");

@@ -12,7 +12,7 @@ use linerate_sys::interrupt::Interrupt;
 use super::disk::Keep;
 use super::guest::{Guest, Surroundings};
 use super::image::Image;
-use super::reach::{Listener, Reach};
+use super::reach::{self, Listener, Reach};
 use super::request::GuestRequest;
 use super::switch::{GuestLink, VirtualSwitch};
 use super::topology::VmTopology;
@@ -135,15 +135,18 @@ impl VmLab {
     /// It failed; the error has its output.
     pub fn exec(&self, guest: &str, arguments: &[&str]) -> Result<String> {
         let words: Vec<OsString> = arguments.iter().map(Into::into).collect();
-        self.guest(guest)?;
-        let output = super::reach::command(self.folder(), guest, &words)
-            .output()
-            .map_err(LabError::at("running ssh"))?;
+        let machine = self.guest(guest)?;
+        let output =
+            reach::command(self.folder(), guest, &words).output().map_err(LabError::at("running ssh"))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() {
             return Ok(text(&output.stdout));
         }
-        let printed = text(&[output.stdout, output.stderr].concat());
+        let mut printed = text(&[output.stdout, output.stderr].concat());
+        if output.status.code() == Some(reach::CONNECTION_LOST) {
+            // ssh itself is silent where the connection that its commands share ends.
+            let _ = write!(printed, "\n{guest}: {}", machine.console());
+        }
         Err(LabError::Command {
             command: format!("{guest}: {}", arguments.join(" ")),
             message: format!("{}: {}", output.status, printed.trim()),

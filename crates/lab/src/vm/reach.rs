@@ -105,6 +105,9 @@ impl Reach {
 /// again, and its connection ends with its power.
 const OPTIONS: &str = "-T -o BatchMode=yes -o ConnectTimeout=60 -o ControlMaster=auto -o ControlPersist=yes";
 
+/// Exit code of `ssh` where the connection failed or was lost.
+pub(super) const CONNECTION_LOST: i32 = 255;
+
 /// The command that runs an argument vector in a guest of the lab in a folder.
 pub(super) fn command(lab: &Path, guest: &str, arguments: &[OsString]) -> Command {
     let mut command = Command::new("ssh");

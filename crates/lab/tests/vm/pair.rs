@@ -48,6 +48,10 @@ fn links_are_delayed_and_cut_by_direction_and_what_was_flushed_survives_the_plug
     assert!(!reaches(&scene, "one", "two"));
     link.update(TrafficDirection::Both, |s| s.loss_ppm = 0);
     pinged(&scene, "one", "two");
+    // A lost connection is no riddle: the error has the guest's last words.
+    let error = scene.lab.exec("one", &["bash", "-c", "kill -9 $PPID"]).unwrap_err().to_string();
+    assert!(error.contains("one: its console, still open, shows last\n"), "{error}");
+    assert!(error.contains("Pubkey auth succeeded"), "{error}");
 
     // The third drive has a cache that a power cut empties. The filesystem makes nothing safe by itself
     // meanwhile.

@@ -43,7 +43,8 @@ ip address add "$address/24" dev eth1 && ip link set eth1 up
 
 dropbearkey -t ed25519 -f /etc/dropbear/key >/dev/null 2>&1
 public=$(dropbearkey -y -f /etc/dropbear/key 2>/dev/null | grep '^ssh-ed25519' | cut -d ' ' -f 2)
-dropbear -r /etc/dropbear/key -s -j -k -p 22 -P /run/dropbear.pid
+# What it does stands on the console: an error about a lost connection shows why it ended.
+dropbear -E -r /etc/dropbear/key -s -j -k -p 22 -P /run/dropbear.pid
 echo "linerate-lab: ready $public"
 # The first program must never end. It also reaps what was left by others.
 while :; do sleep 1000; done
