@@ -17,6 +17,7 @@ use linerate_sys::spawn;
 use super::console::Console;
 use super::disk::{Drive, Keep, NbdServer};
 use super::image::Image;
+use super::power;
 use super::switch::Port;
 use super::topology::GuestPlan;
 use crate::error::{LabError, Result};
@@ -43,6 +44,10 @@ const COMMAND_LINE: &str =
 /// For the kernel of a guest with systemd: nothing on the console but what the lab waits for, and no waits
 /// for grace periods: a service costs dozens.
 const QUIET: &str = " quiet systemd.show_status=0 rcupdate.rcu_expedited=1";
+
+/// The file with the table of frequencies and idle states, for guests with systemd: a driver of idle states
+/// costs the others a part of their CPU.
+const POWER: &str = "power.aml";
 
 /// A guest boots in seconds; a machine that is busy with other things makes it many times longer.
 pub(super) const BOOT_WITHIN: Duration = Duration::from_secs(600);
@@ -123,6 +128,7 @@ impl Guest {
         }
         let step = || format!("starting qemu for guest {}", self.plan.name);
         let errors = self.folder.join("qemu.log");
+        std::fs::write(self.folder.join(POWER), power::table()).map_err(LabError::at(step()))?;
         // Left by the qemu before, which was killed.
         for path in [&around.port.guest, &self.folder.join("monitor.sock")] {
             let _ = std::fs::remove_file(path);
@@ -190,7 +196,10 @@ impl Guest {
         arguments.extend(self.drive_arguments());
         if let Some(root) = &around.image.root {
             let root = escaped(root);
+            let power = escaped(&self.folder.join(POWER));
             arguments.extend([
+                "-acpitable".to_owned(),
+                format!("sig=SSDT,data={power}"),
                 "-blockdev".to_owned(),
                 format!("driver=raw,node-name=root,read-only=on,file.driver=file,file.filename={root}"),
                 "-device".to_owned(),

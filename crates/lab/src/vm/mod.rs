@@ -13,6 +13,7 @@ mod guest;
 pub mod image;
 pub mod judge;
 pub mod lab;
+mod power;
 mod reach;
 pub mod request;
 pub mod stages;

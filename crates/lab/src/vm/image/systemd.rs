@@ -79,6 +79,7 @@ pub(super) const LEFT_OUT_FILES: &[&str] = &[
 
 /// Kernel modules of the guests; what they need comes with them.
 pub(super) const MODULES: &[&str] = &[
+    "acpi-cpufreq",
     "bonding",
     "brd",
     "bridge",
@@ -196,6 +197,8 @@ pub(super) const FILES: &[(&str, u32, &str)] = &[
     ("etc/shadow", 0o600, "root:*:19000:0:99999:7:::\n"),
     ("etc/shells", 0o644, "/bin/bash\n/bin/sh\n"),
     ("etc/nsswitch.conf", 0o644, "passwd: files\ngroup: files\nshadow: files\nhosts: files\n"),
+    // The devices of CPUs are sent no events either.
+    ("etc/modules-load.d/lab.conf", 0o644, "acpi-cpufreq\n"),
     // Settings are those of NICs and drives: udev is sent no events of the hundreds of other devices.
     (
         "etc/systemd/system/systemd-udev-trigger.service.d/lab.conf",
