@@ -1,13 +1,15 @@
 //! What a path between two hosts carries, measured by plain sockets: whether something that was drawn does
 //! anything at all.
 //!
-//! In: a cluster, two hosts. Out: rate, loss and RTTs of each direction and layer, and how much worse
-//! they are than before. It knows nothing of `linerate`.
+//! In: a cluster, two hosts. Out: rate, loss, RTT and largest datagram of each direction and layer, and how
+//! much worse they are than before. It knows nothing of `linerate`.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use linerate_sys::socket::set_mtu_probing;
 
 use crate::cluster::Cluster;
 use crate::error::{LabError, Result};
@@ -27,6 +29,13 @@ const BATCH_EVERY: Duration = Duration::from_millis(6);
 /// Payload of half of the datagrams; the other half is small.
 const LARGE: usize = 1300;
 const SMALL: usize = 100;
+/// Payloads of datagrams that no machine may split, and how often each is sent: one may be lost.
+const SIZES: [usize; 19] = [
+    600, 650, 700, 750, 800, 850, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300, 1350, 1400, 1450, 1472,
+];
+const PER_SIZE: usize = 3;
+/// Longest wait for the next datagram.
+const NEXT_WITHIN: Duration = Duration::from_millis(250);
 /// Questions and answers of a test.
 const RTT_SAMPLES: usize = 25;
 
@@ -39,6 +48,8 @@ pub struct PathState {
     pub loss: f64,
     /// Median of the RTTs, seconds.
     pub rtt: f64,
+    /// Payload of the largest datagram, of some sizes, that arrives unsplit, bytes; 0 where none does.
+    pub largest: usize,
 }
 
 /// How strong an effect is.
@@ -58,6 +69,8 @@ impl PathState {
         let rate = self.rate / before.rate.max(1.0);
         let later = self.rtt - before.rtt;
         let is_clear = rate < 0.7 || self.loss > before.loss + 0.008 || later > 0.002;
+        // Full packets that are lost harm, although streams that learn of it are as fast.
+        let is_clear = is_clear || self.largest < before.largest;
         let is_none = rate > 0.88 && self.loss <= before.loss + 0.002 && later < 0.000_7;
         match (is_clear, is_none) {
             (true, _) => Strength::Clear,
@@ -81,6 +94,7 @@ pub fn measured(cluster: &Cluster, ends: &(String, String)) -> Result<Vec<PathSt
                 rate: rate(&from.1, &to.1, address)?,
                 loss: loss(&from.1, &to.1, address)?,
                 rtt: rtt(&from.1, &to.1, address)?,
+                largest: largest(&from.1, &to.1, address)?,
             });
         }
     }
@@ -93,6 +107,7 @@ pub fn better(one: &[PathState], other: &[PathState]) -> Vec<PathState> {
         rate: one.rate.max(other.rate),
         loss: one.loss.min(other.loss),
         rtt: one.rtt.min(other.rtt),
+        largest: one.largest.max(other.largest),
     };
     one.iter().zip(other).map(best).collect()
 }
@@ -150,12 +165,38 @@ fn rate(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
     Ok(bytes as f64 / (COUNTED).as_secs_f64())
 }
 
-fn loss(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+/// Sockets for datagrams from one to the other, and where they go.
+fn datagrams(
+    from: &Namespace,
+    to: &Namespace,
+    address: IpAddr,
+) -> Result<(UdpSocket, UdpSocket, SocketAddr)> {
     let server = to.run(|| UdpSocket::bind((address, 0)))?.map_err(step("a datagram socket"))?;
     let at = server.local_addr().map_err(step("a datagram socket"))?;
     let any = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
     let client = from.run(|| UdpSocket::bind(any))?.map_err(step("a datagram socket"))?;
-    server.set_read_timeout(Some(Duration::from_millis(250))).map_err(step("a time limit"))?;
+    server.set_read_timeout(Some(NEXT_WITHIN)).map_err(step("a time limit"))?;
+    Ok((client, server, at))
+}
+
+fn largest(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<usize> {
+    let (client, server, at) = datagrams(from, to, address)?;
+    set_mtu_probing(&client, false).map_err(step("a datagram socket"))?;
+    for size in SIZES {
+        for _ in 0..PER_SIZE {
+            // Refused because of its size is lost as well.
+            let _ = client.send_to(&vec![0; size], at);
+        }
+    }
+    let (mut piece, mut largest) = ([0; 2048], 0);
+    while let Ok(size) = server.recv(&mut piece) {
+        largest = largest.max(size);
+    }
+    Ok(largest)
+}
+
+fn loss(from: &Namespace, to: &Namespace, address: IpAddr) -> Result<f64> {
+    let (client, server, at) = datagrams(from, to, address)?;
     let sender = thread::spawn(move || {
         for number in 0..DATAGRAMS {
             let size = if number % 2 == 0 { LARGE } else { SMALL };
@@ -207,8 +248,8 @@ mod tests {
 
     #[test]
     fn what_is_far_worse_is_clear_and_noise_is_none() {
-        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005 };
-        let at = |rate, loss, rtt| PathState { rate, loss, rtt };
+        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005, largest: 1472 };
+        let at = |rate, loss, rtt| PathState { rate, loss, rtt, ..good };
         for (state, expected) in [
             (at(1.9e7, 0.0, 0.0051), Strength::None),
             (at(1.6e7, 0.0, 0.005), Strength::Unclear),
@@ -216,6 +257,7 @@ mod tests {
             (at(2e7, 0.02, 0.005), Strength::Clear),
             (at(2e7, 0.0, 0.008), Strength::Clear),
             (at(0.0, 1.0, 1.5), Strength::Clear),
+            (PathState { largest: 1350, ..good }, Strength::Clear),
         ] {
             assert_eq!(strength(&[good], &[state]), expected, "{state:?}");
         }
@@ -223,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_bad_once_has_no_effect() {
-        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005 };
+        let good = PathState { rate: 2e7, loss: 0.0, rtt: 0.005, largest: 1472 };
         let (slow, late) = (PathState { rate: 1e7, ..good }, PathState { rtt: 0.009, ..good });
         assert_eq!(strength(&[good], &better(&[slow], &[late])), Strength::None);
         assert_eq!(strength(&[good], &better(&[slow], &[slow])), Strength::Clear);
