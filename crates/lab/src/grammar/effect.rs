@@ -29,10 +29,12 @@ const BATCH_EVERY: Duration = Duration::from_millis(6);
 /// Payload of half of the datagrams; the other half is small.
 const LARGE: usize = 1300;
 const SMALL: usize = 100;
-/// Payloads of datagrams that no machine may split, and how often each is sent: one may be lost.
+/// Payloads of datagrams that no machine may split: of a full packet, and of steps below it. The largest go
+/// first, while no queue is full.
 const SIZES: [usize; 19] = [
-    600, 650, 700, 750, 800, 850, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300, 1350, 1400, 1450, 1472,
+    1472, 1450, 1400, 1350, 1300, 1250, 1200, 1150, 1100, 1050, 1000, 950, 900, 850, 800, 750, 700, 650, 600,
 ];
+/// How often each is sent: one may be lost.
 const PER_SIZE: usize = 3;
 /// Longest wait for the next datagram.
 const NEXT_WITHIN: Duration = Duration::from_millis(250);
@@ -68,9 +70,9 @@ impl PathState {
     fn against(&self, before: &Self) -> Strength {
         let rate = self.rate / before.rate.max(1.0);
         let later = self.rtt - before.rtt;
-        let is_clear = rate < 0.7 || self.loss > before.loss + 0.008 || later > 0.002;
         // Full packets that are lost harm, although streams that learn of it are as fast.
-        let is_clear = is_clear || self.largest < before.largest;
+        let is_smaller = self.largest < before.largest;
+        let is_clear = rate < 0.7 || self.loss > before.loss + 0.008 || later > 0.002 || is_smaller;
         let is_none = rate > 0.88 && self.loss <= before.loss + 0.002 && later < 0.000_7;
         match (is_clear, is_none) {
             (true, _) => Strength::Clear,

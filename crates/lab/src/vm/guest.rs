@@ -128,7 +128,9 @@ impl Guest {
         }
         let step = || format!("starting qemu for guest {}", self.plan.name);
         let errors = self.folder.join("qemu.log");
-        std::fs::write(self.folder.join(POWER), power::table()).map_err(LabError::at(step()))?;
+        if around.image.root.is_some() {
+            std::fs::write(self.folder.join(POWER), power::table()).map_err(LabError::at(step()))?;
+        }
         // Left by the qemu before, which was killed.
         for path in [&around.port.guest, &self.folder.join("monitor.sock")] {
             let _ = std::fs::remove_file(path);
